@@ -1,13 +1,14 @@
 """Connectors on a warm pyconnect worker beside the same on a warm Java worker, on one broker.
 
-    scripts/benchmark beside_java [--lines N] [--runs N] [--case TEXT] [--busy]
+    scripts/benchmark beside_java [--lines N] [--runs N] [--case TEXT] [--busy] [--jars]
 
 Both workers stay up. Each case is run once by each without being measured, then `--runs` times by
 both, the other one first every second time. A run has a connector and a topic or file of its own.
 A rate is counted from the first records that arrive, committed or not, until the last one is
 committed. The ratio is that of two runs that follow each other: the median, and the lowest and the
 highest. With `--busy` another process uses a processor all the time. Java has the options of
-Kafka's own start script.
+Kafka's own start script. With `--jars` the pyconnect worker runs Apache's connectors, from the jar
+that the Java worker has, instead of its own.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.file_stream import LINE_BYTES, POLL_S, Bench, find_runtime, write_lines
+from tests.support.java_plugin_jars import file_connectors
 from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
@@ -185,6 +187,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--case", default="", help="only the cases whose title holds this text")
     parser.add_argument("--busy", action="store_true")
+    parser.add_argument("--jars", action="store_true")
     options = parser.parse_args()
     cases = [case for case in CASES if options.case in case.title]
     with contextlib.ExitStack() as stack:
@@ -200,6 +203,12 @@ def main() -> None:
             settings={},
         )
         write_lines(bench.lines_file, bench.lines)
+        plugins: dict[str, str] = {}
+        if options.jars:
+            plugin_path = directory / "plugins"
+            plugin_path.mkdir()
+            file_connectors(servers.runtime, plugin_path)
+            plugins = {"plugin.path": str(plugin_path)}
         if options.busy:
             stack.enter_context(busy())
         machine = "a busy machine" if options.busy else "an idle machine"
@@ -209,11 +218,19 @@ def main() -> None:
         for exactly_once in (True, False):
             chosen = [case for case in cases if case.exactly_once is exactly_once]
             if chosen:
-                _measure_all(bench, servers, chosen, options.runs, exactly_once=exactly_once)
+                _measure_all(
+                    bench, servers, chosen, options.runs, plugins, exactly_once=exactly_once
+                )
 
 
 def _measure_all(
-    bench: Bench, servers: Servers, cases: list[Case], runs: int, *, exactly_once: bool
+    bench: Bench,
+    servers: Servers,
+    cases: list[Case],
+    runs: int,
+    plugins: Mapping[str, str],
+    *,
+    exactly_once: bool,
 ) -> None:
     properties = {
         **WORKER,
@@ -221,7 +238,7 @@ def _measure_all(
     }
     address = bench.bootstrap_servers
     java = servers.java_worker(address, unique_name("java"), properties=properties, as_shipped=True)
-    agent = servers.agent(address, unique_name("ours"), properties=properties)
+    agent = servers.agent(address, unique_name("ours"), properties={**properties, **plugins})
     workers = {"java": Worker(java.url), "ours": Worker(agent.url)}
     for case in cases:
         measure(bench, workers, case, runs)

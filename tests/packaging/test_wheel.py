@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import email
+import os
 import re
 import subprocess
 import sys
 import tarfile
 import venv
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,17 +20,45 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(400)]
 
 
-def build(target: str, source: Path, directory: Path) -> Path:
-    """Build what `target` says from a source tree; returns the one file that is made."""
+@dataclass(frozen=True, slots=True)
+class Built:
+    file: Path
+    said: str
+    """What the builder printed."""
+
+
+def build(target: str, source: Path, directory: Path, java_home: Path) -> Built:
+    """Build what `target` says from a source tree, with the Java and Kafka below `java_home`."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(directory)]
-    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=120)
+    homes = {"JAVA_HOME": str(java_home), "KAFKA_HOME": str(java_home)}
+    done = subprocess.run(
+        command,
+        cwd=source,
+        env=os.environ | homes,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     (found,) = directory.iterdir()
-    return found
+    return Built(found, done.stdout + done.stderr)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+def java_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiler that makes one class of all sources, and a jar to compile against."""
+    home = tmp_path_factory.mktemp("java")
+    (home / "bin").mkdir()
+    (home / "connect-api-1.jar").touch()
+    javac = home / "bin" / "javac"
+    javac.write_text('#!/bin/sh\nwhile [ "$1" != -d ]; do shift; done; mkdir "$2"; echo > "$2/A"\n')
+    javac.chmod(0o755)
+    return home
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory, java_home: Path) -> Path:
+    return build("wheel", ROOT, tmp_path_factory.mktemp("wheel"), java_home).file
 
 
 def files_of(wheel: Path) -> list[str]:
@@ -52,9 +82,23 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     }
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    data = {Path(name).name for name in names if ".dist-info" not in name and name[-3:] != ".py"}
+    sources = (".py", ".java")
+    data = {
+        Path(name).name
+        for name in names
+        if ".dist-info" not in name and Path(name).suffix not in sources
+    }
     scripts = {f"pyconnect.{shell}" for shell in ("bash", "fish", "zsh")}
-    assert data == {"py.typed", "kafka-4.3.1.sha256", *scripts}
+    assert data == {"py.typed", "kafka-4.3.1.sha256", "pyconnect-java-host.jar", *scripts}
+
+
+def test_a_wheel_without_a_compiler_says_what_it_lacks(tmp_path: Path) -> None:
+    """It is built all the same, with the sources of the Java host."""
+    built = build("wheel", ROOT, tmp_path / "wheel", tmp_path)
+    assert "This wheel holds no compiled Java host" in built.said
+    names = files_of(built.file)
+    assert any(name.endswith("/Host.java") for name in names)
+    assert not any(name.endswith(".jar") for name in names)
 
 
 def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:
@@ -74,14 +118,17 @@ def test_the_metadata_links_where_it_is_shown(wheel: Path) -> None:
     assert [target for target in targets if not target.startswith("https://")] == []
 
 
-def test_the_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+def test_the_source_distribution_makes_the_same_wheel(
+    wheel: Path, tmp_path: Path, java_home: Path
+) -> None:
     """It holds everything that is built from, and what a packager runs to check it."""
     for name in ("sdist", "source", "again"):
         (tmp_path / name).mkdir()
-    with tarfile.open(build("sdist", ROOT, tmp_path / "sdist")) as archive:
+    with tarfile.open(build("sdist", ROOT, tmp_path / "sdist", java_home).file) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()
-    assert files_of(build("wheel", source, tmp_path / "again")) == files_of(wheel)
+    again = build("wheel", source, tmp_path / "again", java_home).file
+    assert files_of(again) == files_of(wheel)
     for needed in ("LICENSE", "README.md", "CHANGELOG.md", "scripts/test", "tests/conftest.py"):
         assert (source / needed).exists(), needed
 

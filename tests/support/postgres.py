@@ -99,6 +99,7 @@ class PostgresServer(Server):
             "fsync": "off",
             "max_connections": "60",
             "shared_buffers": "32MB",
+            "wal_level": "logical",
         }
         return [
             *self._as_owner(),

@@ -15,31 +15,33 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginKind,
     PluginNotFoundError,
 )
+from pyconnect_agent.plugins.java_classes import refuse_other_side
 from pyconnect_agent.plugins.loading import import_class, load
 from pyconnect_api.connector import Connector, SinkConnector
 from pyconnect_api.errors import ConnectException
 
 
 class CatalogPluginSource:
-    """Loads what the catalog lists; full Python paths work without being listed."""
+    """Loads the Python plugins that the catalog lists; full Python paths work without being listed.
+
+    Where only Java has a class of a name, ConnectException says so.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-
-    @property
-    def catalog(self) -> Catalog:
-        """What is listed."""
-        return self._catalog
+        self.catalog = catalog
+        self._python = catalog.python
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
         """Return a connector class; PluginNotFoundError carries Connect's text."""
         try:
-            desc = self._catalog.connector(name, version_range=version_range)
+            desc = self.catalog.connector(name, version_range=version_range)
         except PluginNotFoundError:
             unlisted = _unlisted(name)
             if unlisted is None or not issubclass(unlisted.python_class, Connector):
                 raise
             return unlisted
+        if desc.is_java:
+            raise ConnectException(f"{desc.class_name} is a Java connector")
         return _loaded(desc)
 
     def connector_kind(self, name: str) -> PluginKind:
@@ -50,34 +52,41 @@ class CatalogPluginSource:
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
         """Return a class of one kind."""
         try:
-            return _loaded(self._catalog.plugin(name, kind, version_range=version_range))
+            return _loaded(self._python.plugin(name, kind, version_range=version_range))
         except PluginNotFoundError:
-            unlisted = _unlisted(name)
-            if unlisted is None or self._catalog.find(name):
+            unlisted = None if self._python.find(name) else self._elsewhere(name, kind)
+            if unlisted is None:
                 raise
             return unlisted
 
     def find(self, name: str) -> PluginClass:
         """Return a class of any kind."""
         try:
-            return _loaded(self._catalog.plugin(name))
+            return _loaded(self._python.plugin(name))
         except PluginNotFoundError:
-            unlisted = _unlisted(name)
+            unlisted = self._elsewhere(name)
             if unlisted is None:
                 raise
             return unlisted
 
+    def _elsewhere(self, name: str, *kinds: PluginKind) -> PluginClass | None:
+        """Return an unlisted Python class; refuse a name that only Java has."""
+        found = _unlisted(name)
+        if found is None:
+            refuse_other_side(self.catalog.java, name, *kinds, wanted="Python", found="Java")
+        return found
+
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
         """Return the names of all plugins of one kind, sorted."""
-        return tuple(dict.fromkeys(desc.class_name for desc in self._catalog.of_kind(kind)))
+        return tuple(dict.fromkeys(desc.class_name for desc in self._python.of_kind(kind)))
 
     def versions(self, name: str, kind: PluginKind) -> tuple[str, ...]:
         """Return the listed versions of a plugin, latest first."""
         if kind is PluginKind.CONNECTOR:
-            return self._catalog.versions(
+            return self._python.versions(
                 name, PluginKind.CONNECTOR, PluginKind.SOURCE, PluginKind.SINK
             )
-        return self._catalog.versions(name, kind)
+        return self._python.versions(name, kind)
 
 
 def _loaded(desc: PluginDesc) -> PluginClass:

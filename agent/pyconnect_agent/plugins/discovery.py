@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.java.locations import is_java_location
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 
 ENTRY_POINT_GROUPS = {
@@ -33,14 +34,16 @@ def installed_catalog() -> Catalog:
 def plugin_directories(plugin_path: Sequence[str]) -> tuple[Path, ...]:
     """Return the directories that each hold one plugin, sorted within each entry of the path.
 
-    Entries that do not exist and hidden directories are left out.
+    Entries that do not exist, hidden directories and those of Java plugins are left out.
     """
     found: list[Path] = []
     for entry in plugin_path:
         root = Path(entry)
         if root.is_dir():
             found += sorted(
-                item for item in root.iterdir() if item.is_dir() and not item.name.startswith(".")
+                item
+                for item in root.iterdir()
+                if item.is_dir() and not item.name.startswith(".") and not is_java_location(item)
             )
     return tuple(found)
 

@@ -13,13 +13,14 @@ from typing import Self
 from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind, PluginNotFoundError
+from pyconnect_agent.java.installation import JAVA_HOME_KEY, KAFKA_HOME_KEY
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConfigException
 
-UNRESOLVED_KEYS = frozenset({"plugin.path"})
+UNRESOLVED_KEYS = frozenset({"plugin.path", JAVA_HOME_KEY, KAFKA_HOME_KEY})
 """Worker keys that are needed before there are providers."""
 
 
@@ -56,7 +57,7 @@ class VariableResolver:
         return resolve(config, self._lookup)
 
     def resolve_worker_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a worker's properties with references replaced, except in ``plugin.path``."""
+        """Return a worker's properties with references replaced, except in what finds plugins."""
         resolved = self.resolve(
             {name: value for name, value in properties.items() if name not in UNRESOLVED_KEYS}
         )

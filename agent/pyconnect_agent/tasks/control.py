@@ -97,6 +97,10 @@ class Control:
         """Called when the worker process asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
+        self.levels: dict[str, str] = {}
+        """The levels that were set so far, by namespaces."""
+        self.describe_stacks: Callable[[], str] = describe_threads
+        """Returns the stacks of this process, and of one that belongs to it."""
         self._thread = long_lived.Thread("control", self._read)
 
     def start(self) -> None:
@@ -233,6 +237,7 @@ class Control:
     def _take(self, message: Message) -> None:
         match message:
             case SetLoggerLevel(namespace=namespace, level=level):
+                self.levels[namespace] = level
                 self.set_logger_level(namespace, level)
             case SetTargetStateRequest():
                 self.target_state = message.target_state
@@ -277,4 +282,4 @@ class Control:
             if isinstance(question, ReportStats):
                 self.report_statistics(question.request_id)
             else:
-                self.send(StacksDumped(request_id=question.request_id, text=describe_threads()))
+                self.send(StacksDumped(request_id=question.request_id, text=self.describe_stacks()))

@@ -55,6 +55,9 @@ from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector.host import ConnectorHost
 from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
+from pyconnect_agent.tasks.java.connector import java_connector
+from pyconnect_agent.tasks.java.process import java_class_of
+from pyconnect_agent.tasks.java.work import java_task
 from pyconnect_agent.tasks.jobs.consumer_offsets import read_consumer_offsets
 from pyconnect_agent.tasks.jobs.fencing import fence_producers
 from pyconnect_agent.tasks.jobs.offset_change import change_offsets
@@ -62,7 +65,8 @@ from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
 from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.log_reports import LogReports
-from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task
+from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task, converters_and_stages
+from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.work import SinkWork
@@ -207,14 +211,25 @@ def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
 
 
 def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) -> TaskWork:
+    plugins: TaskPlugins | None = None
+    java = java_class_of(setup.worker, setup.connector_config)
+    if java is not None:
+        java_work, life_cycle.metrics.plugins = java_task(java, setup, control)
+        if isinstance(java_work, SourceTask):
+            return SourceWork(java_work, setup, control, life_cycle, plugins)
+        return SinkWork(java_work, setup, control, life_cycle, plugins)
     # The connector names its task's class; `task.class` may be a Java worker's writing.
     connector = setup.worker.connector(setup.connector_config)
     task = instantiate(task_class_of(connector))
     assert isinstance(task, SourceTask | SinkTask)
-    life_cycle.metrics.plugins = connector_and_task(connector, task)
+    plugins = TaskPlugins.of(setup.worker, setup.connector_config)
+    life_cycle.metrics.plugins = (
+        *connector_and_task(connector, task),
+        *converters_and_stages(plugins),
+    )
     if isinstance(task, SourceTask):
-        return SourceWork(task, setup, control, life_cycle)
-    return SinkWork(task, setup, control, life_cycle)
+        return SourceWork(task, setup, control, life_cycle, plugins)
+    return SinkWork(task, setup, control, life_cycle, plugins)
 
 
 def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels) -> None:
@@ -236,7 +251,11 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
         mask_logs(mask)
         resolved = worker.resolve(job.config)
         ConfigExpiry(partial(control.send, ConfigTtlExpired())).watch(resolved.resolution)
-        connector = worker.connector(resolved.values)
+        java = java_class_of(worker, resolved.values)
+        if java is None:
+            connector = worker.connector(resolved.values)
+        else:
+            connector = java_connector(java, worker, control, resolved.values, job.worker.levels)
         read: ReadOffsets = control.read_offsets
         if isinstance(connector, SourceConnector):
             offsets = offset_stores(

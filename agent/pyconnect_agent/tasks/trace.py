@@ -25,6 +25,10 @@ def format_trace(error: BaseException) -> str:
     parts: list[str] = []
     for current in chain(error):
         head = "Caused by: " if parts else ""
+        if java_trace := getattr(current, "java_trace", ""):
+            # Java has told its causes too.
+            parts.append(f"{head}{java_trace}")
+            break
         stack = "".join(traceback.format_tb(current.__traceback__))
         notes = "".join(f"{note}\n" for note in getattr(current, "__notes__", ()))
         parts.append(f"{head}{describe(current)}\n{notes}{stack}")
@@ -66,6 +70,11 @@ def describe(error: BaseException) -> str:
     name = kind.__qualname__ if kind.__module__ == "builtins" else _dotted(kind)
     text = error_text(error)
     return f"{name}: {text}" if text else name
+
+
+def class_name(error: BaseException) -> str:
+    """Return the full name of an exception's class: Java's, if it was thrown there."""
+    return getattr(error, "java_class", "") or _dotted(type(error))
 
 
 def error_text(error: BaseException) -> str:

@@ -11,15 +11,27 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.java.discovery import JavaDiscovery
+from pyconnect_agent.java.installation import (
+    KAFKA_HOME_KEY,
+    find_installation,
+    java_cache,
+    kafka_release,
+)
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.locations import java_locations
+from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
+from pyconnect_api.errors import ConnectException
 
 LOG = logging.getLogger(__name__)
 
@@ -29,20 +41,61 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
 
     Raises WorkerConfigError when `plugin.discovery=hybrid_fail` refuses one.
     """
-    installed = installed_catalog()
     path = parse_type("plugin.path", properties.get("plugin.path"), ConfigType.LIST)
     assert path is None or isinstance(path, list)
-    undetermined = any(plugin.kind is PluginKind.CONNECTOR for plugin in installed.plugins)
-    if not undetermined and not plugin_directories(path or ()):
-        return installed
     discovery = properties.get("plugin.discovery", "hybrid_warn").strip().lower()
+    python = _python_plugins(path or [], discovery)
+    if not java_locations(path or ()) and not properties.get(KAFKA_HOME_KEY):
+        return python
+    return Catalog(python.plugins + _java_plugins(properties, path or [], discovery))
+
+
+def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
+    installed = installed_catalog()
+    undetermined = any(plugin.kind is PluginKind.CONNECTOR for plugin in installed.plugins)
+    if not undetermined and not plugin_directories(path):
+        return installed
     found = _last_line_of(
-        [scan.MODULE, scan.ALL_PLUGINS, discovery, *(path or [])], "", "Plugins could not be loaded"
+        [scan.MODULE, scan.ALL_PLUGINS, discovery, *path], "", "Plugins could not be loaded"
     )
     result = scan.ScanResult.from_json(json.loads(found))
-    for warning in result.warnings:
-        LOG.warning("plugin problem", extra={"reason": warning})
+    _warn(result.warnings)
     return result.catalog
+
+
+def _java_plugins(
+    properties: Mapping[str, str], path: Sequence[str], discovery: str
+) -> tuple[PluginDesc, ...]:
+    """Return the Java plugins; without Java or Kafka's jars none, as Python's still run."""
+    try:
+        installation = find_installation(properties, fetch=True)
+    except ConnectException as error:
+        LOG.error("Java plugins cannot be used", extra={"reason": str(error)})
+        return ()
+
+    release = kafka_release(installation.kafka_jars)
+    if release != CONNECT_VERSION:
+        LOG.warning(
+            "Java plugins run with the jars of another release of Kafka",
+            extra={"jars": release, "worker": CONNECT_VERSION},
+        )
+
+    def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
+        with JavaQuestions(lambda: installation) as questions:
+            return questions.describe(classes)
+
+    found = JavaDiscovery(installation, describe, java_cache() / "plugins", discovery)
+    try:
+        plugins = found.find(path)
+    except ConnectException as error:
+        raise WorkerConfigError(f"Plugins could not be loaded: {error}") from error
+    _warn(plugins.warnings)
+    return plugins.plugins
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        LOG.warning("plugin problem", extra={"reason": warning})
 
 
 def connector_type(catalog: Catalog, config: Mapping[str, str | None] | None) -> str:

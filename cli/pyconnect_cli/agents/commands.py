@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
@@ -12,7 +13,9 @@ from pyconnect_cli.acting.restarts import describe_restarts
 from pyconnect_cli.acting.wait import within_time
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.agents.doctor import AgentFinding, ExaminedAgent, examine
-from pyconnect_cli.errors import PyconnectError, UsageError, WaitTimedOut
+from pyconnect_cli.agents.readiness import Readiness
+from pyconnect_cli.agents.readiness import readiness as examine_readiness
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
 from pyconnect_cli.parsing.arguments import AllWorkersOption
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.render.styles import state_style
@@ -20,6 +23,8 @@ from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.properties_file import load_properties
 
 app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
@@ -70,6 +75,12 @@ DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
     worker_column(lambda finding: finding.url),
     Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
     Column(title="CHECK", value=lambda finding: finding.check),
+    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+)
+READINESS_COLUMNS: Sequence[Column[Readiness]] = (
+    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
+    Column(title="ABOUT", value=lambda finding: finding.about),
+    Column(title="NAME", value=lambda finding: finding.name),
     Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
 )
 
@@ -194,6 +205,46 @@ def doctor(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
         session.output.error(failure)
     if failures:
         raise failures[-1]
+
+
+@app.command()
+def readiness(
+    context: typer.Context,
+    *,
+    worker_config: Annotated[
+        Path | None,
+        typer.Option(
+            "--worker-config",
+            metavar="FILE",
+            help="properties file of a Java worker; REST does not show what is in it",
+        ),
+    ] = None,
+) -> None:
+    """Check what agents would run of a Java cluster: plugins, connectors, worker properties.
+
+    Nothing is changed. Exit 1 when an agent could not run something, 0 with warnings alone.
+    """
+    session = session_of(context)
+    worker = None if worker_config is None else _properties(worker_config)
+    views = session.client.connector_views().values()
+    findings = examine_readiness(
+        session.client.plugins(connectors_only=False),
+        [view.info for view in views if view.info is not None],
+        worker,
+    )
+    session.output.listing(
+        READINESS_COLUMNS, findings, document=[finding.to_json() for finding in findings]
+    )
+    if any(finding.status == "failed" for finding in findings):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+def _properties(path: Path) -> dict[str, str]:
+    """Read a worker's file as it is: references to config providers are not resolved here."""
+    try:
+        return load_properties(str(path))
+    except ClientPropertyError as exc:
+        raise UsageError(str(exc)) from exc
 
 
 def _ask(

@@ -17,6 +17,7 @@ from pyconnect_agent.worker.plugins import (
 from pyconnect_api.errors import ConfigException
 from tests.support import expiring
 from tests.support.expiring import EXPIRING_PROVIDER
+from tests.support.java_jars import make_jar
 from tests.support.provider_plugin import VAULT_PROVIDER, make_provider_plugin
 from tests.support.worker_properties import distributed
 
@@ -120,3 +121,15 @@ def test_hybrid_fail_refuses_plugins_without_entry_points(tmp_path: Path) -> Non
     properties = with_bare_directory(tmp_path, "hybrid_fail")
     with pytest.raises(WorkerConfigError, match=r"bare_plugin\.ExpiringProvider"):
         find_plugins(properties)
+
+
+def test_without_a_java_only_javas_plugins_are_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The worker says why, once, and runs its Python connectors."""
+    make_jar(tmp_path / "plugins" / "a.jar")
+    properties = {"plugin.path": str(tmp_path / "plugins"), "agent.java.home": str(tmp_path)}
+    assert find_plugins(properties).find("FileStreamSource")
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert record.getMessage() == "Java plugins cannot be used"
+    assert "agent.java.home names no Java that runs" in str(vars(record)["reason"])

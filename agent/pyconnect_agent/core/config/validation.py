@@ -144,9 +144,7 @@ def _validated(
         check_source(config, results, connector, worker)
     else:
         check_sink(config, results, worker)
-    for name, value in config.items():
-        if value is None:
-            results.setdefault(name, ConfigValue(name)).add_error_message(_NULL_VALUE)
+    _refuse_nulls(config, results)
     own = _own_definition(connector, connector_class)
     own_result = _own_result(connector, connector_class, config)
     converters = _converter_infos(config, results, plugins, worker)
@@ -265,7 +263,14 @@ def _infos_of_unknown_version(
     results = definition.validate_all(config, class_resolver(plugins))
     for key in ("connector.class", "connector.plugin.version"):
         results[key].add_error_message(error)
+    _refuse_nulls(config, results)
     return connector_infos(class_name, definition.keys, results.values(), definition.groups)
+
+
+def _refuse_nulls(config: RawConfig, results: dict[str, ConfigValue]) -> None:
+    for name, value in config.items():
+        if value is None:
+            results.setdefault(name, ConfigValue(name)).add_error_message(_NULL_VALUE)
 
 
 def _check_converter_versions(
@@ -303,8 +308,10 @@ def _converter_infos(
             continue
         description = key.replace(".", " ")
         try:
-            found = _find(plugins, defaults[key]) if named is None else plugins.find(named)
-            definition = None if found is None else found.python_class().config()
+            found = plugins.find(defaults[key] if named is None else named)
+            definition = found.python_class().config()
+        except LookupError:
+            continue  # the worker's own is checked when the worker starts
         # The plugin's code may raise anything.
         except Exception as error:  # noqa: BLE001  plugin code
             text = f": {error}" if str(error) else ""

@@ -41,6 +41,7 @@ def worker_config_def() -> ConfigDef:
     _define_admin_interface(definition)
     define_agent_keys(definition)
     _define_logs(definition)
+    _define_java(definition)
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
     definition.define(
@@ -131,8 +132,8 @@ def _define_runtime(definition: ConfigDef) -> None:
         validator=any_list(allow_null=True),
         importance=LOW,
         documentation=(
-            "Directories of plugins: each directory in them is one plugin with its own "
-            "dependencies. References to config providers are not resolved here."
+            "Where plugins are: jars, and directories in which each jar or directory is one plugin "
+            "with its own dependencies. References to config providers are not resolved here."
         ),
     )
     definition.define(
@@ -143,7 +144,10 @@ def _define_runtime(definition: ConfigDef) -> None:
             "only_scan", "service_load", "hybrid_warn", "hybrid_fail"
         ),
         importance=LOW,
-        documentation="How plugins are found: by entry points, by scanning modules, or both.",
+        documentation=(
+            "How plugins are found: by entry points and service files, by scanning modules and "
+            "class files, or both."
+        ),
     )
 
 
@@ -314,6 +318,40 @@ def _define_logs(definition: ConfigDef) -> None:
             validator=Range.at_least(1),
             importance=LOW,
             documentation=f"{text} {own}",
+        )
+
+
+def _define_java(definition: ConfigDef) -> None:
+    """Define what Java connectors run with."""
+    for name, default, text in (
+        (
+            "agent.java.home",
+            None,
+            "Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH.",
+        ),
+        (
+            "agent.java.kafka.home",
+            None,
+            "Kafka whose jars Java plugins use; unset: KAFKA_HOME, else jars fetched once.",
+        ),
+        (
+            "agent.java.heap",
+            "256m",
+            "Heap (-Xmx) of a Java connector's processes whose configuration sets none.",
+        ),
+        (
+            "agent.java.heap.limit",
+            "1g",
+            "Largest heap that a connector's own agent.java.heap may ask for.",
+        ),
+        ("agent.java.options", "-XX:+UseSerialGC", "Options of all Java processes."),
+    ):
+        definition.define(
+            name,
+            ConfigType.STRING,
+            default=default,
+            importance=LOW,
+            documentation=f"{text} A key of this agent alone.",
         )
 
 

@@ -8,7 +8,7 @@ How plugins are found and loaded is the work of `pyconnect_agent.plugins`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import cached_property
@@ -88,6 +88,9 @@ class PluginDesc:
     Python path. ``python_path`` is ``module:Class``. ``location`` says where it comes from: the
     distribution, or the plugin directory, which is then put on ``sys.path`` to load it
     (``search_path``). ``extra_aliases`` are further names, such as an entry point's.
+
+    A Java plugin (``is_java``) has no ``python_path``. Its ``search_path`` is the jar or directory
+    that it was found in, None when Kafka's own jars hold it.
     """
 
     class_name: str
@@ -97,6 +100,7 @@ class PluginDesc:
     location: str = "classpath"
     search_path: str | None = None
     extra_aliases: tuple[str, ...] = ()
+    is_java: bool = False
 
     @property
     def simple_name(self) -> str:
@@ -142,6 +146,7 @@ class PluginDesc:
             location=str(data["location"]),
             search_path=None if search_path is None else str(search_path),
             extra_aliases=tuple(map(str, aliases)),
+            is_java=bool(data["is_java"]),
         )
 
 
@@ -161,7 +166,7 @@ class Catalog:
                 plugin.python_path,
                 plugin.python_path.replace(":", "."),
             )
-            for name in dict.fromkeys(names):
+            for name in dict.fromkeys(filter(None, names)):
                 index.setdefault(name, []).append(plugin)
         return index
 
@@ -173,6 +178,16 @@ class Catalog:
             for alias in plugin.aliases:
                 classes.setdefault(alias, set()).add(plugin.class_name)
         return {alias: names.pop() for alias, names in classes.items() if len(names) == 1}
+
+    @cached_property
+    def python(self) -> Catalog:
+        """The Python plugins."""
+        return Catalog(tuple(plugin for plugin in self.plugins if not plugin.is_java))
+
+    @cached_property
+    def java(self) -> Catalog:
+        """The Java plugins."""
+        return Catalog(tuple(plugin for plugin in self.plugins if plugin.is_java))
 
     def of_kind(self, *kinds: PluginKind) -> tuple[PluginDesc, ...]:
         """Return the plugins of some kinds, sorted by class name, latest version first."""
@@ -206,7 +221,8 @@ class Catalog:
     def plugin(self, name: str, *kinds: PluginKind, version_range: str | None = None) -> PluginDesc:
         """Return the latest wanted version of a plugin of one of ``kinds`` (any if none given).
 
-        Raises PluginVersionNotFoundError, or PluginNotFoundError whose text is only ``name``.
+        Where Java and Python both have it, `_of_one_side` says which counts. Raises
+        PluginVersionNotFoundError, or PluginNotFoundError whose text is only ``name``.
         """
         found = [plugin for plugin in self.find(name) if not kinds or plugin.kind in kinds]
         if not found:
@@ -221,7 +237,7 @@ class Catalog:
                     [item.version or "undefined" for item in self.find(name)],
                 )
             found = matching
-        return max(found, key=lambda plugin: Version(plugin.version or ""))
+        return max(_of_one_side(found), key=_by_version)
 
     def connector(self, name: str, *, version_range: str | None = None) -> PluginDesc:
         """Return a connector; errors carry Connect's texts for ``connector.class``."""
@@ -251,6 +267,23 @@ class Catalog:
             return self.connector(name, version_range=wanted).version if name else None
         except PluginNotFoundError:
             return None
+
+
+def _of_one_side(found: Sequence[PluginDesc]) -> Sequence[PluginDesc]:
+    """Return the Java plugins if `plugin.path` has one of them, else the Python ones if any.
+
+    The operator has put a jar on the path. A class in Kafka's own jars gives way to the Python one
+    that stands in for it.
+    """
+    python = [plugin for plugin in found if not plugin.is_java]
+    from_path = any(plugin.is_java and plugin.search_path is not None for plugin in found)
+    if python and not from_path:
+        return python
+    return [plugin for plugin in found if plugin.is_java] or python
+
+
+def _by_version(plugin: PluginDesc) -> tuple[Version, bool]:
+    return Version(plugin.version or ""), plugin.search_path is not None
 
 
 def _descriptions(plugins: Iterable[PluginDesc]) -> str:

@@ -20,6 +20,8 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, unsupported_text
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.connector import java_connector
+from pyconnect_agent.tasks.java.process import java_class_of
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.jobs.source_offset_change import SourceOffsetChange
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
@@ -57,7 +59,12 @@ def change_offsets(job: ChangeOffsetsJob, control: Control) -> Message:
 
 def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Message:
     resolved = worker.resolve(job.config)
-    connector = worker.connector(resolved.values)
+    java = java_class_of(worker, resolved.values)
+    connector = (
+        worker.connector(resolved.values)
+        if java is None
+        else java_connector(java, worker, control, resolved.values, job.worker.levels)
+    )
     deadline = Deadline(job.timeout_ms)
     change: OffsetChange
     if isinstance(connector, SinkConnector):

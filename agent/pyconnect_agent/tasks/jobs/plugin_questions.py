@@ -17,6 +17,7 @@ from pyconnect_agent.channel import (
     ValidateConfigJob,
     WorkerSettings,
 )
+from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.validation import connector_key_infos, validate_connector_config
 from pyconnect_agent.core.errors import (
     BadRequestError,
@@ -61,6 +62,9 @@ def answer(settings: WorkerSettings, work: Callable[[WorkerView], Message]) -> M
         if not isinstance(exc, RequestError):
             LOG.error("request failed", exc_info=exc)
         return _failure(exc, str if worker is None else worker.mask)
+    finally:
+        if worker is not None:
+            worker.close()
 
 
 def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
@@ -77,7 +81,7 @@ def _validated(job: ValidateConfigJob, worker: WorkerView) -> Message:
     resolved = worker.resolve(job.config)
     infos = validate_connector_config(
         resolved.resolution.values,
-        plugins=worker.plugins,
+        plugins=worker.plugins_for(resolved.values),
         worker=worker.config,
         raw_config=job.config,
         secrets=resolved.resolution.secrets,
@@ -86,7 +90,7 @@ def _validated(job: ValidateConfigJob, worker: WorkerView) -> Message:
 
 
 def _described(job: DescribePluginJob, worker: WorkerView) -> Message:
-    catalog = worker.plugins.catalog
+    catalog = worker.catalog
     known = catalog.find(job.plugin)
     if not known:
         raise NotFoundError(f"Unknown plugin {job.plugin}.")
@@ -98,12 +102,14 @@ def _described(job: DescribePluginJob, worker: WorkerView) -> Message:
         )
     wanted = None if job.version is None else f"[{job.version},{job.version}]"
     try:
-        found = worker.plugins.plugin(job.plugin, kinds[0], wanted)
+        is_java = catalog.plugin(job.plugin, kinds[0], version_range=wanted).is_java
+        plugins: PluginSource = worker.java_plugins() if is_java else worker.plugins
+        found = plugins.plugin(job.plugin, kinds[0], wanted)
     except PluginVersionNotFoundError as exc:
         raise BadRequestError(str(exc)) from exc
     except ConnectException as exc:
         raise InternalError("Failed to load plugin class or one of its dependencies") from exc
     if kinds[0].is_connector:
-        return PluginDescribed(keys=tuple(connector_key_infos(found, worker.plugins)))
+        return PluginDescribed(keys=tuple(connector_key_infos(found, plugins)))
     definition = instantiate(found.python_class).config()  # type: ignore[attr-defined]  # all others have it
     return PluginDescribed(keys=tuple(definition.to_key_info()))

@@ -65,7 +65,7 @@ def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Co
     Options come from whichever names the class; the two are not merged.
     """
     key = f"{role}.converter"
-    class_name, options = _converter_choice(
+    class_name, options = converter_choice(
         worker, key, config, getattr(worker.config, f"{role}_converter")
     )
     converter: Converter = worker.new(
@@ -78,7 +78,7 @@ def converter_of(worker: WorkerView, role: str, config: Mapping[str, str]) -> Co
 def header_converter_of(worker: WorkerView, config: Mapping[str, str]) -> HeaderConverter:
     """Make the converter of headers, as `converter_of` does."""
     key = "header.converter"
-    class_name, options = _converter_choice(worker, key, config, worker.config.header_converter)
+    class_name, options = converter_choice(worker, key, config, worker.config.header_converter)
     converter: HeaderConverter = worker.new(
         HeaderConverter,
         class_name,
@@ -93,7 +93,7 @@ def header_converter_of(worker: WorkerView, config: Mapping[str, str]) -> Header
 def stages_of(worker: WorkerView, config: Mapping[str, str]) -> list[TransformationStage]:
     """Make and configure the chain of a connector."""
     stages: list[TransformationStage] = []
-    for alias in _aliases(config, "transforms"):
+    for alias in aliases(config, "transforms"):
         options = below(config, f"transforms.{alias}.")
         predicate_alias = options.pop("predicate", None)
         negate = options.pop("negate", "false").strip().lower() == "true"
@@ -134,13 +134,15 @@ def _predicate(
     return predicate
 
 
-def _converter_choice(
+def converter_choice(
     worker: WorkerView, key: str, config: Mapping[str, str], workers: str
 ) -> tuple[str, dict[str, str]]:
+    """Return the class of a converter and its options, which come from whoever names the class."""
     if key in config:
         return config[key], below(config, f"{key}.")
     return workers, worker.config.with_prefix(f"{key}.")
 
 
-def _aliases(config: Mapping[str, str], key: str) -> list[str]:
+def aliases(config: Mapping[str, str], key: str) -> list[str]:
+    """Return the names of a list in a config."""
     return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]

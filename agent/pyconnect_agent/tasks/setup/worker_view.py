@@ -6,12 +6,13 @@ Layer: tasks. Made once per process, from the job.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.channel import StringMap
 from pyconnect_agent.core.config.effective import literal_secrets
+from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.plugins.catalog import (
@@ -21,13 +22,19 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
+from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
+from pyconnect_agent.plugins.java_classes import is_java_connector
+from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.tasks.java.settings import HEAP, OPTIONS, java_options
 from pyconnect_api import (
     ConfigData,
     ConfigException,
     ConfigProvider,
+    ConfigValue,
     ConnectException,
     Connector,
 )
@@ -54,8 +61,9 @@ class WorkerView:
         given = {name: value for name, value in properties.items() if value is not None}
         kind = DistributedConfig if "config.storage.topic" in given else WorkerConfig
         self.config = kind.parse(given)
-        catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
-        self.plugins = CatalogPluginSource(catalog)
+        self.catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
+        self.plugins = CatalogPluginSource(self.catalog)
+        self._java_questions = JavaQuestions(lambda: find_installation(given))
         self._providers: dict[str, ConfigProvider] = {}
         self._secrets: dict[str, str] = {}
 
@@ -65,6 +73,30 @@ class WorkerView:
         # A new one: other threads mask with the one before.
         self._secrets = {**literal_secrets(config), **self._secrets, **resolution.secrets}
         return Resolved(config, resolution)
+
+    def plugins_for(self, config: Mapping[str, str | None]) -> PluginSource:
+        """Return the plugins that a connector of this config may name: those of its side."""
+        if is_java_connector(self.catalog, config):
+            return self.java_plugins()
+        return self.plugins
+
+    def java_plugins(self) -> JavaPluginSource:
+        """Return the Java plugins, about which a Java process is asked until `close`."""
+        return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
+
+    def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
+        """Yield what is wrong with the keys of a connector's own Java processes."""
+        for key in (HEAP, OPTIONS):
+            value = config.get(key)
+            try:
+                if value is not None:
+                    java_options(self.config.originals, {key: value})
+            except ConfigException as exc:
+                yield ConfigValue(key, value, error_messages=[str(exc)])
+
+    def close(self) -> None:
+        """End the Java process that was asked, if there was one."""
+        self._java_questions.close()
 
     def mask(self, text: str) -> str:
         """Put back to its reference what providers have supplied, and hide what configs hold."""

@@ -16,7 +16,13 @@ from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, 
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
-from pyconnect_agent.tasks.sink.run import TIMESTAMP_TYPES, KafkaHeaders, MessageRun, compose_run
+from pyconnect_agent.tasks.sink.run import (
+    TIMESTAMP_TYPES,
+    ConvertRun,
+    KafkaHeaders,
+    MessageRun,
+    compose_run,
+)
 from pyconnect_api import (
     ConnectException,
     Header,
@@ -32,6 +38,9 @@ Convert: TypeAlias = Callable[[Sequence[ConsumedMessage], dict[TopicPartition, i
 errors, and of partitions that are gone. Notes for each partition the offset after its last message,
 also when that was dropped. Raises ConnectException when the task must fail, KafkaError for a
 message that is a fatal error."""
+
+RecordMaker: TypeAlias = Callable[[ConsumedMessage, str, int, int], SinkRecord]
+"""Converts one message of a topic, partition and offset. Raises RecordSkipped."""
 
 
 def compose(
@@ -51,14 +60,27 @@ def compose(
     `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
     `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
     """
-    one_by_one = _compose_one_by_one(
-        _record_maker(converters, tolerance, keep_consumed=keep_consumed),
-        chain,
-        topic_used,
-        is_assigned,
-        check_error,
+    return compose_with(
+        record_of=_record_maker(converters, tolerance, keep_consumed=keep_consumed),
+        convert_run=compose_run(converters, ConsumedRecord if keep_consumed else SinkRecord),
+        chain=chain,
+        topic_used=topic_used,
+        is_assigned=is_assigned,
+        check_error=check_error,
     )
-    convert_run = compose_run(converters, ConsumedRecord if keep_consumed else SinkRecord)
+
+
+def compose_with(
+    *,
+    record_of: RecordMaker,
+    convert_run: ConvertRun,
+    chain: Chain | None,
+    topic_used: Callable[[str], None] | None,
+    is_assigned: Callable[[TopicPartition], bool],
+    check_error: Callable[[ConsumedMessage], None],
+) -> Convert:
+    """Build the conversion of one poll from that of one message and that of many."""
+    one_by_one = _compose_one_by_one(record_of, chain, topic_used, is_assigned, check_error)
 
     def convert(
         messages: Sequence[ConsumedMessage], consumed: dict[TopicPartition, int]
@@ -81,7 +103,7 @@ def compose(
 
 
 def _compose_one_by_one(
-    record_of: Callable[[ConsumedMessage, str, int, int], SinkRecord],
+    record_of: RecordMaker,
     chain: Chain | None,
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
@@ -128,11 +150,7 @@ def _compose_one_by_one(
 
 def _record_maker(
     converters: Converters, tolerance: Tolerance, *, keep_consumed: bool
-) -> Callable[[ConsumedMessage, str, int, int], SinkRecord]:
-    """Return the conversion of one message of a topic, partition and offset.
-
-    It raises RecordSkipped.
-    """
+) -> RecordMaker:
     key_data = converters.key.to_connect_data
     value_data = converters.value.to_connect_data
     read_headers = _header_reader(converters.header, tolerance)

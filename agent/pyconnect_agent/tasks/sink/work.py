@@ -13,18 +13,18 @@ from pyconnect_agent.channel import TopicUsed
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.setup import client_settings
-from pyconnect_agent.tasks.setup.plugin_metrics import converters_and_stages
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.handling import SinkErrors
 from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
-from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.sink.pipeline import Convert, compose
 from pyconnect_agent.tasks.sink.topics import TOPICS_REGEX, check_sink_config, topics_of
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_api import SinkTask, TopicPartition
@@ -34,17 +34,24 @@ MAX_POLL_RECORDS = 500
 
 
 class SinkWork:
-    """Implements `life_cycle.TaskWork` and the consumer's rebalance listener."""
+    """Implements `life_cycle.TaskWork` and the consumer's rebalance listener.
+
+    `plugins` None: the task converts its records itself.
+    """
 
     def __init__(
-        self, task: SinkTask, setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle
+        self,
+        task: SinkTask,
+        setup: TaskSetup,
+        control: Control,
+        life_cycle: TaskLifeCycle,
+        plugins: TaskPlugins | None,
     ) -> None:
         self._task = task
         self._setup = setup
         self._control = control
         self._life_cycle = life_cycle
-        self._plugins = TaskPlugins.of(setup.worker, setup.connector_config)
-        life_cycle.metrics.plugins += converters_and_stages(self._plugins)
+        self._plugins = plugins
         self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
         self._errors: SinkErrors | None = None
         self._metrics: SinkMetrics | None = None
@@ -77,7 +84,8 @@ class SinkWork:
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
             # In reverse: the task first, what it used after it, whatever fails before.
-            self._plugins.close_with(closing)
+            if self._plugins is not None:
+                self._plugins.close_with(closing)
             if self._errors is not None:
                 closing.callback(self._errors.close)
             if self._consumer is not None:
@@ -104,9 +112,8 @@ class SinkWork:
     def _build(self) -> WorkerSinkTaskContext:
         setup, control = self._setup, self._control
         worker = setup.worker.config
-        errors = self._errors = SinkErrors(
-            setup, self._plugins.converters, stop_requested=control.stop_requested
-        )
+        converters = None if self._plugins is None else self._plugins.converters
+        errors = self._errors = SinkErrors(setup, converters, stop_requested=control.stop_requested)
         metrics = self._metrics = SinkMetrics(self._life_cycle.metrics)
         metrics.task.errors = errors.counts
         config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
@@ -119,15 +126,7 @@ class SinkWork:
         self._loop = SinkLoop(
             task=self._task,
             consumer=consumer,
-            convert=compose(
-                converters=self._plugins.converters,
-                chain=chain(self._plugins.stages, errors.tolerance),
-                tolerance=errors.tolerance,
-                topic_used=self._topic_used if worker.topic_tracking_enable else None,
-                is_assigned=consumer.is_assigned,
-                check_error=consumer.check,
-                keep_consumed=errors.reports is not None,
-            ),
+            convert=self._convert(errors, consumer),
             context=context,
             control=control,
             reports=errors.reports,
@@ -140,6 +139,28 @@ class SinkWork:
         )
         control.statistics = self._statistics
         return context
+
+    def _convert(self, errors: SinkErrors, consumer: TaskConsumer) -> Convert:
+        tracks_topics = self._setup.worker.config.topic_tracking_enable
+        topic_used = self._topic_used if tracks_topics else None
+        task, plugins = self._task, self._plugins
+        if plugins is None:
+            assert isinstance(task, JavaSinkTask)
+            task.tolerance = errors.tolerance
+            return compose_unconverted(
+                topic_used=topic_used,
+                is_assigned=consumer.is_assigned,
+                check_error=consumer.check,
+            )
+        return compose(
+            converters=plugins.converters,
+            chain=chain(plugins.stages, errors.tolerance),
+            tolerance=errors.tolerance,
+            topic_used=topic_used,
+            is_assigned=consumer.is_assigned,
+            check_error=consumer.check,
+            keep_consumed=errors.reports is not None,
+        )
 
     def _statistics(self) -> Statistics:
         loop, metrics = self._loop, self._metrics

@@ -180,9 +180,10 @@ class SourceLoop:
         if not kept:
             return None, ()
         try:
-            return self._convert_run(polled, kept), places
+            run = self._convert_run(polled, kept)
         except Exception:  # noqa: BLE001  it comes up again with the record it is about
             return None, ()
+        return run, places if run.places is None else run.places
 
     def _send_one(self, original: SourceRecord, record: SourceRecord | None) -> bool:
         """Convert and send a record; False when it was left out."""

@@ -50,11 +50,12 @@ def compose(
     return Pipeline(
         chain=chain,
         convert=_compose_one(converters, tolerance, topics),
-        convert_run=_known_topics_only(compose_run(converters), topics),
+        convert_run=known_topics_only(compose_run(converters), topics),
     )
 
 
-def _known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> ConvertRun:
+def known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> ConvertRun:
+    """Return a conversion that refuses a run for a topic that was not looked for yet."""
     if topics is None:
         return convert
     known = topics.known
@@ -109,7 +110,11 @@ def _compose_one(
             value,
             key,
             -1 if partition is None else partition,
-            0 if timestamp is None else timestamp if timestamp > 0 else _timestamp(timestamp),
+            0
+            if timestamp is None
+            else timestamp
+            if timestamp > 0
+            else checked_timestamp(timestamp),
             headers or None,
         )
 
@@ -150,7 +155,7 @@ def place_of(record: object) -> str:
     )
 
 
-def _timestamp(timestamp: int) -> int:
+def checked_timestamp(timestamp: int) -> int:
     """Kafka's ConnectUtils.checkAndConvertTimestamp; 0 is librdkafka's word for "now"."""
     if timestamp < -1:
         raise ConnectException(f"Invalid record timestamp {timestamp}")

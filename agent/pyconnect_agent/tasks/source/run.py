@@ -14,6 +14,7 @@ from itertools import repeat
 from operator import is_
 from typing import Any, TypeAlias
 
+from pyconnect_agent.java.source_records import JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.many_values import from_connect_many
 from pyconnect_agent.tasks.setup.plugins import Converters
@@ -38,7 +39,7 @@ class OutgoingRun:
     """Converted records in the order of their sending; `records` are those that were polled.
 
     The columns mean what `Outgoing` says. `taken`: how many of them the producer has, from the
-    first on.
+    first on. `places`: where they were among those to be converted, None when all are here.
     """
 
     records: Sequence[SourceRecord]
@@ -50,6 +51,7 @@ class OutgoingRun:
     timestamps: Sequence[int]
     headers: Sequence[KafkaHeaders | None]
     taken: int = 0
+    places: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -178,6 +180,8 @@ def last_place(records: Sequence[SourceRecord]) -> tuple[SourcePartition, Source
     """
     if isinstance(records, SourceRecords):
         return records.source_partition, records.source_offsets[-1]
+    if isinstance(records, JavaSourceRecords):
+        return records.last_place()
     last = records[-1]
     partitions = [record.source_partition for record in records]
     if all(map(is_, partitions, repeat(last.source_partition))):

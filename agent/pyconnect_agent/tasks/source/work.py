@@ -14,6 +14,7 @@ from dataclasses import replace
 from pyconnect_agent.channel import TopicUsed
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.pipeline import compose_converted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records import provenance
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
@@ -21,7 +22,6 @@ from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.records.topic_creation import topic_creation_of
 from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.setup.error_settings import tolerance_of
-from pyconnect_agent.tasks.setup.plugin_metrics import converters_and_stages
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.at_least_once.delivery import AtLeastOnceDelivery, Delivery
@@ -40,18 +40,25 @@ LOG = logging.getLogger(__name__)
 
 
 class SourceWork:
-    """Implements `life_cycle.TaskWork`."""
+    """Implements `life_cycle.TaskWork`.
+
+    `plugins` None: the task's records are converted already.
+    """
 
     def __init__(
-        self, task: SourceTask, setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle
+        self,
+        task: SourceTask,
+        setup: TaskSetup,
+        control: Control,
+        life_cycle: TaskLifeCycle,
+        plugins: TaskPlugins | None,
     ) -> None:
         self._task = task
         self._setup = setup
         self._control = control
         self._life_cycle = life_cycle
         self._metrics = SourceMetrics(life_cycle.metrics)
-        self._plugins = TaskPlugins.of(setup.worker, setup.connector_config)
-        life_cycle.metrics.plugins += converters_and_stages(self._plugins)
+        self._plugins = plugins
         self._initialized = False
         self._failed = False
         self._reader: WorkerOffsetReader | None = None
@@ -100,7 +107,8 @@ class SourceWork:
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
             # In reverse: the task first, what it used after it, whatever fails before.
-            self._plugins.close_with(closing)
+            if self._plugins is not None:
+                self._plugins.close_with(closing)
             if self._reader is not None:
                 closing.callback(self._reader.close)
             if self._delivery is not None:
@@ -134,16 +142,7 @@ class SourceWork:
         delivery = self._delivery = self._new_delivery(tolerance, offsets)
         self._loop = SourceLoop(
             task=self._task,
-            pipeline=self._stamped(
-                compose(
-                    converters=self._plugins.converters,
-                    chain=chain(self._plugins.stages, tolerance),
-                    tolerance=tolerance,
-                    topics=topic_creation_of(
-                        setup.worker.config, setup.connector_config, setup.task_id
-                    ),
-                )
-            ),
+            pipeline=self._stamped(self._pipeline(tolerance)),
             sender=delivery.sender,
             control=control,
             report=self._report,
@@ -151,6 +150,18 @@ class SourceWork:
         )
         control.statistics = self._statistics
         return delivery
+
+    def _pipeline(self, tolerance: Tolerance) -> Pipeline:
+        setup, plugins = self._setup, self._plugins
+        topics = topic_creation_of(setup.worker.config, setup.connector_config, setup.task_id)
+        if plugins is None:
+            return compose_converted(tolerance=tolerance, topics=topics)
+        return compose(
+            converters=plugins.converters,
+            chain=chain(plugins.stages, tolerance),
+            tolerance=tolerance,
+            topics=topics,
+        )
 
     def _stamped(self, pipeline: Pipeline) -> Pipeline:
         setup = self._setup

@@ -107,7 +107,7 @@ def test_names_match_the_allowlist_with_javas_meaning(monkeypatch: pytest.Monkey
 
 
 def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
-    """By Java class name or alias; the worker's own properties too, but not plugin.path."""
+    """By Java class name or alias; the worker's own properties too, but for plugins'."""
     properties = {
         "config.providers": "file, env",
         "config.providers.file.class": (
@@ -117,13 +117,14 @@ def test_providers_of_a_worker_resolve_its_connectors(secrets: Path) -> None:
         "config.providers.env.class": "EnvVar",
         "ssl.key.password": f"${{file:{secrets}/db.properties:pass}}",
         "plugin.path": "${env:HOME}",
+        "agent.java.home": "${env:HOME}",
     }
     with VariableResolver(properties, installed_catalog()) as resolver:
         resolved = resolver.resolve({"u": f"${{file:{secrets}/db.properties:user}}", "n": None})
         worker = resolver.resolve_worker_properties(properties)
     assert resolved.values == {"u": "alice", "n": None}
     assert worker["ssl.key.password"] == "s3 cret"
-    assert worker["plugin.path"] == "${env:HOME}"
+    assert worker["plugin.path"] == worker["agent.java.home"] == "${env:HOME}"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure
 from pyconnect_agent.tasks.sink.errors.consumed_record import consumed_of, place_of
-from pyconnect_agent.tasks.trace import format_trace
+from pyconnect_agent.tasks.trace import class_name, format_trace
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -166,7 +166,6 @@ class DeadLetterQueue:
 
     def _context_of(self, failure: Failure, message: ConsumedMessage) -> KafkaHeaders:
         error = failure.error
-        kind = type(error)
         text = str(error)
         context = {
             "topic": message.topic(),
@@ -176,7 +175,7 @@ class DeadLetterQueue:
             "task.id": str(self._task_id.task),
             "stage": failure.stage.value,
             "class.name": failure.class_name,
-            "exception.class.name": f"{kind.__module__}.{kind.__qualname__}",
+            "exception.class.name": class_name(error),
             "exception.message": self._mask(text) if text else None,
             "exception.stacktrace": self._mask(format_trace(error)),
         }

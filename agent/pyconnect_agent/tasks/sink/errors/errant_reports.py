@@ -26,10 +26,10 @@ _SINK_TASK = f"{SinkTask.__module__}.{SinkTask.__qualname__}"
 class ErrantRecords(ErrantRecordReporter):
     """The task's reporter, and `sink.ErrantReports` for the loop.
 
-    The converters serialize records that the task made itself.
+    The converters serialize records that the task made itself; None: it never reports such ones.
     """
 
-    def __init__(self, tolerance: Tolerance, converters: Converters) -> None:
+    def __init__(self, tolerance: Tolerance, converters: Converters | None) -> None:
         self._tolerance = tolerance
         self._converters = converters
         self._lock = threading.Lock()
@@ -90,9 +90,9 @@ class ErrantRecords(ErrantRecordReporter):
     def _reportable(self, record: SinkRecord) -> object:
         if isinstance(record, ConsumedRecord):
             return record
-        return serialized(
-            record, self._converters.key, self._converters.value, self._converters.header
-        )
+        converters = self._converters
+        assert converters is not None
+        return serialized(record, converters.key, converters.value, converters.header)
 
     def _note(self, partition: TopicPartition, future: Future[None]) -> None:
         with self._lock:

@@ -33,7 +33,7 @@ class SinkErrors:
     def __init__(
         self,
         setup: TaskSetup,
-        converters: Converters,
+        converters: Converters | None,
         *,
         stop_requested: threading.Event,
     ) -> None:

@@ -1,0 +1,253 @@
+"""Java plugins by their jars: from service files and class files, with versions as Java reports.
+
+Layer: java. Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of
+``plugin.discovery``. Archives are read here; a Java process constructs the classes of one location
+to learn their versions, and what it answers is kept by the digests of the jars. A location that
+cannot be used costs itself and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.java.jar_contents import Found, JarContents
+from pyconnect_agent.java.launch import JavaClass, JavaInstallation
+from pyconnect_agent.java.locations import class_path_of, java_locations, location_url
+from pyconnect_api.errors import ConnectException
+
+CACHE_FORMAT = "2"
+"""Part of every key of the cache: another form, another key."""
+
+UNDEFINED = "undefined"
+Answer: TypeAlias = Mapping[str, object]
+"""What Java says of a class: `version` and `own`, or `error`."""
+Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
+"""Returns an answer for each class. Raises ConnectException."""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaPlugins:
+    """What was found; ``warnings`` name what was left out or lacks a service file, and why."""
+
+    plugins: tuple[PluginDesc, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Location:
+    """One class path; ``path`` None: Kafka's own jars."""
+
+    path: Path | None
+    class_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Role:
+    """A class in one role; ``listed``: a service file names it."""
+
+    name: str
+    kind: PluginKind
+    version: str | None
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The classes that count in a mode of discovery, and those that service files name."""
+
+    counted: Found
+    listed: Found
+
+
+class JavaDiscovery:
+    """Finds the plugins of a worker's locations. One mode of discovery, one cache."""
+
+    def __init__(
+        self, installation: JavaInstallation, describe: Describe, cache: Path, mode: str
+    ) -> None:
+        """Ask `describe` what only Java knows; `cache` is a directory that may not exist yet."""
+        self._installation = installation
+        self._describe = describe
+        self._cache = cache
+        self._mode = mode
+
+    def find(self, plugin_path: Sequence[str]) -> JavaPlugins:
+        """Return the plugins of Kafka's own jars and of `plugin.path`.
+
+        Raises ConnectException when `hybrid_fail` refuses one.
+        """
+        own = _Location(None, self._installation.kafka_jars)
+        others = [_Location(path, class_path_of(path)) for path in java_locations(plugin_path)]
+        warnings: list[str] = []
+        roles = self._roles([own, *others], warnings)
+        plugins = [(_plugin(location, role), role) for location, role in roles]
+        unlisted = [
+            f"{plugin.class_name} in {plugin.location}"
+            for plugin, role in plugins
+            if not role.listed
+        ]
+        if unlisted and self._mode.startswith("hybrid"):
+            warnings.append(self._about_unlisted(unlisted))
+        return JavaPlugins(tuple(plugin for plugin, _ in plugins), tuple(warnings))
+
+    def _about_unlisted(self, unlisted: Iterable[str]) -> str:
+        names = ", ".join(dict.fromkeys(unlisted))
+        text = (
+            "Java plugins without a service file, which plugin.discovery=service_load would not "
+            f"find: {names}"
+        )
+        if self._mode == "hybrid_fail":
+            raise ConnectException(f"{text}. Set plugin.discovery=hybrid_warn or only_scan.")
+        return text
+
+    def _roles(
+        self, locations: Sequence[_Location], warnings: list[str]
+    ) -> Iterator[tuple[_Location, _Role]]:
+        """Yield the plugins of all locations; `warnings` gets what was left out, and why."""
+        keys = {location: self._key(location) for location in locations}
+        known = {location: self._kept(key) for location, key in keys.items()}
+        problems: dict[_Location, list[str]] = {location: [] for location in locations}
+        new = {
+            location: self._found(location, problems[location])
+            for location, roles in known.items()
+            if roles is None
+        }
+        answers = self._answers(new, problems)
+        for location, found in new.items():
+            usable = _usable(found, answers.get(location, {}), problems[location])
+            known[location] = usable
+            # What went wrong may be gone next time, with another service or more memory.
+            if not problems[location]:
+                self._keep(keys[location], usable)
+        for location, roles in known.items():
+            warnings += problems[location]
+            for role in roles or ():
+                yield location, role
+
+    def _answers(
+        self, new: Mapping[_Location, _Found], problems: Mapping[_Location, list[str]]
+    ) -> dict[_Location, Mapping[str, Answer]]:
+        """Return Java's answers about the classes of each location, by name.
+
+        One process serves all locations. One that ends or hangs does so for one of them, so each is
+        then asked for on its own.
+        """
+        try:
+            return self._asked(new)
+        except ConnectException:
+            pass  # the location that it is about is found below
+        answers: dict[_Location, Mapping[str, Answer]] = {}
+        for location, found in new.items():
+            try:
+                answers |= self._asked({location: found})
+            except ConnectException as error:
+                place = location.path or "Kafka's own jars"
+                problems[location].append(
+                    f"Java plugins in {place} could not be described: {error}"
+                )
+        return answers
+
+    def _asked(self, new: Mapping[_Location, _Found]) -> dict[_Location, Mapping[str, Answer]]:
+        classes = [
+            (location, JavaClass(name, () if location.path is None else location.class_path))
+            for location, found in new.items()
+            for name in dict.fromkeys(name for name, _ in found.counted)
+        ]
+        asked = self._describe([java_class for _, java_class in classes]) if classes else ()
+        answers: dict[_Location, dict[str, Answer]] = {location: {} for location in new}
+        for (location, java_class), answer in zip(classes, asked, strict=True):
+            answers[location][java_class.name] = answer
+        return dict(answers)
+
+    def _found(self, location: _Location, problems: list[str]) -> _Found:
+        with JarContents(location.class_path) as contents:
+            listed = contents.declared()
+            found = {} if self._mode == "only_scan" and location.path is not None else dict(listed)
+            # Kafka's own jars list all of their plugins.
+            if location.path is not None and self._mode != "service_load":
+                with JarContents(self._installation.kafka_jars) as kafka:
+                    found |= contents.implementing(kafka)
+            problems += contents.problems
+        return _Found(counted=found, listed=listed)
+
+    def _key(self, location: _Location) -> str:
+        digest = hashlib.sha256()
+        for text in (CACHE_FORMAT, self._mode, *self._stamps()):
+            digest.update(f"{text}\0".encode())
+        for entry in location.class_path if location.path is not None else ():
+            _add_content(digest, Path(entry))
+        return digest.hexdigest()
+
+    def _stamps(self) -> Iterable[str]:
+        """Yield what differs for another Java, host or set of Kafka's jars; none is read."""
+        for path in map(Path, (self._installation.java, self._installation.host_jar)):
+            yield f"{path}:{path.stat().st_mtime_ns}"
+        for jar in map(Path, self._installation.kafka_jars):
+            yield f"{jar.name}:{jar.stat().st_size}"
+
+    def _kept(self, key: str) -> list[_Role] | None:
+        try:
+            kept = json.loads((self._cache / f"{key}.json").read_text(encoding="utf-8"))
+            return [_Role(name, PluginKind(kind), *rest) for name, kind, *rest in kept]
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def _keep(self, key: str, roles: Sequence[_Role]) -> None:
+        """Write the cache; a home that cannot be written to only costs the next start time."""
+        kept = [(role.name, role.kind.value, role.version, role.listed) for role in roles]
+        try:
+            self._cache.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self._cache)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(kept, stream)
+            Path(name).replace(self._cache / f"{key}.json")
+        except OSError:
+            return
+
+
+def _usable(found: _Found, answers: Mapping[str, Answer], problems: list[str]) -> list[_Role]:
+    for name, answer in answers.items():
+        # A class without a public constructor is no plugin, only the base of some.
+        if "error" in answer and answer.get("constructible", True):
+            problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
+    return [
+        _Role(name, kind, _version(answers[name]), (name, kind) in found.listed)
+        for name, kind in found.counted
+        if answers.get(name, {}).get("own") and "error" not in answers[name]
+    ]
+
+
+def _version(answer: Answer) -> str | None:
+    """Return the version; the API's default is the text that stands for none."""
+    version = answer["version"]
+    return None if version in (None, UNDEFINED) else str(version)
+
+
+def _plugin(location: _Location, role: _Role) -> PluginDesc:
+    path = location.path
+    return PluginDesc(
+        class_name=role.name,
+        python_path="",
+        kind=role.kind,
+        version=role.version,
+        location="classpath" if path is None else location_url(path),
+        search_path=None if path is None else str(path),
+        is_java=True,
+    )
+
+
+def _add_content(digest: hashlib._Hash, path: Path) -> None:
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    for file in files:
+        if file.is_file():
+            digest.update(f"{file}\0{file.stat().st_size}\0".encode())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())

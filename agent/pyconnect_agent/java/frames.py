@@ -1,0 +1,264 @@
+"""The bytes between this process and a Java process.
+
+Layer: java. Pure. A frame is
+
+| bytes | what it is                                    |
+|-------|-----------------------------------------------|
+| 4     | length of what follows, little endian         |
+| 1     | kind                                          |
+| 4     | id: pairs an answer with its question, else 0 |
+| rest  | payload                                       |
+
+Payloads are JSON, except batches of records. These are a length, that many bytes of JSON (the
+facts), and columns, little endian, one after the other. Of values of any length there are first
+the ends of all, 32 bits each, then their bytes; the end of a value that is null is inverted. Such a
+column is left out where all values are null, and the facts say so. Packed headers of a record are
+their number, then for each the length of the name, the name, the length of the value (-1: null)
+and the value.
+
+| batch of a source | columns                                                                     |
+|-------------------|-----------------------------------------------------------------------------|
+| for each record   | topic's place, source partition's place, partition (32 bits each, together) |
+|                   | timestamp (64 bits, 0: now), source offset, key, value, headers             |
+
+| batch for a sink  | columns                                                                     |
+|-------------------|-----------------------------------------------------------------------------|
+|                   | topic's place, partition (32 bits each), offset, timestamp (64 bits each)   |
+|                   | type of the timestamp (8 bits), key, value, headers                         |
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import msgspec
+
+HEAD = struct.Struct("<IBi")
+_LENGTH = struct.Struct("<I")
+_SIGNED = struct.Struct("<i")
+
+Json: TypeAlias = Any
+Headers: TypeAlias = list[tuple[str, bytes | None]]
+
+
+class Kind(IntEnum):
+    """What a frame is; the comment says who sends it."""
+
+    JOB = 1  # Python: the first frame
+    CALL = 2  # Python
+    ANSWER = 3  # both
+    ASK = 4  # Java
+    BATCH = 5  # Java: records of a poll, or a part of them
+    CREDIT = 6  # Python: poll once
+    DELIVER = 7  # Python: records for `put`
+    ACKS = 8  # Python: results of records
+    LOG = 9  # Java
+    LEVEL = 10  # Python
+    STACKS = 11  # Python
+
+
+def frame(kind: Kind, request_id: int, *parts: bytes) -> list[bytes]:
+    """Return the pieces of a frame."""
+    length = sum(map(len, parts)) + HEAD.size - _LENGTH.size
+    return [HEAD.pack(length, kind, request_id), *parts]
+
+
+def json_bytes(value: Json) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def from_json(payload: bytes | memoryview) -> Json:
+    return msgspec.json.decode(payload)
+
+
+@dataclass(slots=True)
+class SourceBatch:
+    """The records of a poll in columns; `facts` is what the Java process says of the whole."""
+
+    facts: dict[str, Any]
+    topics: Sequence[str]
+    places: Sequence[int]
+    partitions: Sequence[int]
+    timestamps: Sequence[int]
+    offsets: Sequence[bytes | None]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[bytes | None] | None
+
+    def part(self, rows: slice) -> SourceBatch:
+        """Return some of the records; the facts are those of all."""
+        return self._selected(itemgetter(rows))
+
+    def at(self, places: Sequence[int]) -> SourceBatch:
+        """Return the records at some places; the facts are those of all."""
+        return self._selected(lambda column: [column[place] for place in places])
+
+    def _selected(self, select: Callable[[Any], Any]) -> SourceBatch:
+        columns = [getattr(self, column.name) for column in fields(self)[1:]]
+        selected: list[Any] = [None if column is None else select(column) for column in columns]
+        return SourceBatch(self.facts, *selected)
+
+    def joined(self, other: SourceBatch) -> SourceBatch:
+        """Return the records of this and of the next part of the same poll."""
+        count, size = len(self.facts["places"]), len(self.values)
+        headers: list[bytes | None] | None = None
+        if self.headers is not None or other.headers is not None:
+            headers = [
+                *(self.headers or [None] * len(self.values)),
+                *(other.headers or [None] * len(other.values)),
+            ]
+        return SourceBatch(
+            {
+                **other.facts,
+                "places": [*self.facts["places"], *other.facts["places"]],
+                **{
+                    name: [*self.facts[name], *(size + row for row in other.facts.get(name, ()))]
+                    for name in ("commitsAfter", "abortsAfter")
+                },
+            },
+            [*self.topics, *other.topics],
+            [*self.places, *(count + place for place in other.places)],
+            [*self.partitions, *other.partitions],
+            [*self.timestamps, *other.timestamps],
+            [*self.offsets, *other.offsets],
+            [*self.keys, *other.keys],
+            [*self.values, *other.values],
+            headers,
+        )
+
+
+def decode_source(payload: memoryview) -> SourceBatch:
+    """Read a batch; `places` are indexes of `facts["places"]`."""
+    facts, columns = _facts(payload)
+    count = facts["count"]
+    integers = columns.take(12 * count).cast("i").tolist()
+    names = facts["topics"]
+    if len(names) == 1:
+        topics = names * count
+    else:
+        topics = [names[place] for place in integers[::3]]
+    return SourceBatch(
+        facts=facts,
+        topics=topics,
+        places=integers[1::3],
+        partitions=integers[2::3],
+        timestamps=columns.take(8 * count).cast("q").tolist(),
+        offsets=columns.blob(count, used=facts["offsets"]),
+        keys=columns.blob(count, used=facts["keys"]),
+        values=columns.blob(count, used=facts["values"]),
+        headers=columns.blob(count, used=True) if facts["headers"] else None,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class SinkBatch:
+    """Consumed records in columns; `facts` is added to what their form says."""
+
+    facts: Mapping[str, Any]
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    types: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[bytes | None]
+
+
+def encode_sink(batch: SinkBatch) -> list[bytes]:
+    """Return the pieces of a batch's payload."""
+    names = list(dict.fromkeys(batch.topics))
+    places = {name: place for place, name in enumerate(names)}
+    blobs = {"keys": batch.keys, "values": batch.values, "headers": batch.headers}
+    used = {name: values.count(None) < len(values) for name, values in blobs.items()}
+    facts = json_bytes({**batch.facts, "count": len(batch.topics), "topics": names, **used})
+    parts = [
+        _LENGTH.pack(len(facts)),
+        facts,
+        array("i", [places[topic] for topic in batch.topics]).tobytes(),
+        array("i", batch.partitions).tobytes(),
+        array("q", batch.offsets).tobytes(),
+        array("q", batch.timestamps).tobytes(),
+        bytes(batch.types),
+    ]
+    for name, values in blobs.items():
+        if used[name]:
+            parts += _blob(values)
+    return parts
+
+
+def pack_headers(headers: Headers | None) -> bytes | None:
+    """Return the headers of a record as one value, None when there are none."""
+    if not headers:
+        return None
+    parts = [_SIGNED.pack(len(headers))]
+    for name, value in headers:
+        text = name.encode()
+        parts += (_SIGNED.pack(len(text)), text)
+        if value is None:
+            parts.append(_SIGNED.pack(-1))
+        else:
+            parts += (_SIGNED.pack(len(value)), value)
+    return b"".join(parts)
+
+
+def unpack_headers(packed: bytes | None) -> Headers:
+    if packed is None:
+        return []
+    columns = _Columns(memoryview(packed))
+    headers: Headers = []
+    for _ in range(columns.number()):
+        name = str(columns.take(columns.number()), "utf-8")
+        length = columns.number()
+        headers.append((name, None if length < 0 else bytes(columns.take(length))))
+    return headers
+
+
+class _Columns:
+    """Reads one piece after the other."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+        self._at = 0
+
+    def take(self, size: int) -> memoryview:
+        start, self._at = self._at, self._at + size
+        return self._view[start : self._at]
+
+    def number(self) -> int:
+        (number,) = _SIGNED.unpack(self.take(_SIGNED.size))
+        return int(number)
+
+    def blob(self, count: int, *, used: bool) -> list[bytes | None]:
+        if not used:
+            return [None] * count
+        ends = self.take(4 * count).cast("i").tolist()
+        last = ends[-1]
+        data = bytes(self.take(last if last >= 0 else ~last))
+        if min(ends) >= 0:
+            return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        values: list[bytes | None] = []
+        start = 0
+        for end in ends:
+            values.append(None if end < 0 else data[start:end])
+            start = end if end >= 0 else start
+        return values
+
+
+def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:
+    columns = _Columns(payload)
+    facts: dict[str, Any] = from_json(columns.take(columns.number()))
+    return facts, columns
+
+
+def _blob(values: Sequence[bytes | None]) -> Iterable[bytes]:
+    ends = accumulate(len(value) if value is not None else 0 for value in values)
+    signed = [~end if value is None else end for end, value in zip(ends, values, strict=True)]
+    return array("i", signed).tobytes(), b"".join(filter(None, values))

@@ -1,0 +1,189 @@
+package io.pyconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.storage.Converter;
+import org.apache.kafka.connect.storage.HeaderConverter;
+import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The converters and transformations of a task, made from its job.
+ *
+ * <p>An operation that throws a retriable exception is repeated here, as long as the connector's
+ * settings allow. Whether a record that failed is skipped is decided by the Python process.
+ */
+final class Chain<R extends ConnectRecord<R>> {
+    private static final Logger LOG = LoggerFactory.getLogger(Chain.class);
+    private static final long FIRST_DELAY_MS = 300;
+
+    final Converter key;
+    final Converter value;
+    final HeaderConverter header;
+    final boolean toleratesAll;
+
+    private final List<Stage<R>> stages = new ArrayList<>();
+    private final long timeoutMs;
+    private final long maxDelayMs;
+    private final CountDownLatch stopping = new CountDownLatch(1);
+
+    /** An operation on one record that has failed for good. */
+    static final class Failed extends Exception {
+        private static final long serialVersionUID = 1;
+
+        final String stage;
+        final Class<?> operator;
+        final int retries;
+
+        Failed(String stage, Class<?> operator, Exception cause, int retries) {
+            super(cause);
+            this.stage = stage;
+            this.operator = operator;
+            this.retries = retries;
+        }
+
+        Map<String, Object> describe(int row) {
+            return Map.of(
+                    "row", row,
+                    "stage", stage,
+                    "class", operator.getName(),
+                    "retries", retries,
+                    "error", Errors.describe(getCause()));
+        }
+    }
+
+    /** A call of a plugin. */
+    interface Operation<T> {
+        T run() throws Exception;
+    }
+
+    private record Stage<R extends ConnectRecord<R>>(
+            Transformation<R> change, Predicate<R> when, boolean not) {
+        R apply(R record) {
+            return when == null || when.test(record) != not ? change.apply(record) : record;
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    Chain(JsonNode job, Loaders loaders) {
+        var converters = job.get("converters");
+        key = loaders.instance(converters.get("key"), Converter.class);
+        configured(key, () -> key.configure(config(converters.get("key")), true));
+        value = loaders.instance(converters.get("value"), Converter.class);
+        configured(value, () -> value.configure(config(converters.get("value")), false));
+        header = loaders.instance(converters.get("header"), HeaderConverter.class);
+        configured(header, () -> header.configure(config(converters.get("header"))));
+        for (var stage : job.get("transforms")) {
+            Transformation<R> change = loaders.instance(stage, Transformation.class);
+            configured(change, () -> change.configure(config(stage)));
+            Predicate<R> when = null;
+            if (stage.hasNonNull("predicate")) {
+                Predicate<R> found = loaders.instance(stage.get("predicate"), Predicate.class);
+                configured(found, () -> found.configure(config(stage.get("predicate"))));
+                when = found;
+            }
+            stages.add(new Stage<>(change, when, stage.path("negate").asBoolean()));
+        }
+        toleratesAll = job.path("toleratesAll").asBoolean();
+        timeoutMs = job.path("retryTimeoutMs").asLong();
+        maxDelayMs = job.path("retryDelayMaxMs").asLong();
+    }
+
+    /** Returns the record as the transformations leave it, null when one has dropped it. */
+    R transform(R record) throws Failed {
+        var current = record;
+        for (var stage : stages) {
+            var before = current;
+            current = run("TRANSFORMATION", stage.change.getClass(), () -> stage.apply(before));
+            if (current == null) {
+                return null;
+            }
+        }
+        return current;
+    }
+
+    /** Returns what the operation does, repeated while it asks for that. */
+    <T> T run(String stage, Class<?> operator, Operation<T> operation) throws Failed {
+        long since = System.nanoTime();
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return operation.run();
+            } catch (Exception failed) {
+                long spentMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since);
+                if (!Errors.isRetriable(failed) || !waited(attempt, spentMs)) {
+                    throw new Failed(stage, operator, failed, attempt - 1);
+                }
+            }
+        }
+    }
+
+    /** Ends the wait of an operation that is to be repeated. */
+    void stop() {
+        stopping.countDown();
+    }
+
+    void close() {
+        for (var stage : stages) {
+            close(stage.change);
+            if (stage.when != null) {
+                close(stage.when::close);
+            }
+        }
+        close(key);
+        close(value);
+        close(header);
+    }
+
+    static Map<String, String> config(JsonNode plugin) {
+        var config = new HashMap<String, String>();
+        plugin.path("config")
+                .properties()
+                .forEach(entry -> config.put(entry.getKey(), entry.getValue().textValue()));
+        return config;
+    }
+
+    private static void configured(Object plugin, Runnable configure) {
+        Loaders.within(
+                plugin.getClass().getClassLoader(),
+                () -> {
+                    configure.run();
+                    return null;
+                });
+    }
+
+    private boolean waited(int attempt, long spentMs) {
+        if (timeoutMs >= 0 && spentMs >= timeoutMs) {
+            return false;
+        }
+        long delayMs = Math.min(FIRST_DELAY_MS << Math.min(attempt - 1, 20), maxDelayMs);
+        delayMs = (long) (delayMs * ThreadLocalRandom.current().nextDouble(0.8, 1.2));
+        if (timeoutMs >= 0) {
+            delayMs = Math.min(delayMs, timeoutMs - spentMs);
+        }
+        try {
+            return !stopping.await(delayMs, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+
+    private static void close(Closeable plugin) {
+        try {
+            plugin.close();
+        } catch (IOException | RuntimeException failed) {
+            LOG.warn("could not be closed: {}", plugin.getClass().getName(), failed);
+        }
+    }
+}

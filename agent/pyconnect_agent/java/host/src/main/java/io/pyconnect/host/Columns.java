@@ -1,0 +1,213 @@
+package io.pyconnect.host;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.connect.errors.ConnectException;
+
+/** The columns of a batch of records, as `frames.py` describes them. */
+final class Columns {
+    private Columns() {}
+
+    /** Values of any length in one array; a value's end is inverted when the value is null. */
+    static final class Blob {
+        private int[] ends = new int[1024];
+        private byte[] data = new byte[1 << 16];
+        private int count;
+        private int size;
+        private boolean used;
+
+        void add(byte[] value) {
+            if (count == ends.length) {
+                ends = Arrays.copyOf(ends, count * 2);
+            }
+            if (value == null) {
+                ends[count++] = ~size;
+                return;
+            }
+            used = true;
+            long needed = (long) size + value.length;
+            if (needed > data.length) {
+                if (needed > Integer.MAX_VALUE - 16) {
+                    throw new ConnectException(
+                            "A batch of records has more than 2 GiB in one of its columns;"
+                                    + " let the connector return fewer records at once");
+                }
+                data = Arrays.copyOf(data, (int) Math.min(needed * 2, Integer.MAX_VALUE - 16));
+            }
+            System.arraycopy(value, 0, data, size, value.length);
+            size += value.length;
+            ends[count++] = size;
+        }
+
+        int size() {
+            return size;
+        }
+
+        private long bytes() {
+            return used ? 4L * count + size : 0;
+        }
+
+        private void write(ByteBuffer to) {
+            if (used) {
+                to.asIntBuffer().put(ends, 0, count);
+                to.position(to.position() + 4 * count);
+                to.put(data, 0, size);
+            }
+        }
+
+        private void clear() {
+            count = size = 0;
+            used = false;
+            if (data.length > 1 << 24) {
+                data = new byte[1 << 16];
+            }
+        }
+    }
+
+    /** The columns of source records; used for one batch after the other. */
+    static final class Writer {
+        final Blob keys = new Blob();
+        final Blob values = new Blob();
+        final Blob offsets = new Blob();
+        final Blob headers = new Blob();
+        private final Map<Object, Integer> topics = new LinkedHashMap<>();
+        private final Map<Object, Integer> places = new LinkedHashMap<>();
+        private int[] integers = new int[3 * 1024];
+        private long[] timestamps = new long[1024];
+        private int count;
+
+        /** Adds what is not of variable length; {@code place} is a source partition. */
+        void add(String topic, Object place, Integer partition, Long timestamp) {
+            if (count == timestamps.length) {
+                timestamps = Arrays.copyOf(timestamps, count * 2);
+                integers = Arrays.copyOf(integers, count * 6);
+            }
+            integers[3 * count] = index(topics, topic);
+            integers[3 * count + 1] = index(places, place);
+            integers[3 * count + 2] = partition == null ? -1 : partition;
+            timestamps[count++] = timestamp == null || timestamp == -1 ? 0 : timestamp;
+        }
+
+        int count() {
+            return count;
+        }
+
+        long bytes() {
+            return (long) keys.size() + values.size() + headers.size() + offsets.size();
+        }
+
+        /** Returns the frame's payload and begins a new batch. */
+        byte[] finish(Map<String, Object> facts) {
+            facts.put("count", count);
+            facts.put("topics", topics.keySet());
+            facts.put("places", places.keySet());
+            var blobs =
+                    Map.of("keys", keys, "values", values, "headers", headers, "offsets", offsets);
+            blobs.forEach((name, blob) -> facts.put(name, blob.used));
+            byte[] head = Link.bytes(facts);
+            long total = 4L + head.length + 20L * count;
+            total += keys.bytes() + values.bytes() + offsets.bytes() + headers.bytes();
+            if (total > Integer.MAX_VALUE - 16) {
+                throw new ConnectException("A batch of records has more than 2 GiB");
+            }
+            var to = ByteBuffer.allocate((int) total).order(ByteOrder.LITTLE_ENDIAN);
+            to.putInt(head.length).put(head);
+            to.asIntBuffer().put(integers, 0, 3 * count);
+            to.position(to.position() + 12 * count);
+            to.asLongBuffer().put(timestamps, 0, count);
+            to.position(to.position() + 8 * count);
+            offsets.write(to);
+            keys.write(to);
+            values.write(to);
+            headers.write(to);
+            count = 0;
+            topics.clear();
+            places.clear();
+            for (var blob : new Blob[] {keys, values, offsets, headers}) {
+                blob.clear();
+            }
+            return to.array();
+        }
+
+        private static int index(Map<Object, Integer> known, Object value) {
+            var found = known.get(value);
+            if (found == null) {
+                found = known.size();
+                known.put(value, found);
+            }
+            return found;
+        }
+    }
+
+    /** Reads a column of values that {@code Blob} or the Python process wrote. */
+    static byte[][] readBlob(ByteBuffer from, int count, boolean used) {
+        var values = new byte[count][];
+        if (used) {
+            var ends = new int[count];
+            from.asIntBuffer().get(ends);
+            from.position(from.position() + 4 * count);
+            for (int row = 0, start = 0; row < count; row++) {
+                if (ends[row] >= 0) {
+                    values[row] = new byte[ends[row] - start];
+                    from.get(values[row]);
+                    start = ends[row];
+                }
+            }
+        }
+        return values;
+    }
+
+    /** Returns headers as one value: their number, then length and bytes of each name and value. */
+    static byte[] packed(Headers headers) {
+        var all = headers.toArray();
+        if (all.length == 0) {
+            return null;
+        }
+        var names = new byte[all.length][];
+        int size = 4;
+        for (int i = 0; i < all.length; i++) {
+            names[i] = all[i].key().getBytes(StandardCharsets.UTF_8);
+            size += 8 + names[i].length + (all[i].value() == null ? 0 : all[i].value().length);
+        }
+        var to = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN).putInt(all.length);
+        for (int i = 0; i < all.length; i++) {
+            to.putInt(names[i].length).put(names[i]);
+            byte[] value = all[i].value();
+            to.putInt(value == null ? -1 : value.length);
+            if (value != null) {
+                to.put(value);
+            }
+        }
+        return to.array();
+    }
+
+    static Headers unpacked(byte[] packed) {
+        var headers = new RecordHeaders();
+        if (packed != null) {
+            var from = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN);
+            for (int left = from.getInt(); left > 0; left--) {
+                String name = new String(bytes(from, from.getInt()), StandardCharsets.UTF_8);
+                int length = from.getInt();
+                headers.add(name, length < 0 ? null : bytes(from, length));
+            }
+        }
+        return headers;
+    }
+
+    static boolean isEmpty(Iterable<Header> headers) {
+        return !headers.iterator().hasNext();
+    }
+
+    private static byte[] bytes(ByteBuffer from, int length) {
+        var found = new byte[length];
+        from.get(found);
+        return found;
+    }
+}

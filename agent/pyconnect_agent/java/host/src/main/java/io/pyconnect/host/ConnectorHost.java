@@ -1,0 +1,115 @@
+package io.pyconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.connect.connector.Connector;
+import org.apache.kafka.connect.connector.ConnectorContext;
+import org.apache.kafka.connect.sink.SinkConnector;
+import org.apache.kafka.connect.sink.SinkConnectorContext;
+import org.apache.kafka.connect.source.SourceConnector;
+import org.apache.kafka.connect.source.SourceConnectorContext;
+import org.apache.kafka.connect.storage.OffsetStorageReader;
+
+/** Runs a connector, or asks one that is never started. */
+final class ConnectorHost implements Host.Job {
+    private final Link link;
+    private final Connector connector;
+    private final Host.Worker calls = new Host.Worker("connector");
+
+    ConnectorHost(Link link, Loaders loaders, JsonNode job) {
+        this.link = link;
+        connector = loaders.instance(job.get("connector"), Connector.class);
+    }
+
+    @Override
+    public Map<String, Object> facts() {
+        var facts = new HashMap<String, Object>();
+        facts.put("source", connector instanceof SourceConnector);
+        facts.put("sink", connector instanceof SinkConnector);
+        facts.put("version", connector.version());
+        return facts;
+    }
+
+    @Override
+    public void receive(int kind, int id, ByteBuffer payload) throws IOException {
+        var call = Host.json(payload);
+        calls.answer(link, id, () -> answer(call));
+    }
+
+    private Object answer(JsonNode call) throws IOException {
+        var config = call.has("config") ? Context.strings(call.get("config")) : null;
+        switch (call.get("method").asText()) {
+            case "initialize" -> connector.initialize(context());
+            case "start" -> connector.start(config);
+            case "stop" -> connector.stop();
+            case "taskConfigs" -> {
+                return connector.taskConfigs(call.get("maxTasks").asInt());
+            }
+            case "taskClass" -> {
+                return connector.taskClass().getName();
+            }
+            case "exactlyOnceSupport" -> {
+                return ((SourceConnector) connector).exactlyOnceSupport(config);
+            }
+            case "canDefineTransactionBoundaries" -> {
+                return ((SourceConnector) connector).canDefineTransactionBoundaries(config);
+            }
+            case "alterOffsets" -> {
+                return alterOffsets(config, call.get("offsets"));
+            }
+            default -> throw new IOException("Unknown call " + call);
+        }
+        return null;
+    }
+
+    private boolean alterOffsets(Map<String, String> config, JsonNode changes) {
+        if (connector instanceof SinkConnector sink) {
+            var offsets = new HashMap<TopicPartition, Long>();
+            for (var each : changes) {
+                var partition = new TopicPartition(each.get(0).asText(), each.get(1).asInt());
+                offsets.put(partition, each.get(2).isNull() ? null : each.get(2).asLong());
+            }
+            return sink.alterOffsets(config, offsets);
+        }
+        var offsets = new HashMap<Map<String, ?>, Map<String, ?>>();
+        for (var each : changes) {
+            offsets.put(Context.offset(each.get(0)), Context.offset(each.get(1)));
+        }
+        return ((SourceConnector) connector).alterOffsets(config, offsets);
+    }
+
+    private ConnectorContext context() {
+        return connector instanceof SourceConnector ? new ForSource(link) : new ForSink(link);
+    }
+
+    private static class ForSink extends Context implements SinkConnectorContext {
+        ForSink(Link link) {
+            super(link);
+        }
+
+        @Override
+        public void requestTaskReconfiguration() {
+            link.ask("requestTaskReconfiguration", Map.of());
+        }
+
+        @Override
+        public void raiseError(Exception error) {
+            link.ask("raiseError", Map.of("error", Errors.describe(error)));
+        }
+    }
+
+    private static final class ForSource extends ForSink implements SourceConnectorContext {
+        ForSource(Link link) {
+            super(link);
+        }
+
+        @Override
+        public OffsetStorageReader offsetStorageReader() {
+            return new Offsets(link);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package io.pyconnect.host;
+
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.common.metrics.MetricValueProvider;
+import org.apache.kafka.common.metrics.Metrics;
+import org.apache.kafka.common.metrics.PluginMetrics;
+import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.connect.storage.OffsetStorageReader;
+
+/** What connectors and tasks of every kind may ask of the worker. */
+class Context {
+    private static final TypeReference<Map<String, String>> STRINGS = new TypeReference<>() {};
+    private static final TypeReference<Map<String, Object>> OFFSET = new TypeReference<>() {};
+
+    final Link link;
+
+    Context(Link link) {
+        this.link = link;
+    }
+
+    public Map<String, String> configs() {
+        return Link.JSON.convertValue(link.ask("configs", Map.of()), STRINGS);
+    }
+
+    static Map<String, String> strings(JsonNode found) {
+        return Link.JSON.convertValue(found, STRINGS);
+    }
+
+    /** Numbers without a fraction are Long, as Kafka's JsonConverter reads them. */
+    static Map<String, Object> offset(JsonNode found) {
+        Map<String, Object> offset = Link.JSON.convertValue(found, OFFSET);
+        if (offset != null) {
+            offset.replaceAll((name, each) -> each instanceof Integer i ? (Long) i.longValue() : each);
+        }
+        return offset;
+    }
+
+    public PluginMetrics pluginMetrics() {
+        return new UnseenMetrics();
+    }
+
+    /** Reads committed offsets through the worker. */
+    static final class Offsets implements OffsetStorageReader {
+        private final Link link;
+
+        Offsets(Link link) {
+            this.link = link;
+        }
+
+        @Override
+        public <T> Map<String, Object> offset(Map<String, T> partition) {
+            return offsets(List.of(partition)).get(partition);
+        }
+
+        @Override
+        public <T> Map<Map<String, T>, Map<String, Object>> offsets(
+                Collection<Map<String, T>> partitions) {
+            var asked = new ArrayList<>(partitions);
+            var found = link.ask("readOffsets", Map.of("partitions", asked));
+            var offsets = new LinkedHashMap<Map<String, T>, Map<String, Object>>();
+            for (int i = 0; i < asked.size(); i++) {
+                offsets.put(asked.get(i), Context.offset(found.get(i)));
+            }
+            return offsets;
+        }
+    }
+
+    /** Metrics of plugins (KIP-877), which nobody reads. */
+    private static final class UnseenMetrics implements PluginMetrics {
+        private final Metrics metrics = new Metrics();
+
+        @Override
+        public MetricName metricName(
+                String name, String description, LinkedHashMap<String, String> tags) {
+            return metrics.metricName(name, "plugins", description, tags);
+        }
+
+        @Override
+        public void addMetric(MetricName name, MetricValueProvider<?> value) {
+            metrics.addMetric(name, value);
+        }
+
+        @Override
+        public void removeMetric(MetricName name) {
+            metrics.removeMetric(name);
+        }
+
+        @Override
+        public Sensor addSensor(String name) {
+            return metrics.sensor(name);
+        }
+
+        @Override
+        public void removeSensor(String name) {
+            metrics.removeSensor(name);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+package io.pyconnect.host;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.connect.errors.AlreadyExistsException;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.NotFoundException;
+import org.apache.kafka.connect.errors.RetriableException;
+
+/** Exceptions in the form in which they go to the Python process. */
+final class Errors {
+    private Errors() {}
+
+    static Map<String, String> describe(Throwable error) {
+        return Map.of(
+                "class", error.getClass().getName(),
+                "message", String.valueOf(error.getMessage()),
+                "trace", trace(error),
+                "kind", kind(error));
+    }
+
+    static String trace(Throwable error) {
+        var text = new StringWriter();
+        error.printStackTrace(new PrintWriter(text, true));
+        return text.toString();
+    }
+
+    static boolean isRetriable(Throwable error) {
+        return error instanceof RetriableException
+                || error instanceof org.apache.kafka.common.errors.RetriableException;
+    }
+
+    private static String kind(Throwable error) {
+        if (isRetriable(error)) {
+            return "retriable";
+        } else if (error instanceof NotFoundException) {
+            return "notFound";
+        } else if (error instanceof AlreadyExistsException) {
+            return "alreadyExists";
+        } else if (error instanceof ConfigException) {
+            return "config";
+        } else if (error instanceof UnsupportedOperationException) {
+            return "unsupported";
+        }
+        return error instanceof ConnectException ? "connect" : "other";
+    }
+}

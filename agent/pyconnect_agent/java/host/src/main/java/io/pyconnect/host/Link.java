@@ -1,0 +1,157 @@
+package io.pyconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedInputStream;
+import java.io.DataInputStream;
+import java.io.EOFException;
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.kafka.connect.errors.ConnectException;
+
+/**
+ * Frames to and from the Python process, over the socket that is descriptor 0.
+ *
+ * <p>A frame is the length of what follows (32 bits, little endian), its kind (8), an id (32) and
+ * the payload. Plain streams and not a channel: an interrupted thread that writes to a channel
+ * closes it, and connectors interrupt their threads.
+ */
+final class Link {
+    static final int JOB = 1;
+    static final int CALL = 2;
+    static final int ANSWER = 3;
+    static final int ASK = 4;
+    static final int BATCH = 5;
+    static final int CREDIT = 6;
+    static final int DELIVER = 7;
+    static final int ACKS = 8;
+    static final int LOG = 9;
+    static final int LEVEL = 10;
+    static final int STACKS = 11;
+
+    static final ObjectMapper JSON = new ObjectMapper();
+
+    private static final int HEAD_BYTES = 9;
+
+    /** Takes the frames that this class does not understand itself; must not block. */
+    interface Receiver {
+        void receive(int kind, int id, ByteBuffer payload) throws IOException;
+    }
+
+    private final DataInputStream in =
+            new DataInputStream(
+                    new BufferedInputStream(new FileInputStream(FileDescriptor.in), 1 << 16));
+    private final OutputStream out = new FileOutputStream(FileDescriptor.in);
+    private final Map<Integer, CompletableFuture<JsonNode>> asked = new ConcurrentHashMap<>();
+    private final AtomicInteger lastId = new AtomicInteger();
+
+    /** Gives frames to {@code receiver} until the other side is gone. */
+    void read(Receiver receiver) throws IOException {
+        while (true) {
+            int length;
+            try {
+                length = Integer.reverseBytes(in.readInt());
+            } catch (EOFException end) {
+                return;
+            }
+            int kind = in.readByte();
+            int id = Integer.reverseBytes(in.readInt());
+            byte[] payload = in.readNBytes(length - HEAD_BYTES + Integer.BYTES);
+            var buffer = ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);
+            if (kind == ANSWER) {
+                asked.remove(id).complete(JSON.readTree(payload));
+            } else {
+                receiver.receive(kind, id, buffer);
+            }
+        }
+    }
+
+    void send(int kind, int id, byte[] payload) {
+        var head = ByteBuffer.allocate(HEAD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        head.putInt(payload.length + HEAD_BYTES - Integer.BYTES).put((byte) kind).putInt(id);
+        synchronized (out) {
+            try {
+                out.write(head.array());
+                out.write(payload);
+            } catch (IOException gone) {
+                // The reading thread finds the end too, and halts.
+                throw new UncheckedIOException(gone);
+            }
+        }
+    }
+
+    void send(int kind, int id, Object json) {
+        send(kind, id, bytes(json));
+    }
+
+    void answer(int id, Object value) {
+        var answer = new LinkedHashMap<String, Object>();
+        answer.put("value", value);
+        send(ANSWER, id, answer);
+    }
+
+    void answerError(int id, Throwable error) {
+        send(ANSWER, id, Map.of("error", Errors.describe(error)));
+    }
+
+    /** Sends a question that has no answer. */
+    void tell(String method, Map<String, ?> arguments) {
+        send(ASK, 0, question(method, arguments));
+    }
+
+    /** Asks the Python process and waits; never on the thread that reads. */
+    JsonNode ask(String method, Map<String, ?> arguments) {
+        JsonNode answer;
+        try {
+            answer = askLater(method, arguments).get();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new ConnectException("Interrupted while the worker was asked", interrupted);
+        } catch (ExecutionException failed) {
+            throw new ConnectException(failed.getCause());
+        }
+        return value(answer);
+    }
+
+    CompletableFuture<JsonNode> askLater(String method, Map<String, ?> arguments) {
+        int id = lastId.incrementAndGet();
+        var answer = new CompletableFuture<JsonNode>();
+        asked.put(id, answer);
+        send(ASK, id, question(method, arguments));
+        return answer;
+    }
+
+    /** Returns the value of an answer; throws the error that it carries. */
+    static JsonNode value(JsonNode answer) {
+        if (answer.has("error")) {
+            throw new ConnectException(answer.get("error").get("message").asText());
+        }
+        return answer.get("value");
+    }
+
+    static byte[] bytes(Object json) {
+        try {
+            return JSON.writeValueAsBytes(json);
+        } catch (IOException invalid) {
+            throw new UncheckedIOException(invalid);
+        }
+    }
+
+    private static Map<String, Object> question(String method, Map<String, ?> arguments) {
+        var question = new LinkedHashMap<String, Object>(arguments);
+        question.put("method", method);
+        return question;
+    }
+}

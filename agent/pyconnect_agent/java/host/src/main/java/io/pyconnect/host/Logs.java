@@ -1,0 +1,166 @@
+package io.pyconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import org.slf4j.Logger;
+import org.slf4j.helpers.MessageFormatter;
+
+/** What plugins log, by SLF4J or java.util.logging, as frames for the worker's own log. */
+public final class Logs {
+    private static final List<String> LEVELS =
+            List.of("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF");
+    private static final int INFO = LEVELS.indexOf("INFO");
+    private static final Map<String, Integer> SET = new ConcurrentHashMap<>();
+    private static final Map<String, Logger> LOGGERS = new ConcurrentHashMap<>();
+    private static volatile Link link;
+    private static volatile int changes;
+
+    private Logs() {}
+
+    static void to(Link found) {
+        link = found;
+        var root = java.util.logging.Logger.getLogger("");
+        for (var handler : root.getHandlers()) {
+            root.removeHandler(handler);
+        }
+        root.addHandler(new JavaUtilLogging());
+    }
+
+    static void setLevel(JsonNode change) {
+        setLevel(change.get("logger").asText(), change.get("level").asText());
+    }
+
+    /** Sets the level of a logger and of all below it. */
+    static void setLevel(String name, String level) {
+        if (!name.equals("root")) {
+            SET.keySet().removeIf(each -> each.startsWith(name + "."));
+        }
+        SET.put(name, LEVELS.indexOf(level.toUpperCase(Locale.ROOT)));
+        changes++;
+    }
+
+    /** Returns the logger that SLF4J gives out. */
+    public static Logger logger(String name) {
+        return LOGGERS.computeIfAbsent(
+                name,
+                found ->
+                        (Logger)
+                                Proxy.newProxyInstance(
+                                        Logs.class.getClassLoader(),
+                                        new Class<?>[] {Logger.class},
+                                        new Calls(found)));
+    }
+
+    private static int levelOf(String logger) {
+        for (var name = logger; !name.isEmpty(); ) {
+            var found = SET.get(name);
+            if (found != null) {
+                return found;
+            }
+            name = name.substring(0, Math.max(name.lastIndexOf('.'), 0));
+        }
+        return SET.getOrDefault("root", INFO);
+    }
+
+    private static void log(String logger, int level, String text, Throwable error) {
+        var line = new LinkedHashMap<String, Object>();
+        line.put("logger", logger);
+        line.put("level", LEVELS.get(level));
+        line.put("message", String.valueOf(text));
+        if (error != null) {
+            line.put("trace", Errors.trace(error));
+        }
+        if (link == null) {
+            System.err.println(line);
+        } else {
+            link.send(Link.LOG, 0, line);
+        }
+    }
+
+    /** One logger: SLF4J's sixty methods, told apart by their names and arguments. */
+    private static final class Calls implements InvocationHandler {
+        private final String name;
+        private volatile int level;
+        private volatile int seen = -1;
+
+        Calls(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+            if (method.getDeclaringClass() == Object.class) {
+                return method.invoke(this, arguments);
+            }
+            var called = method.getName();
+            if (called.equals("getName")) {
+                return name;
+            }
+            if (seen != changes) {
+                seen = changes;
+                level = levelOf(name);
+            }
+            if (called.startsWith("is")) {
+                var wanted = called.substring(2, called.length() - "Enabled".length());
+                return LEVELS.indexOf(wanted.toUpperCase(Locale.ROOT)) >= level;
+            }
+            int wanted = LEVELS.indexOf(called.toUpperCase(Locale.ROOT));
+            if (wanted >= level) {
+                int first = arguments[0] instanceof org.slf4j.Marker ? 1 : 0;
+                print(wanted, arguments, first);
+            }
+            return null;
+        }
+
+        private void print(int wanted, Object[] arguments, int first) {
+            Object[] values = new Object[arguments.length - first - 1];
+            System.arraycopy(arguments, first + 1, values, 0, values.length);
+            if (values.length == 1 && values[0] instanceof Object[] many) {
+                values = many;
+            }
+            var text = MessageFormatter.arrayFormat((String) arguments[first], values);
+            log(name, wanted, text.getMessage(), text.getThrowable());
+        }
+    }
+
+    private static final class JavaUtilLogging extends Handler {
+        @Override
+        public void publish(LogRecord record) {
+            int level = level(record.getLevel());
+            if (level >= levelOf(String.valueOf(record.getLoggerName()))) {
+                var formatter = new java.util.logging.SimpleFormatter();
+                log(
+                        String.valueOf(record.getLoggerName()),
+                        level,
+                        formatter.formatMessage(record),
+                        record.getThrown());
+            }
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+
+        private static int level(Level level) {
+            int number = level.intValue();
+            if (number >= Level.SEVERE.intValue()) {
+                return INFO + 2;
+            } else if (number >= Level.WARNING.intValue()) {
+                return INFO + 1;
+            }
+            return number >= Level.INFO.intValue() ? INFO : INFO - 1;
+        }
+    }
+}

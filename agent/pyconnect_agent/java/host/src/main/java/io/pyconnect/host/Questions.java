@@ -1,0 +1,305 @@
+package io.pyconnect.host;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigDef.ConfigKey;
+import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.config.ConfigValue;
+import org.apache.kafka.common.config.provider.ConfigProvider;
+import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.connect.components.Versioned;
+import org.apache.kafka.connect.connector.Connector;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.sink.SinkConnector;
+import org.apache.kafka.connect.source.SourceConnector;
+import org.apache.kafka.connect.storage.Converter;
+import org.apache.kafka.connect.storage.HeaderConverter;
+import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
+
+/** Answers what validation and discovery ask about classes of plugins; nothing is started. */
+final class Questions {
+    private static final Map<String, Class<?>> TYPES = new LinkedHashMap<>();
+
+    static {
+        TYPES.put("sink", SinkConnector.class);
+        TYPES.put("source", SourceConnector.class);
+        TYPES.put("converter", Converter.class);
+        TYPES.put("header_converter", HeaderConverter.class);
+        TYPES.put("transformation", Transformation.class);
+        TYPES.put("predicate", Predicate.class);
+        TYPES.put("configprovider", ConfigProvider.class);
+    }
+
+    private final Loaders loaders;
+    private final Map<JsonNode, Object> instances = new HashMap<>();
+    private final Map<JsonNode, ConfigDef> definitions = new HashMap<>();
+
+    Questions(Loaders loaders) {
+        this.loaders = loaders;
+    }
+
+    /** Returns what Jackson can write; {@code plugin} of a question is a class and its jars. */
+    Object answer(JsonNode question) {
+        var plugin = question.path("plugin");
+        return switch (question.get("method").asText()) {
+            case "describe" -> describe(question.get("plugins"));
+            case "load" -> load(plugin);
+            case "construct" -> instance(plugin).getClass().getName();
+            case "config" -> keys(plugin);
+            case "check" -> check(plugin, question);
+            case "recommend" -> recommend(plugin, question);
+            case "validate" -> validate(plugin, texts(question.get("config")));
+            case "exactlyOnceSupport" ->
+                    name(
+                            within(
+                                    plugin,
+                                    () -> source(plugin).exactlyOnceSupport(
+                                            texts(question.get("config")))));
+            case "canDefineTransactionBoundaries" ->
+                    name(
+                            within(
+                                    plugin,
+                                    () -> source(plugin).canDefineTransactionBoundaries(
+                                            texts(question.get("config")))));
+            default -> throw new ConnectException("Unknown question " + question.get("method"));
+        };
+    }
+
+    /** For each class its version, or why it cannot be used; a class that fails costs itself. */
+    private List<Map<String, Object>> describe(JsonNode plugins) {
+        var found = new ArrayList<Map<String, Object>>();
+        for (var plugin : plugins) {
+            var described = new LinkedHashMap<String, Object>();
+            try {
+                var loaded = loaders.load(plugin);
+                described.put("own", isOwn(plugin, loaded));
+                described.put("constructible", hasConstructor(loaded));
+                described.put("version", version(Loaders.instance(loaded, Object.class)));
+            } catch (Throwable failed) {
+                // Whatever code of the plugin throws; what ends the process is another matter.
+                described.put("error", text(failed));
+            }
+            found.add(described);
+        }
+        return found;
+    }
+
+    /** A location may hold a copy of Kafka's jars, whose classes are the worker's. */
+    private boolean isOwn(JsonNode plugin, Class<?> loaded) {
+        return plugin.path("jars").isEmpty()
+                || loaded.getClassLoader() != Loaders.class.getClassLoader();
+    }
+
+    private static boolean hasConstructor(Class<?> loaded) {
+        try {
+            loaded.getDeclaredConstructor();
+            return true;
+        } catch (NoSuchMethodException none) {
+            return false;
+        }
+    }
+
+    /** A plugin that cannot say its version, such as one for an older API, is used without. */
+    private static String version(Object instance) {
+        try {
+            return instance instanceof Versioned versioned ? versioned.version() : null;
+        } catch (Throwable failed) {
+            return null;
+        }
+    }
+
+    /** Returns the kinds of a class, or null when there is none of its name. */
+    private Map<String, Object> load(JsonNode plugin) {
+        Class<?> loaded;
+        try {
+            loaded = loaders.load(plugin);
+        } catch (ConnectException missing) {
+            if (missing.getCause() instanceof ClassNotFoundException) {
+                return null;
+            }
+            throw missing;
+        }
+        var kinds = TYPES.keySet().stream().filter(kind -> TYPES.get(kind).isAssignableFrom(loaded));
+        return Map.of(
+                "name", loaded.getName(),
+                "kinds", kinds.toList(),
+                "abstract", Modifier.isAbstract(loaded.getModifiers()));
+    }
+
+    private Object instance(JsonNode plugin) {
+        // Not computeIfAbsent: a constructor may lead back here.
+        var made = instances.get(plugin);
+        if (made == null) {
+            made = loaders.instance(plugin, Object.class);
+            instances.put(plugin, made);
+        }
+        return made;
+    }
+
+    private SourceConnector source(JsonNode plugin) {
+        return (SourceConnector) instance(plugin);
+    }
+
+    private <T> T within(JsonNode plugin, Supplier<T> work) {
+        return Loaders.within(instance(plugin).getClass().getClassLoader(), work);
+    }
+
+    /** Returns the definition, or null when the plugin returns null, which callers refuse. */
+    private ConfigDef definition(JsonNode plugin) {
+        if (!definitions.containsKey(plugin)) {
+            definitions.put(plugin, within(plugin, () -> settingsOf(instance(plugin))));
+        }
+        return definitions.get(plugin);
+    }
+
+    private static ConfigDef settingsOf(Object instance) {
+        if (instance instanceof Connector connector) {
+            return connector.config();
+        } else if (instance instanceof Converter converter) {
+            return converter.config();
+        } else if (instance instanceof HeaderConverter converter) {
+            return converter.config();
+        } else if (instance instanceof Transformation<?> transformation) {
+            return transformation.config();
+        } else if (instance instanceof Predicate<?> predicate) {
+            return predicate.config();
+        }
+        throw new ConnectException(instance.getClass().getName() + " has no settings to show");
+    }
+
+    private List<Map<String, Object>> keys(JsonNode plugin) {
+        var definition = definition(plugin);
+        if (definition == null) {
+            return null;
+        }
+        return definition.configKeys().values().stream().map(Questions::key).toList();
+    }
+
+    private static Map<String, Object> key(ConfigKey key) {
+        var shown = new LinkedHashMap<String, Object>();
+        shown.put("name", key.name);
+        shown.put("type", key.type.name());
+        shown.put("required", !key.hasDefault());
+        shown.put("default", key.hasDefault() ? defaultText(key) : null);
+        shown.put("importance", key.importance.name());
+        shown.put("documentation", key.documentation);
+        shown.put("group", key.group);
+        shown.put("order", key.orderInGroup);
+        shown.put("width", key.width.name());
+        shown.put("display", key.displayName);
+        shown.put("dependents", key.dependents);
+        shown.put("validated", key.validator != null);
+        shown.put("recommended", key.recommender != null);
+        shown.put("internal", key.internalConfig);
+        return shown;
+    }
+
+    /** Returns the default so that it can be parsed again, that of a secret included. */
+    private static String defaultText(ConfigKey key) {
+        return key.defaultValue instanceof Password secret
+                ? secret.value()
+                : text(key.defaultValue, key.type);
+    }
+
+    /** Returns what the validator of a key has against a value, or null. */
+    private String check(JsonNode plugin, JsonNode question) {
+        var key = definition(plugin).configKeys().get(question.get("key").asText());
+        return within(
+                plugin,
+                () -> {
+                    try {
+                        key.validator.ensureValid(key.name, parsed(key, question.get("value")));
+                        return null;
+                    } catch (ConfigException invalid) {
+                        return invalid.getMessage();
+                    }
+                });
+    }
+
+    private Map<String, Object> recommend(JsonNode plugin, JsonNode question) {
+        var keys = definition(plugin).configKeys();
+        var key = keys.get(question.get("key").asText());
+        return within(
+                plugin,
+                () -> {
+                    var values = new HashMap<String, Object>();
+                    for (var entry : question.get("parsed").properties()) {
+                        var name = entry.getKey();
+                        values.put(name, parsed(keys.get(name), entry.getValue()));
+                    }
+                    try {
+                        var shown =
+                                key.recommender.validValues(key.name, values).stream()
+                                        .map(value -> text(value, itemType(key.type)))
+                                        .toList();
+                        return Map.of(
+                                "values", shown,
+                                "visible", key.recommender.visible(key.name, values));
+                    } catch (ConfigException refused) {
+                        return Map.of("error", refused.getMessage());
+                    }
+                });
+    }
+
+    private static Object parsed(ConfigKey key, JsonNode value) {
+        if (key == null || value.isNull()) {
+            return value.isNull() ? null : value.asText();
+        }
+        return ConfigDef.parseType(key.name, value.asText(), key.type);
+    }
+
+    private List<Map<String, Object>> validate(JsonNode plugin, Map<String, String> config) {
+        var keys = definition(plugin).configKeys();
+        var found = within(plugin, () -> ((Connector) instance(plugin)).validate(config));
+        if (found == null) {
+            return null;
+        }
+        return found.configValues().stream().map(value -> value(value, keys.get(value.name()))).toList();
+    }
+
+    private static Map<String, Object> value(ConfigValue value, ConfigKey key) {
+        var type = key == null ? null : key.type;
+        var shown = new LinkedHashMap<String, Object>();
+        shown.put("name", value.name());
+        shown.put("value", text(value.value(), type));
+        shown.put(
+                "recommended",
+                value.recommendedValues().stream().map(item -> text(item, itemType(type))).toList());
+        shown.put("errors", value.errorMessages());
+        shown.put("visible", value.visible());
+        return shown;
+    }
+
+    private static ConfigDef.Type itemType(ConfigDef.Type type) {
+        return type == ConfigDef.Type.LIST ? ConfigDef.Type.STRING : type;
+    }
+
+    private static String text(Object value, ConfigDef.Type type) {
+        return ConfigDef.convertToString(value, type);
+    }
+
+    private static String text(Throwable error) {
+        var cause = error.getCause() == null ? "" : ": " + error.getCause();
+        return error instanceof ConnectException ? error.getMessage() + cause : error.toString();
+    }
+
+    private static String name(Enum<?> value) {
+        return value == null ? null : value.name();
+    }
+
+    private static Map<String, String> texts(JsonNode config) {
+        var texts = new LinkedHashMap<String, String>();
+        for (var entry : config.properties()) {
+            texts.put(entry.getKey(), entry.getValue().isNull() ? null : entry.getValue().asText());
+        }
+        return texts;
+    }
+}

@@ -1,0 +1,24 @@
+package org.slf4j.impl;
+
+import io.pyconnect.host.Logs;
+import org.slf4j.ILoggerFactory;
+import org.slf4j.spi.LoggerFactoryBinder;
+
+/** How SLF4J 1.7 finds where logs go. */
+public final class StaticLoggerBinder implements LoggerFactoryBinder {
+    private static final StaticLoggerBinder SINGLETON = new StaticLoggerBinder();
+
+    public static StaticLoggerBinder getSingleton() {
+        return SINGLETON;
+    }
+
+    @Override
+    public ILoggerFactory getLoggerFactory() {
+        return Logs::logger;
+    }
+
+    @Override
+    public String getLoggerFactoryClassStr() {
+        return Logs.class.getName();
+    }
+}

@@ -1,0 +1,191 @@
+"""Which Java runs plugins, and with which jars of Kafka.
+
+Layer: java. The Java of `agent.java.home`, of JAVA_HOME or on the path; Kafka's jars of
+`agent.java.kafka.home`, of KAFKA_HOME or, fetched once, those of the release that the agent speaks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.java.build import (
+    LOWEST_JAVA,
+    HostBuildError,
+    built_host_jar,
+    cached_host_jar,
+)
+from pyconnect_agent.java.launch import JavaInstallation
+from pyconnect_api.errors import ConnectException
+
+JAVA_HOME_KEY = "agent.java.home"
+KAFKA_HOME_KEY = "agent.java.kafka.home"
+FETCH_MODULE = "pyconnect_sandbox.jars"
+"""Fills the cache of Kafka's jars; a program, as the agent imports nothing of the command line."""
+FETCH_TIMEOUT_S = 600.0
+
+_NEEDED = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
+_LOGGERS = re.compile(r"(log4j-slf4j|log4j-core|slf4j-reload4j|slf4j-log4j|logback-classic)")
+"""Kafka's own ways to log; the host writes the log in their place."""
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)|^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+
+def find_installation(
+    properties: Mapping[str, str | None],
+    environment: Mapping[str, str] | None = None,
+    *,
+    fetch: bool = False,
+) -> JavaInstallation:
+    """Return the Java, Kafka's jars and the host that a worker's Java plugins run with.
+
+    With `fetch`, Kafka's jars are fetched when there are none, which may take minutes. Raises
+    ConnectException.
+    """
+    environment = os.environ if environment is None else environment
+    java = find_java(properties.get(JAVA_HOME_KEY), environment)
+    libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, fetch=fetch)
+    kafka_jars = tuple(
+        str(jar) for jar in sorted(libs.glob("*.jar")) if not _LOGGERS.match(jar.name)
+    )
+    return JavaInstallation(
+        java=str(java), kafka_jars=kafka_jars, host_jar=str(_host_jar(java, kafka_jars))
+    )
+
+
+def kafka_release(kafka_jars: Sequence[str]) -> str | None:
+    """Return the release of Kafka's API among the jars, by the name of its jar."""
+    found = (re.fullmatch(r"connect-api-(.+)\.jar", Path(jar).name) for jar in kafka_jars)
+    return next((match[1] for match in found if match), None)
+
+
+def java_cache() -> Path:
+    """Return where what is found out about jars is kept, and the host of a checkout."""
+    return user_cache_path("pyconnect") / "java"
+
+
+def find_java(home: str | None, environment: Mapping[str, str]) -> Path:
+    """Return the program `java`; `home` None: JAVA_HOME, then the path. Raises ConnectException."""
+    if home:
+        return _new_enough(Path(home) / "bin" / "java", JAVA_HOME_KEY)
+    if from_environment := environment.get("JAVA_HOME"):
+        return _new_enough(Path(from_environment) / "bin" / "java", "JAVA_HOME")
+    found = shutil.which("java", path=environment.get("PATH"))
+    if found is None:
+        raise ConnectException(
+            f"Java plugins need Java {LOWEST_JAVA} or newer, and there is none: install it, or set "
+            f"{JAVA_HOME_KEY} or JAVA_HOME"
+        )
+    return _new_enough(Path(found), "PATH")
+
+
+def java_version(java: Path) -> int | None:
+    """Return the feature version, such as 17; None when it cannot be found out."""
+    release = java.resolve().parent.parent / "release"
+    try:
+        return _version_in(release.read_text(encoding="utf-8"))
+    except OSError:
+        pass  # not every Java has the file
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return _version_in(done.stderr + done.stdout)
+
+
+def _version_in(text: str) -> int | None:
+    found = _VERSION.search(text)
+    return int(found[1] or found[2]) if found else None
+
+
+def _new_enough(java: Path, source: str) -> Path:
+    """Return the resolved program: what belongs to a JDK stands beside it."""
+    version = java_version(java)
+    if version is None:
+        raise ConnectException(f"{source} names no Java that runs: {java}")
+    if version < LOWEST_JAVA:
+        raise ConnectException(
+            f"Java plugins need Java {LOWEST_JAVA} or newer, and {source} names Java {version}: "
+            f"{java}"
+        )
+    return java.resolve()
+
+
+def _kafka_libs(home: str | None, environment: Mapping[str, str], *, fetch: bool) -> Path:
+    for given, source in (
+        (home, KAFKA_HOME_KEY),
+        (environment.get("KAFKA_HOME"), "KAFKA_HOME"),
+    ):
+        if given:
+            return _libs_of(Path(given), source)
+    directory = user_cache_path("pyconnect") / "kafka" / CONNECT_VERSION
+    if not _is_complete(directory) and fetch:
+        _fetch()
+    if not _is_complete(directory):
+        raise ConnectException(
+            f"Java plugins need the jars of Apache Kafka {CONNECT_VERSION}: set {KAFKA_HOME_KEY} or"
+            " KAFKA_HOME to the directory that Kafka's archive unpacks to"
+        )
+    return directory / "libs"
+
+
+def _libs_of(home: Path, source: str) -> Path:
+    for libs in (home / "libs", home):
+        if all(any(libs.glob(f"{name}-[0-9]*.jar")) for name in _NEEDED):
+            return libs
+    raise ConnectException(
+        f"{source} names no Kafka installation: {home} has no libs with the jars "
+        + ", ".join(_NEEDED)
+    )
+
+
+def _is_complete(directory: Path) -> bool:
+    """Return whether the cache's manifest and every jar of it are there."""
+    try:
+        manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+        return all((directory / "libs" / name).exists() for name in manifest["jars"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _fetch() -> None:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", FETCH_MODULE],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=FETCH_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ConnectException(
+            f"Kafka's jars could not be fetched within {FETCH_TIMEOUT_S:.0f} s; set "
+            f"{KAFKA_HOME_KEY} to a Kafka installation"
+        ) from error
+    if done.returncode != 0:
+        last = done.stderr.strip().rpartition("\n")[2]
+        raise ConnectException(
+            f"Kafka's jars could not be fetched ({last}); set {KAFKA_HOME_KEY} to a Kafka "
+            "installation"
+        )
+
+
+def _host_jar(java: Path, kafka_jars: tuple[str, ...]) -> Path:
+    built = built_host_jar()
+    if built is not None:
+        return built
+    try:
+        return cached_host_jar(java, kafka_jars, java_cache())
+    except HostBuildError as error:
+        raise ConnectException(f"Java plugins cannot run: {error}") from error

@@ -1,0 +1,53 @@
+"""What a Java process is made of.
+
+Layer: java. Values only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class JavaClass:
+    """A class of a plugin; `jars`: the class path of its location, empty for Kafka's own."""
+
+    name: str
+    jars: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        return {"class": self.name, "jars": list(self.jars)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaInstallation:
+    """A Java, Kafka's jars with the API of connectors, and the jar of the host."""
+
+    java: str
+    kafka_jars: tuple[str, ...]
+    host_jar: str
+
+    @property
+    def class_path(self) -> str:
+        return ":".join((self.host_jar, *self.kafka_jars))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaOptions:
+    """`heap`: as after `-Xmx`. `quick`: for what ends soon, so that compiling well does not pay."""
+
+    heap: str = "256m"
+    options: tuple[str, ...] = ("-XX:+UseSerialGC",)
+    quick: bool = False
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the options of the command line."""
+        return (
+            # The only way to limit one task: what is left of a full heap is not to be trusted.
+            "-XX:+ExitOnOutOfMemoryError",
+            "-XX:+DisplayVMOutputToStderr",
+            "-Djava.awt.headless=true",
+            *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
+            *self.options,
+            f"-Xmx{self.heap}",
+        )

@@ -1,0 +1,227 @@
+"""Calls, questions and batches between this process and a Java process.
+
+Layer: java. One thread reads frames; questions of the Java process are answered on another, one
+after the other, as their answers may take time. Calls may be made from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import itertools
+import logging
+import queue
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeAlias
+
+from pyconnect_agent import long_lived
+from pyconnect_agent.java.errors import java_error
+from pyconnect_agent.java.frames import HEAD, Kind, frame, from_json, json_bytes
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+_LEVELS = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+}
+CLOSE_TIMEOUT_S = 5.0
+
+Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Answers a question of the Java process, by a value that JSON has; may raise anything."""
+
+
+class JavaLink:
+    """`answers`: by the names of the questions; a plugin may ask at any time.
+
+    `batches` gets the payloads of batches, and None at the end.
+    """
+
+    def __init__(self, process: JavaProcess, answers: Mapping[str, Answer] | None = None) -> None:
+        self._process = process
+        self._socket = process.socket
+        self._answers = {} if answers is None else answers
+        self._write_lock = threading.Lock()
+        self._ids = itertools.count(1)
+        self._calls: dict[int, Future[dict[str, Any]]] = {}
+        self._end: ConnectException | None = None
+        self._end_lock = threading.Lock()
+        self._gone = threading.Event()
+        self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        self._closing = False
+        self.on_end: Callable[[], object] = lambda: None
+        """Called once the process is gone and nobody has ended it; it must not raise."""
+        self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
+        # What Java code logs is of this connector or task.
+        context = contextvars.copy_context()
+        self._reader = long_lived.Thread("java-frames", partial(context.run, self._read))
+        self._answerer = long_lived.Thread("java-questions", self._answer_all)
+        self._reader.start()
+        self._answerer.start()
+
+    def begin(self, job: Mapping[str, Any]) -> Any:
+        """Send the job; return what the Java process says of it. Raises as `call` does."""
+        return self.result(self.send(Kind.JOB, json_bytes(job)))["value"]
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """Call Java code and return what it returns.
+
+        Raises what it throws (`errors`), and ConnectException once the process is gone.
+        """
+        return self.answer(self.send(Kind.CALL, json_bytes({"method": method, **arguments})))
+
+    def answer(self, call: Future[dict[str, Any]]) -> Any:
+        """Wait for the value of an answer."""
+        return self.result(call)["value"]
+
+    def result(self, call: Future[dict[str, Any]]) -> dict[str, Any]:
+        """Wait for an answer; raises what it carries instead of a value."""
+        found = call.result()
+        if "error" in found:
+            raise java_error(found["error"])
+        return found
+
+    def tell(self, kind: Kind, *parts: bytes) -> None:
+        """Send what has no answer."""
+        self._send(kind, 0, *parts)
+
+    def send(self, kind: Kind, *parts: bytes) -> Future[dict[str, Any]]:
+        """Send what has an answer, and return where that will be."""
+        call: Future[dict[str, Any]] = Future()
+        request_id = next(self._ids)
+        with self._end_lock:
+            if self._end is not None:
+                raise self._ended()
+            self._calls[request_id] = call
+        self._send(kind, request_id, *parts)
+        return call
+
+    def set_level(self, logger: str, level: str) -> None:
+        """Set the level of Java's loggers below a name."""
+        with contextlib.suppress(ConnectException):
+            self.tell(Kind.LEVEL, json_bytes({"logger": logger, "level": level}))
+
+    def stacks(self) -> str:
+        """Return the stacks of Java's threads."""
+        return str(self.answer(self.send(Kind.STACKS)))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._end is not None
+
+    def ended(self) -> ConnectException:
+        """Return why the process is gone; waits until it is."""
+        self._gone.wait()
+        return self._ended()
+
+    def close(self) -> None:
+        """End the process; nothing of it is waited for."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        if not self._process.wait(CLOSE_TIMEOUT_S):
+            LOG.warning("the Java process did not end and is killed")
+        self._process.kill()
+
+    def _ended(self) -> ConnectException:
+        # A new one for each: traces grow where exceptions are raised.
+        return ConnectException(str(self._end))
+
+    def _send(self, kind: Kind, request_id: int, *parts: bytes) -> None:
+        try:
+            with self._write_lock:
+                for part in frame(kind, request_id, *parts):
+                    self._socket.sendall(part)
+        except OSError:
+            raise self.ended() from None
+
+    # The thread that reads
+
+    def _read(self) -> None:
+        with (
+            self._socket.makefile("rb", buffering=1 << 16) as frames,
+            contextlib.suppress(OSError),
+        ):
+            while head := frames.read(HEAD.size):
+                length, kind, request_id = HEAD.unpack(head)
+                payload = frames.read(length - HEAD.size + 4)
+                self._take(Kind(kind), request_id, payload)
+        if not self._closing and not self._process.wait(CLOSE_TIMEOUT_S):
+            # Without its socket it can do nothing that anybody would hear of.
+            self._process.kill()
+        reason = "" if self._closing else self._process.explain_end()
+        with self._end_lock:
+            self._end = ConnectException(reason or "The Java process was ended.")
+            waiting, self._calls = self._calls, {}
+        self._gone.set()
+        for call in waiting.values():
+            call.set_exception(self._ended())
+        self.batches.put(None)
+        self._questions.put(None)
+        if not self._closing:
+            self.on_end()
+
+    def _take(self, kind: Kind, request_id: int, payload: bytes) -> None:
+        match kind:
+            case Kind.BATCH:
+                self.batches.put(memoryview(payload))
+            case Kind.ANSWER:
+                with self._end_lock:
+                    call = self._calls.pop(request_id)
+                call.set_result(from_json(payload))
+            case Kind.LOG:
+                _log(from_json(payload))
+            case _:
+                self._questions.put((request_id, from_json(payload)))
+
+    # The thread that answers
+
+    def _answer_all(self) -> None:
+        while (question := self._questions.get()) is not None:
+            request_id, asked = question
+            try:
+                value: object = self._answers[asked["method"]](asked)
+            except Exception as exc:  # noqa: BLE001  it is thrown there, where the question was asked
+                answer: dict[str, object] = {"error": {"message": _text(exc)}}
+            else:
+                answer = {"value": value}
+            if isinstance(answer.get("value"), Future):
+                self._answer_later(request_id, answer["value"])  # type: ignore[arg-type]  # checked
+            elif request_id:
+                self._answer(request_id, answer)
+
+    def _answer_later(self, request_id: int, value: Future[Any]) -> None:
+        def done(found: Future[Any]) -> None:
+            error = found.exception()
+            self._answer(
+                request_id,
+                {"value": None} if error is None else {"error": {"message": _text(error)}},
+            )
+
+        value.add_done_callback(done)
+
+    def _answer(self, request_id: int, answer: Mapping[str, object]) -> None:
+        with contextlib.suppress(ConnectException):
+            self._send(Kind.ANSWER, request_id, json_bytes(answer))
+
+
+def _text(error: BaseException) -> str:
+    return str(error) if isinstance(error, ConnectException) else f"{type(error).__name__}: {error}"
+
+
+def _log(line: Mapping[str, str]) -> None:
+    logger = logging.getLogger(line["logger"])
+    level = _LEVELS[line["level"]]
+    if logger.isEnabledFor(level):
+        trace = line.get("trace")
+        text = line["message"] if trace is None else f"{line['message']}\n{trace}"
+        logger.log(level, "%s", text)

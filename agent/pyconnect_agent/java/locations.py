@@ -1,0 +1,102 @@
+"""Where Java plugins are: the locations of `plugin.path` and the class path of each.
+
+Layer: java. Corresponds to ``PluginUtils.pluginLocations`` and ``PluginUtils.pluginUrls`` of Kafka
+Connect. A location is a jar, or a directory that holds jars or classes at any depth.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+LOG = logging.getLogger(__name__)
+
+_ARCHIVES = (".jar", ".zip")
+_PYTHON_METADATA = (".dist-info", ".egg-info")
+
+
+def java_locations(plugin_path: Sequence[str]) -> tuple[Path, ...]:
+    """Return the locations of Java plugins, sorted within each entry of the path.
+
+    Directories of Python plugins and entries that do not exist are left out.
+    """
+    found: dict[Path, None] = {}
+    for entry in plugin_path:
+        root = Path(entry).absolute()
+        candidates = sorted(root.iterdir()) if root.is_dir() else [root]
+        for candidate in candidates:
+            if is_java_location(candidate):
+                found[candidate] = None
+    return tuple(found)
+
+
+def is_java_location(path: Path) -> bool:
+    """Return whether a jar is there, or a directory of jars or classes and not of Python."""
+    if path.is_dir():
+        return not _holds_python(path) and bool(class_path_of(path))
+    return is_archive(path) and path.exists()
+
+
+def class_path_of(location: Path) -> tuple[str, ...]:
+    """Return the class path of one location: itself, or every archive below it, sorted.
+
+    Symbolic links are followed, each target once. A directory of classes is a class path of its
+    own unless there are archives in it too, which then count alone.
+    """
+    if is_archive(location):
+        return (str(location),)
+    archives: set[Path] = set()
+    has_classes = False
+    for path in _files_below(location):
+        if is_archive(path):
+            archives.add(path)
+        elif path.suffix == ".class":
+            has_classes = True
+    if has_classes and not archives:
+        return (str(location),)
+    if has_classes:
+        LOG.warning(
+            "plugin location holds archives and class files; only the archives are used",
+            extra={"location": str(location)},
+        )
+    return tuple(map(str, sorted(archives)))
+
+
+def is_archive(path: Path) -> bool:
+    """Return whether the name is that of a jar or a zip."""
+    return path.name.lower().endswith(_ARCHIVES)
+
+
+def _holds_python(directory: Path) -> bool:
+    """Return whether a directory is one of Python plugins, which may bring jars of their own."""
+    return any(
+        item.name.endswith((*_PYTHON_METADATA, ".py")) or (item / "__init__.py").exists()
+        for item in directory.iterdir()
+    )
+
+
+def location_url(location: Path) -> str:
+    """Return how Kafka Connect shows a location: a URL with a slash behind a directory."""
+    return f"file:{location}{'/' if location.is_dir() else ''}"
+
+
+def _files_below(directory: Path) -> Iterator[Path]:
+    """Yield the archives and classes below a directory, following links, each target once."""
+    visited = {directory.resolve()}
+    waiting = [directory]
+    while waiting:
+        try:
+            entries = sorted(waiting.pop().iterdir())
+        except OSError as error:
+            LOG.warning("plugin directory cannot be read", extra={"reason": str(error)})
+            continue
+        for entry in entries:
+            path = entry.resolve() if entry.is_symlink() else entry
+            if path.resolve() in visited or not path.exists():
+                continue
+            visited.add(path.resolve())
+            if path.is_dir():
+                waiting.append(path)
+            else:
+                yield path

@@ -1,0 +1,82 @@
+"""A Java process that answers questions about classes of plugins; nothing of them is started.
+
+Layer: java. The process is started with the first question, compiles little and has a small heap:
+it ends when its questions are answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from pyconnect_agent.java.errors import JavaFailure
+from pyconnect_agent.java.frames import Kind, json_bytes
+from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
+from pyconnect_agent.java.link import JavaLink
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_api.errors import ConnectException
+
+HEAP = "64m"
+DESCRIBE_TIMEOUT_S = 60.0
+
+
+class JavaQuestions:
+    """One process for all questions of one purpose. Close it after use."""
+
+    def __init__(self, installation: Callable[[], JavaInstallation]) -> None:
+        """Look for an installation when the first question is asked."""
+        self._installation = installation
+        self._link: JavaLink | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def ask(self, method: str, **arguments: object) -> Any:
+        """Return the answer, of JSON's types.
+
+        Raises what the Java code threw (`java.errors`), and ConnectException without an
+        installation, or once the process has ended.
+        """
+        return self._started().call(method, **arguments)
+
+    def describe(
+        self, classes: Sequence[JavaClass], *, timeout_s: float = DESCRIBE_TIMEOUT_S
+    ) -> Sequence[Mapping[str, object]]:
+        """Return the version of each class, or why it cannot be used.
+
+        Raises as `ask` does, and ConnectException when a plugin does not let go.
+        """
+        link = self._started()
+        question = {"method": "describe", "plugins": [item.to_json() for item in classes]}
+        call = link.send(Kind.CALL, json_bytes(question))
+        try:
+            call.result(timeout_s)
+            found = link.answer(call)
+        except TimeoutError as error:
+            raise ConnectException(f"a plugin took longer than {timeout_s:.0f} s") from error
+        except JavaFailure as error:
+            raise ConnectException(f"{error.java_class}: {error}") from error
+        assert isinstance(found, list)
+        return found
+
+    def close(self) -> None:
+        """End the process if there is one."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _started(self) -> JavaLink:
+        if self._link is None:
+            options = JavaOptions(heap=HEAP, quick=True)
+            self._link = JavaLink(JavaProcess(self._installation(), options))
+            self._link.begin({"mode": "questions"})
+        return self._link

@@ -1,0 +1,134 @@
+"""Source records as a Java process sends them: converted already, and looked at when needed.
+
+Layer: java. Of most records nothing but the columns is ever used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import eq
+from typing import Any, overload
+
+from pyconnect_agent.java.frames import Headers, SourceBatch, from_json, unpack_headers
+from pyconnect_api import SourceRecord
+
+
+class JavaSourceRecord(SourceRecord):
+    """`number` counts a task's records. Key and value are bytes for Kafka.
+
+    `is_dropped`: by a transformation. `failure`: what the Java process says of a conversion that
+    failed, None mostly.
+    """
+
+    __slots__ = ("failure", "is_dropped", "kafka_headers", "number")
+
+    number: int
+    kafka_headers: Headers
+    is_dropped: bool
+    failure: Mapping[str, Any] | None
+
+
+class JavaSourceRecords(Sequence[SourceRecord]):
+    """The records of a poll. The columns mean what those of `SourceBatch` say.
+
+    `dropped` and `failures` are by places in this sequence.
+    """
+
+    __slots__ = ("_made", "batch", "dropped", "failures", "first")
+
+    def __init__(
+        self,
+        batch: SourceBatch,
+        first: int,
+        dropped: frozenset[int],
+        failures: Mapping[int, Mapping[str, Any]],
+    ) -> None:
+        self.batch = batch
+        self.first = first
+        self.dropped = dropped
+        self.failures = failures
+        self._made: list[SourceRecord] | None = None
+
+    @classmethod
+    def of(cls, batch: SourceBatch) -> JavaSourceRecords:
+        """Return the records of a batch."""
+        facts = batch.facts
+        failures = {failure["row"]: failure for failure in facts.get("failures", ())}
+        return cls(batch, facts.get("first", 0), frozenset(facts.get("dropped", ())), failures)
+
+    def joined(self, other: JavaSourceRecords) -> JavaSourceRecords:
+        """Return these and the next part of the same poll."""
+        size = len(self)
+        return JavaSourceRecords(
+            self.batch.joined(other.batch),
+            self.first,
+            self.dropped | {size + place for place in other.dropped},
+            {**self.failures, **{size + at: failed for at, failed in other.failures.items()}},
+        )
+
+    def at(self, places: Sequence[int]) -> JavaSourceRecords:
+        """Return the records at some places, none of which was dropped or has failed."""
+        return JavaSourceRecords(self.batch.at(places), self.first, frozenset(), {})
+
+    def last_place(self) -> tuple[Any, Any] | None:
+        """Return source partition and offset of the last record, None if of several partitions."""
+        places = self.batch.places
+        if all(map(eq, places, repeat(places[-1]))):
+            offset = self.batch.offsets[-1]
+            return self._partition(places[-1]), None if offset is None else from_json(offset)
+        return None
+
+    def __len__(self) -> int:
+        return len(self.batch.values)
+
+    def __iter__(self) -> Iterator[SourceRecord]:
+        return iter(self._records())
+
+    @overload
+    def __getitem__(self, index: int) -> SourceRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> JavaSourceRecords: ...
+    def __getitem__(self, index: int | slice) -> SourceRecord | JavaSourceRecords:
+        if not isinstance(index, slice):
+            return self._records()[index]
+        start, stop, step = index.indices(len(self))
+        assert step == 1
+        part = JavaSourceRecords(
+            self.batch.part(index),
+            self.first + start,
+            frozenset(place - start for place in self.dropped if start <= place < stop),
+            {at - start: failed for at, failed in self.failures.items() if start <= at < stop},
+        )
+        # Records are told apart by identity.
+        part._made = None if self._made is None else self._made[index]
+        return part
+
+    def _records(self) -> list[SourceRecord]:
+        if self._made is None:
+            self._made = list(map(self._make, range(len(self))))
+        return self._made
+
+    def _make(self, place: int) -> SourceRecord:
+        batch = self.batch
+        offset = batch.offsets[place]
+        partition = batch.partitions[place]
+        record = JavaSourceRecord(
+            self._partition(batch.places[place]),
+            None if offset is None else from_json(offset),
+            batch.topics[place],
+            None if partition < 0 else partition,
+            None,
+            batch.keys[place],
+            None,
+            batch.values[place],
+            batch.timestamps[place],
+        )
+        record.number = self.first + place
+        record.kafka_headers = [] if batch.headers is None else unpack_headers(batch.headers[place])
+        record.is_dropped = place in self.dropped
+        record.failure = self.failures.get(place)
+        return record
+
+    def _partition(self, place: int) -> Any:
+        return self.batch.facts["places"][place]

@@ -1,0 +1,124 @@
+"""Which side a connector is on, Java or Python, and the classes that its names stand for there.
+
+Layer: plugins. A connector, its converters, transformations and predicates are all of one side. A
+name that both sides know, such as Apache's converters, means the class of the connector's side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyconnect_agent.core.plugins.catalog import (
+    Catalog,
+    PluginDesc,
+    PluginKind,
+    PluginNotFoundError,
+    PluginVersionNotFoundError,
+)
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.locations import class_path_of
+from pyconnect_api.errors import ConnectException
+
+
+def is_java_connector(catalog: Catalog, config: Mapping[str, str | None]) -> bool:
+    """Return whether a config names a Java connector; False when the name is not known.
+
+    A version that is not there changes nothing: the side that has the class says which there are.
+    """
+    name = config.get("connector.class")
+    if not name:
+        return False
+    try:
+        return java_connector(catalog, name, config.get("connector.plugin.version")) is not None
+    except PluginVersionNotFoundError:
+        return catalog.connector(name).is_java
+    except PluginNotFoundError:
+        return False
+
+
+def java_connector(
+    catalog: Catalog, name: str, version_range: str | None = None
+) -> JavaClass | None:
+    """Return the class of a Java connector, None for a Python one.
+
+    Raises as `Catalog.connector`.
+    """
+    found = catalog.connector(name, version_range=version_range)
+    return class_of(found) if found.is_java else None
+
+
+def java_class(
+    catalog: Catalog,
+    name: str,
+    kind: PluginKind,
+    version_range: str | None = None,
+    *,
+    jars: tuple[str, ...] = (),
+) -> JavaClass:
+    """Return the class that a Java connector's config means by a name.
+
+    `jars` are the connector's: they count first, unless a version is asked for, and a class that no
+    plugin lists is looked for in them. Raises PluginVersionNotFoundError, and ConnectException when
+    only the Python side has the class.
+    """
+    try:
+        found = java_plugin(catalog, name, kind, version_range=version_range, jars=jars)
+        return class_of(found)
+    except PluginVersionNotFoundError:
+        raise
+    except PluginNotFoundError:
+        return JavaClass(name, jars)
+
+
+def java_plugin(
+    catalog: Catalog,
+    name: str,
+    *kinds: PluginKind,
+    version_range: str | None = None,
+    jars: tuple[str, ...] = (),
+) -> PluginDesc:
+    """Return the Java plugin of a name: that of `jars`, else the latest that is wanted.
+
+    Raises as `Catalog.plugin`, and ConnectException when only the Python side has the class.
+    """
+    known = [plugin for plugin in catalog.java.find(name) if not kinds or plugin.kind in kinds]
+    if jars and version_range is None and len(known) > 1:
+        for plugin in known:
+            if class_of(plugin).jars == jars:
+                return plugin
+    try:
+        return catalog.java.plugin(name, *kinds, version_range=version_range)
+    except PluginVersionNotFoundError:
+        raise
+    except PluginNotFoundError:
+        refuse_other_side(catalog.python, name, *kinds, wanted="Java", found="Python")
+        raise
+
+
+def refuse_other_side(
+    other: Catalog, name: str, *kinds: PluginKind, wanted: str, found: str
+) -> None:
+    """Raise ConnectException when the other side has a class of this name.
+
+    Config providers are always Python's.
+    """
+    there = [plugin for plugin in other.find(name) if not kinds or plugin.kind in kinds]
+    if there and PluginKind.CONFIG_PROVIDER in kinds:
+        raise ConnectException(
+            f"Class {name} is a Java class, and an agent resolves references in Python: name a "
+            "Python config provider. Apache's FileConfigProvider, DirectoryConfigProvider and "
+            "EnvVarConfigProvider are there under their Java names."
+        )
+    if there:
+        raise ConnectException(
+            f"Class {name} is a {found} class and the connector is a {wanted} class. A connector "
+            f"and its converters, transformations and predicates must all be {wanted} classes: "
+            f"name a {wanted} class, or install one under this name."
+        )
+
+
+def class_of(plugin: PluginDesc) -> JavaClass:
+    """Return the class of a Java plugin with the class path of its location."""
+    path = plugin.search_path
+    return JavaClass(plugin.class_name, () if path is None else class_path_of(Path(path)))

@@ -1,0 +1,177 @@
+"""Java plugins as validation sees them: classes by name, whose settings a Java process knows.
+
+Layer: plugins. Implements `core.config.plugin_source.PluginSource` for the connectors of Java's
+side. What stands for a Java class here is a class too, of the kind that it is in Java; it can be
+asked for its settings and validates, and does nothing else. Runs in child processes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from pyconnect_agent.core.config.plugin_source import PluginClass
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.plugins.java_classes import class_of, java_plugin
+from pyconnect_agent.plugins.java_definitions import definition_of
+from pyconnect_agent.plugins.loading import BASE_CLASSES
+from pyconnect_api.config_key import Config, ConfigValue
+from pyconnect_api.configdef import ConfigDef
+from pyconnect_api.connector import (
+    Connector,
+    ConnectorTransactionBoundaries,
+    ExactlyOnceSupport,
+)
+
+RawConfig: TypeAlias = Mapping[str, str | None]
+
+
+class Questions(Protocol):
+    """A Java process that answers questions about classes."""
+
+    def ask(self, method: str, **arguments: object) -> Any:  # whatever JSON can hold
+        """Return the answer. Raises ConnectException, or what stands for Java's exception."""
+        ...
+
+
+class JavaPluginSource:
+    """The plugins of Java's side, for one connector or for describing one plugin."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        questions: Questions,
+        process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
+    ) -> None:
+        """Take the whole catalog: names of the Python side are refused with the reason.
+
+        `process_errors` finds what is wrong with the keys of a connector's Java processes.
+        """
+        self._catalog = catalog
+        self._questions = questions
+        self._process_errors = process_errors
+        self._classes: dict[JavaClass, type] = {}
+        self._connector_jars: tuple[str, ...] = ()
+
+    def connector(self, name: str, version_range: str | None = None) -> PluginClass:
+        """Return a connector class; its jars are where unlisted classes are looked for."""
+        found = self._catalog.java.connector(name, version_range=version_range)
+        return self.plugin(found.class_name, found.kind, version_range)
+
+    def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
+        """Return a class of one kind; ConnectException when only Python's side has it."""
+        found = java_plugin(
+            self._catalog, name, kind, version_range=version_range, jars=self._connector_jars
+        )
+        if kind.is_connector:
+            self._connector_jars = class_of(found).jars
+        return self._loaded(found)
+
+    def find(self, name: str) -> PluginClass:
+        """Return a class of any kind, listed or not."""
+        try:
+            return self._loaded(java_plugin(self._catalog, name, jars=self._connector_jars))
+        except LookupError:
+            return self._unlisted(name)
+
+    def class_names(self, kind: PluginKind) -> tuple[str, ...]:
+        """Return the names of all Java plugins of one kind, sorted."""
+        return tuple(dict.fromkeys(item.class_name for item in self._catalog.java.of_kind(kind)))
+
+    def versions(self, name: str, kind: PluginKind) -> tuple[str, ...]:
+        """Return the listed versions of a plugin, latest first."""
+        if kind is PluginKind.CONNECTOR:
+            return self._catalog.java.versions(name, PluginKind.SOURCE, PluginKind.SINK)
+        return self._catalog.java.versions(name, kind)
+
+    def _loaded(self, plugin: PluginDesc) -> PluginClass:
+        return PluginClass(plugin.class_name, self._class(class_of(plugin)), plugin.version)
+
+    def _unlisted(self, name: str) -> PluginClass:
+        """Return a class that no service file names. Raises LookupError when there is none."""
+        return PluginClass(name, self._class(JavaClass(name, self._connector_jars)))
+
+    def _class(self, java_class: JavaClass) -> type:
+        made = self._classes.get(java_class)
+        if made is None:
+            made = self._classes[java_class] = _stand_in(
+                java_class, self._questions, self._process_errors
+            )
+        return made
+
+
+def _stand_in(
+    java_class: JavaClass,
+    questions: Questions,
+    process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
+) -> type:
+    """Return a class of ours for one of Java's, of every kind that it is.
+
+    Raises LookupError when its jars do not hold it.
+    """
+    plugin = java_class.to_json()
+
+    def ask(method: str, **arguments: object) -> Any:
+        return questions.ask(method, plugin=plugin, **arguments)
+
+    loaded = ask("load")
+    if loaded is None:
+        raise LookupError(java_class.name)
+    bases = tuple(BASE_CLASSES[PluginKind(kind)] for kind in loaded["kinds"])
+    own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
+    members = {"ask": staticmethod(ask), "process_errors": staticmethod(process_errors)}
+    name = str(loaded["name"]).rpartition(".")[2]
+    made: Any = type(name, (own, *bases), members)
+    if not loaded["abstract"]:
+        # The methods that are missing belong to tasks, which never see this class.
+        made.__abstractmethods__ = frozenset()
+    assert isinstance(made, type)
+    return made
+
+
+class _JavaPlugin:
+    """What validation needs of any plugin."""
+
+    ask: Any
+    process_errors: Any
+    """Functions; set by `_stand_in`."""
+
+    def __init__(self) -> None:
+        self.ask("construct")
+
+    def config(self) -> ConfigDef | None:
+        keys = self.ask("config")
+        return None if keys is None else definition_of(keys, self.ask)
+
+
+class _JavaConnector(_JavaPlugin):
+    """A connector validates whole configs besides."""
+
+    def validate(self, config: RawConfig) -> Config | None:
+        found = self.ask("validate", config=dict(config))
+        if found is None:
+            return None
+        return Config(
+            [
+                ConfigValue(
+                    name=value["name"],
+                    value=value["value"],
+                    recommended_values=value["recommended"],
+                    error_messages=value["errors"],
+                    visible=value["visible"],
+                )
+                for value in found
+            ]
+            + list(self.process_errors(config))
+        )
+
+    def exactly_once_support(self, config: RawConfig) -> ExactlyOnceSupport | None:
+        answer = self.ask("exactlyOnceSupport", config=dict(config))
+        return None if answer is None else ExactlyOnceSupport[answer]
+
+    def can_define_transaction_boundaries(
+        self, config: RawConfig
+    ) -> ConnectorTransactionBoundaries | None:
+        answer = self.ask("canDefineTransactionBoundaries", config=dict(config))
+        return None if answer is None else ConnectorTransactionBoundaries[answer]

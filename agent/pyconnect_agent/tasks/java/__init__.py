@@ -1,0 +1,1 @@
+"""Java connectors and tasks, as the connectors and tasks that this process runs."""

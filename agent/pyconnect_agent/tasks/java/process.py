@@ -1,0 +1,54 @@
+"""Starts the Java process that belongs to this process.
+
+Layer: tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyconnect_agent.core.plugins.catalog import PluginNotFoundError
+from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.link import Answer, JavaLink
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_agent.plugins.java_classes import java_connector
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.settings import java_options
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.stacks import describe_threads
+
+
+def java_class_of(worker: WorkerView, config: Mapping[str, str]) -> JavaClass | None:
+    """Return the class of a Java connector's config, None for a Python connector's."""
+    name, version = config.get("connector.class", ""), config.get("connector.plugin.version")
+    try:
+        return java_connector(worker.catalog, name, version)
+    except PluginNotFoundError:
+        # A Python class that is not listed, or none at all.
+        return None
+
+
+def start_link(
+    worker: WorkerView,
+    control: Control,
+    config: Mapping[str, str],
+    answers: Mapping[str, Answer],
+    *,
+    quick: bool = False,
+) -> JavaLink:
+    """Start the Java process of a connector or task; its process's main thread has to do that."""
+    installation = find_installation(worker.config.originals)
+    options = java_options(worker.config.originals, config, quick=quick)
+    link = JavaLink(JavaProcess(installation, options), answers)
+    control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
+    set_here = control.set_logger_level
+
+    def set_level(namespace: str, level: str) -> None:
+        set_here(namespace, level)
+        link.set_level(namespace, level)
+
+    control.set_logger_level = set_level
+    for namespace, level in tuple(control.levels.items()):
+        link.set_level(namespace, level)
+    return link

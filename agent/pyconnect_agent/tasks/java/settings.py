@@ -1,0 +1,62 @@
+"""The memory and the options of a connector's Java processes.
+
+Layer: tasks. The worker's file sets what is usual and the most that a connector may ask for.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from pyconnect_agent.java.launch import JavaOptions
+from pyconnect_api import ConfigException
+
+HEAP = "agent.java.heap"
+HEAP_LIMIT = "agent.java.heap.limit"
+OPTIONS = "agent.java.options"
+CONNECTOR_HEAP = "256m"
+
+_DEFAULTS = {HEAP: "256m", HEAP_LIMIT: "1g", OPTIONS: "-XX:+UseSerialGC"}
+_SIZE = re.compile(r"(\d+)([kKmMgG])")
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def java_options(
+    worker: Mapping[str, str | None], connector: Mapping[str, str], *, quick: bool = False
+) -> JavaOptions:
+    """Return the options of a connector's task. Raises ConfigException.
+
+    A connector's own options are properties (-Dname=value): others could run programs.
+    """
+    usual = {key: worker.get(key) or default for key, default in _DEFAULTS.items()}
+    heap = connector.get(HEAP, usual[HEAP])
+    if _bytes(HEAP, heap) > _bytes(HEAP_LIMIT, usual[HEAP_LIMIT]) and HEAP in connector:
+        raise ConfigException(
+            f"Invalid value {heap} for configuration {HEAP}: the worker allows connectors "
+            f"{usual[HEAP_LIMIT]} at most ({HEAP_LIMIT})"
+        )
+    own = _words(connector.get(OPTIONS, ""))
+    for option in own:
+        if not option.startswith("-D"):
+            raise ConfigException(
+                f"Invalid value {option} for configuration {OPTIONS}: a connector may set "
+                f"properties (-Dname=value) only; other options are set in the worker's file"
+            )
+    return JavaOptions(heap=heap, options=(*_words(usual[OPTIONS]), *own), quick=quick)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as exc:
+        raise ConfigException(f"Invalid value {text} for configuration {OPTIONS}: {exc}") from exc
+
+
+def _bytes(key: str, size: str) -> int:
+    found = _SIZE.fullmatch(size)
+    if found is None:
+        raise ConfigException(
+            f"Invalid value {size} for configuration {key}: a size is a number and k, m or g"
+        )
+    return int(found[1]) * _UNITS[found[2].lower()]

@@ -1,0 +1,152 @@
+"""A source task in a Java process.
+
+Layer: tasks. The Java process polls ahead, two batches at most: it makes one while another is sent.
+Where a commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit`
+of its own) it polls only when it is asked, as Kafka's worker does.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyconnect_agent.java.errors import java_error
+from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
+from pyconnect_agent.java.link import Answer, JavaLink
+from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceRecords
+from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
+
+AHEAD = 2
+"""So many batches the Java process may have ready."""
+WAIT_S = 0.2
+"""How long `poll` waits at most; the loop has other things to do too."""
+RESULTS = 500
+"""So many results of records wait at most until they are sent."""
+
+
+class JavaSourceTask(SourceTask):
+    """`facts`: what the Java process has said of the task."""
+
+    def __init__(self, link: JavaLink, facts: Mapping[str, Any], *, exactly_once: bool) -> None:
+        self._link = link
+        self._version = facts["version"]
+        self._hears_of_commits = facts["hearsOfCommits"]
+        self._in_turn = exactly_once and self._hears_of_commits
+        self._asked = 0
+        self.answers: Mapping[str, Answer] = {
+            "configs": lambda _: dict(self.context.configs()),
+            "readOffsets": self._read_offsets,
+        }
+
+    def version(self) -> str:
+        version: str = self._version
+        return version
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._link.call("start", config=dict(props))
+
+    def poll(self) -> Sequence[SourceRecord]:
+        while self._asked < (1 if self._in_turn else AHEAD):
+            self._asked += 1
+            self._link.tell(Kind.CREDIT)
+        try:
+            records = self._received(timeout_s=WAIT_S)
+        except queue.Empty:
+            return ()
+        while not records.batch.facts["last"]:
+            records = records.joined(self._received(timeout_s=None))
+        self._asked -= 1
+        facts = records.batch.facts
+        if "error" in facts:
+            raise java_error(facts["error"])
+        self._request_boundaries(records)
+        return records
+
+    def commit(self) -> None:
+        if self._hears_of_commits:
+            self._link.tell(Kind.CALL, json_bytes({"method": "commit"}))
+
+    def stop(self) -> None:
+        if not self._link.has_ended:
+            self._link.call("stop")
+        self._link.close()
+
+    def _read_offsets(self, asked: Mapping[str, Any]) -> list[Mapping[str, object] | None]:
+        found = self.context.offset_storage_reader.offsets(asked["partitions"])
+        return [offset for _, offset in found]
+
+    def _received(self, timeout_s: float | None) -> JavaSourceRecords:
+        payload = self._link.batches.get(timeout=timeout_s)
+        if payload is None:
+            # The next poll finds it too.
+            self._link.batches.put(None)
+            raise self._link.ended()
+        return JavaSourceRecords.of(decode_source(payload))
+
+    def _request_boundaries(self, records: JavaSourceRecords) -> None:
+        facts, transactions = records.batch.facts, self.context.transaction_context
+        if transactions is None:
+            return
+        for place in facts["commitsAfter"]:
+            transactions.commit_transaction(records[place])
+        for place in facts["abortsAfter"]:
+            transactions.abort_transaction(records[place])
+        if facts["commit"]:
+            transactions.commit_transaction()
+        if facts["abort"]:
+            transactions.abort_transaction()
+
+
+class ListeningJavaSourceTask(JavaSourceTask):
+    """One that has a `commitRecord` of its own, for which the Java process keeps its records."""
+
+    def __init__(self, link: JavaLink, facts: Mapping[str, Any], *, exactly_once: bool) -> None:
+        super().__init__(link, facts, exactly_once=exactly_once)
+        self._exactly_once = exactly_once
+        self._lock = threading.Lock()
+        self._results: list[tuple[object, ...]] = []
+        self._first = 0
+
+    def poll(self) -> Sequence[SourceRecord]:
+        self._send_results()
+        records = super().poll()
+        if isinstance(records, JavaSourceRecords):
+            self._first = records.first
+        return records
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        assert isinstance(record, JavaSourceRecord)
+        with self._lock:
+            self._results.append((record.number, *(metadata_fields(metadata))))
+            is_full = len(self._results) >= RESULTS
+        if is_full:
+            self._send_results()
+
+    def commit(self) -> None:
+        # What an aborted transaction has dropped never has a result.
+        self._send_results(forget_before=self._first if self._exactly_once else 0)
+        super().commit()
+
+    def stop(self) -> None:
+        if not self._link.has_ended:
+            self._send_results()
+        super().stop()
+
+    def _send_results(self, forget_before: int = 0) -> None:
+        # The lock keeps the results in their order.
+        with self._lock:
+            results, self._results = self._results, []
+            if results or forget_before:
+                told: dict[str, object] = {"results": results}
+                if forget_before:
+                    told["forgetBefore"] = forget_before
+                self._link.tell(Kind.ACKS, json_bytes(told))
+
+
+def metadata_fields(metadata: RecordMetadata | None) -> tuple[object, ...]:
+    """Return the fields of a result, none for a record that was dropped."""
+    if metadata is None:
+        return ()
+    return (metadata.topic, metadata.partition, metadata.offset, metadata.timestamp)

@@ -1,0 +1,71 @@
+"""Makes the tasks that run in a Java process.
+
+Layer: tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.metrics.catalog import TASK
+from pyconnect_agent.core.metrics.values import Metric, tagged
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.link import Answer
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.jobs import conversions
+from pyconnect_agent.tasks.java.process import start_link
+from pyconnect_agent.tasks.java.sink_task import JavaSinkTask
+from pyconnect_agent.tasks.java.source_task import JavaSourceTask, ListeningJavaSourceTask
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+
+TASK_CLASS = "task.class"
+QUEUE_TOPIC = "errors.deadletterqueue.topic.name"
+
+
+def java_task(
+    connector: JavaClass, setup: TaskSetup, control: Control
+) -> tuple[JavaSourceTask | JavaSinkTask, tuple[Metric, ...]]:
+    """Start a task's Java process; return the task, and what its metrics say of its plugins."""
+    config = setup.connector_config
+    task: JavaSourceTask | JavaSinkTask | None = None
+    answers: dict[str, Answer] = {}
+    link = start_link(setup.worker, control, config, answers)
+    exactly_once = setup.worker.config.exactly_once_source_enabled
+    boundary = config.get("transaction.boundary", "").strip().lower()
+    reports = ConnectorSettings.parse(config).errors_log_enable or bool(config.get(QUEUE_TOPIC))
+    job: dict[str, Any] = {
+        "mode": "task",
+        "connector": connector.to_json(),
+        "task": setup.task_config.get(TASK_CLASS),
+        "levels": dict(setup.job.worker.levels),
+        "exactlyOnce": exactly_once,
+        "boundaries": exactly_once and boundary == "connector",
+        "reportsErrors": reports,
+        **conversions(setup.worker, config, connector.jars),
+    }
+    facts = link.begin(job)
+    if not facts["isSource"]:
+        task = JavaSinkTask(link, facts)
+    elif facts["hearsOfRecords"]:
+        task = ListeningJavaSourceTask(link, facts, exactly_once=exactly_once)
+    else:
+        task = JavaSourceTask(link, facts, exactly_once=exactly_once)
+    answers |= task.answers
+    return task, _plugins(connector, facts, job)
+
+
+def _plugins(
+    connector: JavaClass, facts: Mapping[str, Any], job: Mapping[str, Any]
+) -> tuple[Metric, ...]:
+    texts = {
+        "connector-type": "source" if facts["isSource"] else "sink",
+        "connector-class": connector.name,
+        "connector-version": facts["connectorVersion"],
+        "task-class": facts["class"],
+        "task-version": facts["version"],
+    }
+    for role, converter in job["converters"].items():
+        texts[f"{role}-converter-class"] = converter["class"]
+    return tagged({TASK: texts}, {})

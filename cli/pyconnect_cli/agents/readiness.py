@@ -1,0 +1,247 @@
+"""`pyconnect agent readiness`: what agents would run of a Java cluster, and what not. Pure.
+
+An agent runs Java connectors in Java processes, from the same `plugin.path`. Kafka's clients,
+config providers and REST stay in Python: classes of others for these are what it cannot run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.rest.model import ConnectorInfo, Plugin
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.security import parse_security
+
+JAVA_NEEDS = "agents need Java 17 or newer and this jar on their plugin.path"
+_CONNECT = "org.apache.kafka.connect"
+PYTHON_CONNECTORS = frozenset(
+    f"{_CONNECT}.{name}Connector"
+    for name in (
+        "file.FileStreamSource",
+        "file.FileStreamSink",
+        "tools.VerifiableSource",
+        "tools.VerifiableSink",
+        "tools.SchemaSource",
+        "tools.MockSource",
+        "tools.MockSink",
+        "integration.MonitorableSource",
+        "integration.MonitorableSink",
+    )
+)
+"""Java's names of connectors that an agent has in Python."""
+PYTHON_PARTS = re.compile(
+    r"org\.apache\.kafka\.connect\.(json|storage|converters|transforms)\..*"
+    r"|io\.confluent\.connect\.(avro\.Avro|json\.JsonSchema|protobuf\.Protobuf)Converter"
+)
+"""Converters, transformations and predicates that an agent has in Python too."""
+PROVIDERS = frozenset(
+    f"org.apache.kafka.common.config.provider.{name}ConfigProvider"
+    for name in ("File", "Directory", "EnvVar")
+)
+_POLICIES = frozenset({"All", "None", "Principal", "Allowlist"})
+_CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
+_CLIENTS = ("producer", "consumer", "admin")
+_JAVA_CLASSES = ("interceptor.classes", "partitioner.class")
+_PARTITIONERS = ("DefaultPartitioner", "UniformStickyPartitioner", "RoundRobinPartitioner")
+_REFERENCE = re.compile(r"\$\{([^}:]*):(?:[^}]*:)?[^}]*\}")
+_SUFFIX = re.compile(r"(Connector|Converter|Transformation|Predicate)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """One finding; `status` is ok, warning or failed, `about` a plugin, connector or worker."""
+
+    about: str
+    name: str
+    status: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        return {
+            "about": self.about,
+            "name": self.name,
+            "status": self.status,
+            "detail": self.detail,
+        }
+
+
+def readiness(
+    plugins: Sequence[Plugin],
+    connectors: Sequence[ConnectorInfo],
+    worker: Mapping[str, str] | None,
+) -> list[Readiness]:
+    """Return what there is to say; `worker` are the properties of a worker, None if not given."""
+    return [
+        *_plugins(plugins),
+        *(finding for each in connectors for finding in _connector(each, plugins, worker)),
+        *_worker(worker, plugins),
+    ]
+
+
+def _plugins(plugins: Sequence[Plugin]) -> Iterator[Readiness]:
+    for class_name in dict.fromkeys(plugin.class_name for plugin in plugins):
+        if not PYTHON_PARTS.fullmatch(class_name):
+            detail = f"runs in Java; {JAVA_NEEDS}"
+            if class_name in PYTHON_CONNECTORS:
+                detail = "runs in Python, or in Java where plugin.path has its jar"
+            yield Readiness(about="plugin", name=class_name, status="ok", detail=detail)
+
+
+def _connector(
+    connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str] | None
+) -> Iterator[Readiness]:
+    """Yield what keeps one connector from an agent, or one finding that nothing does."""
+    config = {name: value for name, value in connector.config.items() if value is not None}
+    found = [
+        *_classes(connector, plugins, worker or {}),
+        *_references(config, worker),
+        *_overrides(config),
+    ]
+    for status, detail in found or [("ok", "an agent runs it as it is")]:
+        yield Readiness(about="connector", name=connector.name, status=status, detail=detail)
+
+
+def _classes(
+    connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    known = {name: plugin.class_name for plugin in plugins for name in _names(plugin.class_name)}
+    class_name = known.get(connector.class_name)
+    if class_name is None:
+        yield "warning", f"the worker that was asked has no {connector.class_name}"
+    if class_name not in PYTHON_CONNECTORS:
+        return
+    config = {**worker, **connector.config}
+    for key in (*_CONVERTER_KEYS, *_types(connector.config)):
+        given = config.get(key)
+        chosen = known.get(given, given) if given else None
+        if chosen and not PYTHON_PARTS.fullmatch(chosen):
+            detail = (
+                f"{key} is {chosen}, a Java class, and an agent runs {class_name} in Python: put "
+                "the connector's jar on plugin.path too, then all of it runs in Java"
+            )
+            yield "warning", detail
+
+
+def _types(config: Mapping[str, str | None]) -> Iterator[str]:
+    for key in ("transforms", "predicates"):
+        for alias in (config.get(key) or "").split(","):
+            if alias.strip():
+                yield f"{key}.{alias.strip()}.type"
+
+
+def _names(class_name: str) -> tuple[str, ...]:
+    simple = re.split(r"[.$]", class_name)[-1]
+    return class_name, simple, _SUFFIX.sub("", simple)
+
+
+def _references(
+    config: Mapping[str, str], worker: Mapping[str, str] | None
+) -> Iterator[tuple[str, str]]:
+    names = {name for value in config.values() for name in _REFERENCE.findall(value)}
+    for name in sorted(names):
+        if worker is None:
+            yield (
+                "warning",
+                (
+                    f"it uses the config provider {name}; give --worker-config to have its class "
+                    "checked"
+                ),
+            )
+            continue
+        found = worker.get(f"config.providers.{name}.class", "").strip()
+        if found and found not in PROVIDERS:
+            yield "failed", f"it uses the config provider {name}: {_no_provider(found)}"
+
+
+def _no_provider(class_name: str) -> str:
+    return (
+        f"{class_name} is a Java class, and agents resolve references in Python; there "
+        f"are {', '.join(sorted(name.rpartition('.')[2] for name in PROVIDERS))} and Python plugins"
+    )
+
+
+def _overrides(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for client in _CLIENTS:
+        yield from _client(config, f"{client}.override.")
+
+
+def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
+    """Yield what Python's clients cannot do of the properties below a prefix."""
+    given = {
+        name.removeprefix(prefix): value
+        for name, value in properties.items()
+        if name.startswith(prefix)
+    }
+    for name in _JAVA_CLASSES:
+        value = given.get(name, "").strip()
+        if value and value.rpartition(".")[2] not in _PARTITIONERS:
+            yield "warning", f"{prefix}{name} has no effect: the clients of an agent are Python's"
+    # References are resolved by the agent, and only then there is something to understand.
+    if any("${" in value for value in given.values()):
+        return
+    try:
+        security = parse_security(given)
+    except ClientPropertyError as error:
+        yield "failed", f"below {prefix or 'no prefix'}: {error}"
+        return
+    for name in security.without_effect:
+        yield "warning", f"{prefix}{name} has no effect in an agent"
+
+
+def _worker(worker: Mapping[str, str] | None, plugins: Sequence[Plugin]) -> Iterator[Readiness]:
+    def finding(name: str, status: str, detail: str) -> Readiness:
+        return Readiness(about="worker", name=name, status=status, detail=detail)
+
+    if worker is None:
+        yield finding(
+            "properties",
+            "warning",
+            "not checked: REST does not show config providers, REST extensions and client "
+            "settings; give --worker-config",
+        )
+        return
+    yield from (finding(*found) for found in _worker_keys(worker))
+    for client in ("", *(f"{name}." for name in _CLIENTS)):
+        for status, detail in _client(worker, client):
+            yield finding(f"{client}*" if client else "clients", status, detail)
+    needs_java = any(
+        not PYTHON_PARTS.fullmatch(plugin.class_name) and plugin.class_name not in PYTHON_CONNECTORS
+        for plugin in plugins
+    )
+    if needs_java and not worker.get("plugin.path"):
+        yield finding(
+            "plugin.path",
+            "warning",
+            "not set: an agent finds plugins of Kafka's own jars if agent.java.kafka.home is set, "
+            "others on plugin.path",
+        )
+
+
+def _worker_keys(worker: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    extensions = worker.get("rest.extension.classes", "").strip()
+    if extensions:
+        detail = (
+            f"{extensions}: agents run no REST extensions and do not start with the key; use "
+            "client certificates or a proxy that authenticates"
+        )
+        yield "rest.extension.classes", "failed", detail
+    policy = worker.get("connector.client.config.override.policy", "All").strip()
+    if policy not in _POLICIES:
+        yield (
+            "connector.client.config.override.policy",
+            "failed",
+            f"{policy}: agents know {', '.join(sorted(_POLICIES))}",
+        )
+    for name in filter(None, map(str.strip, worker.get("config.providers", "").split(","))):
+        key = f"config.providers.{name}.class"
+        found = worker.get(key, "").strip()
+        if found not in PROVIDERS:
+            yield key, "failed", _no_provider(found)
+    if worker.get("metric.reporters", "").strip():
+        yield (
+            "metric.reporters",
+            "warning",
+            "no effect: agents serve metrics for Prometheus at /metrics",
+        )

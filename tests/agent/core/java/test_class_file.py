@@ -1,0 +1,41 @@
+"""Heads of class files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_agent.core.java.class_file import ClassHead, read_class_head
+from tests.support.java_jars import ABSTRACT, INTERFACE, PUBLIC, class_file
+
+
+def test_names_versions_and_parents_are_read() -> None:
+    """Behind constants of every size."""
+    content = class_file("a.Outer$In", "b.Base", ("c.One", "c.Two"), java=21)
+    assert read_class_head(content) == ClassHead(
+        name="a.Outer$In",
+        super_name="b.Base",
+        interfaces=("c.One", "c.Two"),
+        access=PUBLIC,
+        version=65,
+    )
+    assert read_class_head(content).java_version == 21
+
+
+@pytest.mark.parametrize(
+    ("access", "concrete"),
+    [(PUBLIC, True), (0, False), (PUBLIC | ABSTRACT, False), (PUBLIC | INTERFACE, False)],
+)
+def test_only_public_classes_that_can_be_made_are_concrete(access: int, concrete: bool) -> None:
+    """Neither interfaces nor abstract classes are."""
+    assert read_class_head(class_file("a.B", access=access)).is_concrete is concrete
+
+
+@given(st.binary(max_size=60), st.integers(0, 200))
+def test_anything_else_is_refused_as_such(noise: bytes, kept: int) -> None:
+    """Noise, and a class file that ends too early."""
+    whole = class_file("a.B")
+    for content in (noise, whole[: min(kept, len(whole) - 1)]):
+        with pytest.raises(ValueError, match="not a class file"):
+            read_class_head(content)

@@ -1,0 +1,177 @@
+"""Java plugins found by service files and class files; Java's answers are a fake's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.java.discovery import JavaDiscovery, JavaPlugins
+from pyconnect_agent.java.launch import JavaClass, JavaInstallation
+from pyconnect_api import ConnectException
+from tests.support.java_jars import (
+    ABSTRACT,
+    INTERFACE,
+    PUBLIC,
+    SOURCE_CONNECTOR,
+    TRANSFORMATION,
+    class_file,
+    make_class,
+    make_jar,
+)
+
+LISTED = {"a.Listed": class_file("a.Listed", SOURCE_CONNECTOR)}
+
+
+class World:
+    """Kafka's jars, plugins, and a Java that answers as it was told."""
+
+    def __init__(self, root: Path) -> None:
+        self.plugins = root / "plugins"
+        self.cache = root / "cache"
+        self.asked: list[str] = []
+        self.answers: dict[str, Mapping[str, object]] = {}
+        kafka = make_jar(
+            root / "kafka" / "connect-api-4.3.1.jar",
+            {
+                SOURCE_CONNECTOR: class_file(SOURCE_CONNECTOR, access=PUBLIC | ABSTRACT),
+                TRANSFORMATION: class_file(TRANSFORMATION, access=PUBLIC | ABSTRACT | INTERFACE),
+                "org.apache.kafka.connect.Base": class_file(
+                    "org.apache.kafka.connect.Base", SOURCE_CONNECTOR
+                ),
+            },
+        )
+        (root / "java").touch()
+        self.installation = JavaInstallation(
+            java=str(root / "java"), kafka_jars=(str(kafka),), host_jar=str(kafka)
+        )
+
+    def describe(self, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
+        self.asked += [item.name for item in classes]
+        default = {"own": True, "version": "1.0"}
+        return [self.answers.get(item.name, default) for item in classes]
+
+    def find(self, mode: str = "hybrid_warn") -> JavaPlugins:
+        discovery = JavaDiscovery(self.installation, self.describe, self.cache, mode)
+        return discovery.find([str(self.plugins)])
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def names(found: JavaPlugins) -> set[str]:
+    return {plugin.class_name for plugin in found.plugins}
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected", "warned"),
+    [
+        ("service_load", {"a.Listed"}, False),
+        ("only_scan", {"a.Listed", "a.Unlisted"}, False),
+        ("hybrid_warn", {"a.Listed", "a.Unlisted"}, True),
+    ],
+)
+def test_modes_of_discovery(world: World, mode: str, expected: set[str], warned: bool) -> None:
+    """Service files, classes, or both, with a warning of classes that no service file names."""
+    unlisted = {"a.Unlisted": class_file("a.Unlisted", "a.Listed")}
+    make_jar(world.plugins / "p.jar", LISTED | unlisted, {SOURCE_CONNECTOR: ["a.Listed"]})
+    found = world.find(mode)
+    assert names(found) == expected
+    assert [("a.Unlisted" in text, "a.Listed" in text) for text in found.warnings] == (
+        [(True, False)] if warned else []
+    )
+
+
+def test_hybrid_fail_refuses_a_class_without_service_file(world: World) -> None:
+    """With its name and location."""
+    make_jar(world.plugins / "p.jar", LISTED)
+    with pytest.raises(ConnectException, match=r"a\.Listed in file:.*p\.jar.*hybrid_warn"):
+        world.find("hybrid_fail")
+
+
+def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
+    """Through classes of the location and of Kafka; abstract classes and others are none."""
+    location = world.plugins / "classes"
+    for name, content in {
+        "a.ByKafka": class_file("a.ByKafka", "org.apache.kafka.connect.Base"),
+        "a.Abstract": class_file("a.Abstract", "a.ByKafka", access=PUBLIC | ABSTRACT),
+        "a.Below": class_file("a.Below", "a.Abstract", [TRANSFORMATION]),
+        "a.Other": class_file("a.Other", "a.Unknown"),
+        "a.Itself": class_file("a.Itself", "a.Itself"),
+    }.items():
+        make_class(location, name, content)
+    found = {(plugin.class_name, plugin.kind) for plugin in world.find("only_scan").plugins}
+    assert found == {
+        ("a.ByKafka", PluginKind.SOURCE),
+        ("a.Below", PluginKind.SOURCE),
+        ("a.Below", PluginKind.TRANSFORMATION),
+    }
+
+
+def test_what_java_answers_decides(world: World) -> None:
+    """A class that cannot be made is left out with its reason, a copy of Kafka's silently."""
+    services = {SOURCE_CONNECTOR: ["a.Good", "a.Bad", "a.Copy", "a.NoConstructor"]}
+    make_jar(world.plugins / "p.jar", {}, services)
+    world.answers = {
+        "a.Good": {"own": True, "version": "undefined"},
+        "a.Bad": {"constructible": True, "error": "class file version 65.0"},
+        "a.Copy": {"own": False, "version": "1.0"},
+        "a.NoConstructor": {"constructible": False, "error": "NoSuchMethodException"},
+    }
+    found = world.find()
+    assert names(found) == {"a.Good"}
+    assert found.warnings == ("Java plugin a.Bad cannot be used: class file version 65.0",)
+    assert found.plugins[0].version is None
+    assert found.plugins[0].location == f"file:{world.plugins / 'p.jar'}"
+    assert found.plugins[0].search_path == str(world.plugins / "p.jar")
+
+
+def test_a_broken_jar_costs_itself_only(world: World) -> None:
+    """Not an archive, a class that is none, and a location whose Java process fails."""
+    make_jar(world.plugins / "good.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
+    (world.plugins / "broken.jar").write_bytes(b"PK no")
+    make_jar(world.plugins / "noise.jar", {"a.Noise": b"noise"})
+    make_jar(world.plugins / "exits.jar", {}, {SOURCE_CONNECTOR: ["a.Exits"]})
+    whole = world.describe
+
+    def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
+        if any(item.name == "a.Exits" for item in classes):
+            raise ConnectException("The Java process ended")
+        return whole(classes)
+
+    world.describe = describe  # type: ignore[method-assign]  a Java that ends
+    found = world.find()
+    assert names(found) == {"a.Listed"}
+    text = "\n".join(found.warnings)
+    for reason in (
+        "broken.jar cannot be read as an archive",
+        "a/Noise.class: not a class file",
+        "exits.jar could not be described: The Java process ended",
+    ):
+        assert reason in text
+
+
+def test_java_is_asked_once_for_the_same_jars(world: World) -> None:
+    """Another content asks again, an answer with an error is not kept."""
+    jar = world.plugins / "p.jar"
+    make_jar(jar, LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
+    assert names(world.find()) == names(world.find()) == {"a.Listed"}
+    assert world.asked == ["a.Listed"]
+    make_jar(jar, {"a.Listed": class_file("a.Listed", "x.Y")}, {SOURCE_CONNECTOR: ["a.Listed"]})
+    world.answers["a.Listed"] = {"constructible": True, "error": "no database"}
+    assert names(world.find()) == set()
+    world.answers.clear()
+    assert names(world.find()) == {"a.Listed"}
+    assert world.asked == ["a.Listed"] * 3
+
+
+def test_a_cache_that_cannot_be_written_changes_nothing(world: World) -> None:
+    """The next start asks again."""
+    make_jar(world.plugins / "p.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
+    world.cache.write_text("a file")
+    assert names(world.find()) == names(world.find()) == {"a.Listed"}
+    assert world.asked == ["a.Listed"] * 2

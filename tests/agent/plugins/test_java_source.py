@@ -1,0 +1,256 @@
+"""Java plugins in the validation of configs; the Java process is a fake that answers like one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.core.config.validation import ConfigInfos, validate_connector_config
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.plugins.builtin_table import builtin_plugins
+from pyconnect_agent.plugins.class_source import CatalogPluginSource
+from pyconnect_agent.plugins.java_classes import is_java_connector, java_class
+from pyconnect_agent.plugins.java_source import JavaPluginSource
+from pyconnect_api import ConnectException
+from pyconnect_api.configdef import ConfigValue
+
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+STRING_CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+def java(
+    name: str, kind: PluginKind, location: str | None = "/plugins/a.jar", version: str = "1.0"
+) -> PluginDesc:
+    return PluginDesc(
+        class_name=name,
+        python_path="",
+        kind=kind,
+        version=version,
+        search_path=location,
+        is_java=True,
+    )
+
+
+CATALOG = Catalog(
+    (
+        *builtin_plugins(),
+        java("a.SourceConnector", PluginKind.SOURCE),
+        java("a.Change", PluginKind.TRANSFORMATION),
+        java(STRING_CONVERTER, PluginKind.CONVERTER, None, "4.3.1"),
+        java(SIMPLE_HEADERS, PluginKind.HEADER_CONVERTER, None, "4.3.1"),
+        java("org.apache.kafka.connect.mirror.Mirror", PluginKind.SOURCE, None),
+    )
+)
+
+
+def key(name: str, **changes: object) -> dict[str, object]:
+    """A key as the Java process describes it."""
+    return {
+        "name": name, "type": "STRING", "required": False, "default": None, "importance": "LOW",
+        "documentation": None, "group": None, "order": -1, "width": "NONE", "display": name,
+        "dependents": [], "validated": False, "recommended": False, "internal": False,
+    } | changes  # fmt: skip
+
+
+class FakeJava:
+    """Answers by class and question; what is not set is an empty definition."""
+
+    def __init__(self) -> None:
+        self.questions: list[tuple[str, str]] = []
+        self.keys: dict[str, list[dict[str, object]] | None] = {}
+        self.kinds = {
+            plugin.class_name: [
+                other.kind.value
+                for other in CATALOG.java.plugins
+                if other.class_name == plugin.class_name
+            ]
+            for plugin in CATALOG.java.plugins
+        }
+        self.checks: Callable[[str, str | None], str | None] = lambda key, value: None
+
+    def ask(self, method: str, **arguments: Any) -> Any:
+        name = arguments["plugin"]["class"]
+        self.questions.append((method, name))
+        match method:
+            case "load" if name not in self.kinds:
+                return None
+            case "load":
+                return {"name": name, "kinds": self.kinds[name], "abstract": False}
+            case "config":
+                return self.keys.get(name, [])
+            case "check":
+                return self.checks(arguments["key"], arguments["value"])
+            case "recommend":
+                return {"values": ["r"], "visible": arguments["parsed"].get("shown") == "yes"}
+            case "validate":
+                value = arguments["config"].get("own")
+                return [
+                    {"name": "own", "value": value, "recommended": [], "errors": ["not good"],
+                     "visible": True}
+                ]  # fmt: skip
+            case "exactlyOnceSupport":
+                return "SUPPORTED"
+        return None
+
+
+@pytest.fixture
+def fake() -> FakeJava:
+    return FakeJava()
+
+
+def process_errors(config: Mapping[str, str | None]) -> Iterator[ConfigValue]:
+    if config.get("agent.java.heap") == "99g":
+        yield ConfigValue("agent.java.heap", "99g", error_messages=["too much"])
+
+
+def validated(fake: FakeJava, config: Mapping[str, str], **worker: str) -> ConfigInfos:
+    properties = {
+        "bootstrap.servers": "b:1",
+        "key.converter": STRING_CONVERTER,
+        "value.converter": STRING_CONVERTER,
+        **{name.replace("_", "."): value for name, value in worker.items()},
+    }
+    whole = {"name": "n", "connector.class": "a.SourceConnector", **config}
+    is_java = is_java_connector(CATALOG, whole)
+    plugins = (
+        JavaPluginSource(CATALOG, fake, process_errors) if is_java else CatalogPluginSource(CATALOG)
+    )
+    return validate_connector_config(
+        whole, plugins=plugins, worker=WorkerConfig.parse(properties), raw_config=whole
+    )
+
+
+def errors(infos: ConfigInfos) -> dict[str, tuple[str, ...]]:
+    return {
+        info.value.name: info.value.errors
+        for info in infos.configs
+        if info.value and info.value.errors
+    }
+
+
+def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
+    """What its validate() finds stands beside what the framework finds."""
+    fake.keys["a.SourceConnector"] = [
+        key("own", type="INT", default="7", importance="HIGH", group="G"),
+        key("secret", type="PASSWORD", default="x"),
+    ]
+    infos = validated(fake, {"own": "8", "tasks.max": "0", "agent.java.heap": "99g"})
+    assert set(errors(infos)) == {"own", "tasks.max", "agent.java.heap"}
+    shown = {info.definition["name"]: info for info in infos.configs if info.definition}
+    own, secret = shown["own"], shown["secret"]
+    assert own.definition is not None
+    assert (own.definition["default_value"], own.definition["group"]) == ("7", "G")
+    assert own.value is not None
+    assert own.value.value == "8"
+    assert secret.definition is not None
+    assert secret.definition["default_value"] == "[hidden]"
+
+
+def test_settings_of_transformations_are_checked_by_java(fake: FakeJava) -> None:
+    """Under the names that the class knows; parsed values reach recommenders."""
+    fake.keys["a.Change"] = [
+        key("field", required=True, validated=True),
+        key("shown", default="no", dependents=["list"]),
+        key("list", type="LIST", default="a,b", recommended=True),
+    ]
+    fake.checks = lambda key, value: f"{key} is not {value}" if value == "bad" else None
+    config = {"transforms": "t", "transforms.t.type": "Change", "transforms.t.field": "bad"}
+    infos = validated(fake, config | {"transforms.t.shown": "yes"})
+    assert errors(infos)["transforms.t.field"] == ("field is not bad",)
+    values = {info.value.name: info.value for info in infos.configs if info.value}
+    assert values["transforms.t.list"].value == "a,b"
+    assert values["transforms.t.list"].recommended_values == ("r",)
+    assert values["transforms.t.list"].visible
+
+
+def test_names_of_both_sides_mean_the_class_of_the_connectors_side(fake: FakeJava) -> None:
+    """Apache's converters: Java's for a Java connector, and Java is not asked for a Python one."""
+    validated(fake, {"value.converter": "StringConverter"})
+    assert ("config", STRING_CONVERTER) in fake.questions
+    fake.questions.clear()
+    config = {"connector.class": "FileStreamSource", "topic": "t", "value.converter": "String"}
+    assert errors(validated(fake, config)) == {}
+    assert fake.questions == []
+
+
+@pytest.mark.parametrize(
+    ("config", "worker", "at", "sides"),
+    [
+        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, {}, "value.converter",
+         "is a Python class and the connector is a Java class"),
+        ({}, {"key_converter": "io.confluent.connect.avro.AvroConverter"}, "key.converter",
+         "is a Python class and the connector is a Java class"),
+        ({"transforms": "t", "transforms.t.type": "org.apache.kafka.connect.transforms.Cast$Key"},
+         {}, "transforms.t.type", "is a Python class and the connector is a Java class"),
+        ({"connector.class": "FileStreamSource", "topic": "t", "transforms": "t",
+          "transforms.t.type": "a.Change"}, {}, "transforms.t.type",
+         "is a Java class and the connector is a Python class"),
+    ],
+)  # fmt: skip
+def test_a_chain_of_both_sides_is_refused_with_the_reason(
+    fake: FakeJava, config: dict[str, str], worker: dict[str, str], at: str, sides: str
+) -> None:
+    """At the key that names the class of the other side, the worker's converters included."""
+    found = errors(validated(fake, config, **worker))[at]
+    assert sides in found[0]
+    assert "must all be" in found[0]
+
+
+def test_classes_that_no_plugin_lists_are_looked_for_in_the_connectors_jars(fake: FakeJava) -> None:
+    """As Java's worker takes any class that the connector's loader finds."""
+    fake.kinds["a.Unlisted"] = ["converter"]
+    assert "value.converter" not in errors(validated(fake, {"value.converter": "a.Unlisted"}))
+    found = errors(validated(fake, {"value.converter": "a.Missing"}))["value.converter"]
+    assert "Class a.Missing could not be found." in found[0]
+
+
+def test_a_connector_of_both_sides_is_javas_if_plugin_path_brings_it() -> None:
+    """One in Kafka's own jars gives way to Python's; the Python path always means Python's."""
+    in_path = Catalog((*CATALOG.plugins, java(FILE_SOURCE, PluginKind.SOURCE)))
+    in_kafka = Catalog((*CATALOG.plugins, java(FILE_SOURCE, PluginKind.SOURCE, None)))
+    python_path = "pyconnect_agent.builtin.connectors.file_stream.FileStreamSourceConnector"
+    for name in (FILE_SOURCE, "FileStreamSource"):
+        assert is_java_connector(in_path, {"connector.class": name})
+        assert not is_java_connector(in_kafka, {"connector.class": name})
+    assert not is_java_connector(in_path, {"connector.class": python_path})
+    version = {"connector.class": FILE_SOURCE, "connector.plugin.version": "[4.3.1]"}
+    assert not is_java_connector(in_path, version)
+    assert is_java_connector(
+        in_path, {"connector.class": "a.SourceConnector"} | {"connector.plugin.version": "[7]"}
+    )
+    mirror = {"connector.class": "org.apache.kafka.connect.mirror.Mirror"}
+    assert is_java_connector(in_kafka, mirror)
+    assert not is_java_connector(in_kafka, {"connector.class": "nope"})
+
+
+def test_a_java_config_provider_is_refused_with_the_reason() -> None:
+    """References are resolved in Python."""
+    catalog = Catalog((*CATALOG.plugins, java("a.Vault", PluginKind.CONFIG_PROVIDER)))
+    with pytest.raises(ConnectException, match="resolves references in Python"):
+        CatalogPluginSource(catalog).plugin("a.Vault", PluginKind.CONFIG_PROVIDER)
+
+
+def test_a_copy_in_a_location_counts_for_its_own_connectors_only() -> None:
+    """As in Apache's worker: one's own location, then the latest version, Kafka's jars included."""
+    copy = java(STRING_CONVERTER, PluginKind.CONVERTER, "/plugins/copy.jar", "2.6.0")
+    catalog = Catalog((*CATALOG.plugins, copy))
+    own = java_class(catalog, STRING_CONVERTER, PluginKind.CONVERTER, jars=("/plugins/copy.jar",))
+    other = java_class(catalog, STRING_CONVERTER, PluginKind.CONVERTER, jars=("/plugins/a.jar",))
+    assert (own.jars, other.jars) == (("/plugins/copy.jar",), ())
+    wanted = java_class(catalog, "StringConverter", PluginKind.CONVERTER, "[2,3]", jars=other.jars)
+    assert wanted.jars == ("/plugins/copy.jar",)
+
+
+def test_a_class_has_the_jars_of_its_location() -> None:
+    """Those of Kafka have none of their own."""
+    assert java_class(CATALOG, "Change", PluginKind.TRANSFORMATION).jars == ("/plugins/a.jar",)
+    assert java_class(CATALOG, "StringConverter", PluginKind.CONVERTER).jars == ()
+    unlisted = java_class(CATALOG, "a.Unlisted", PluginKind.CONVERTER, jars=("/plugins/a.jar",))
+    assert unlisted == JavaClass("a.Unlisted", ("/plugins/a.jar",))
+    with pytest.raises(ConnectException, match="is a Python class"):
+        java_class(CATALOG, "HoistField$Value", PluginKind.TRANSFORMATION)

@@ -1,0 +1,43 @@
+"""The memory and the options of a connector's Java processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_agent.tasks.java.settings import HEAP, HEAP_LIMIT, OPTIONS, java_options
+from pyconnect_api import ConfigException
+
+
+def test_what_nobody_has_set() -> None:
+    arguments = java_options({}, {}).arguments()
+    assert arguments[-2:] == ("-XX:+UseSerialGC", "-Xmx256m")
+    assert "-XX:+ExitOnOutOfMemoryError" in arguments
+
+
+def test_what_a_connector_sets() -> None:
+    """It adds properties to the worker's options, and has a heap of its own."""
+    worker = {OPTIONS: "-XX:+UseZGC", HEAP: "128m", HEAP_LIMIT: "2g"}
+    connector = {HEAP: "1500m", OPTIONS: "-Da='b c' -De=f"}
+    options = java_options(worker, connector)
+    assert options.heap == "1500m"
+    assert options.options == ("-XX:+UseZGC", "-Da=b c", "-De=f")
+
+
+def test_worker_heap_above_its_own_limit() -> None:
+    """The limit is for connectors."""
+    assert java_options({HEAP: "4g"}, {}).heap == "4g"
+
+
+@pytest.mark.parametrize(
+    ("connector", "text"),
+    [
+        ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
+        ({HEAP: "much"}, "a size is a number and k, m or g"),
+        ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
+        ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
+        ({OPTIONS: "'-Da=b"}, "No closing quotation"),
+    ],
+)
+def test_what_a_connector_may_not_set(connector: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigException, match=text):
+        java_options({}, connector)

@@ -1,0 +1,143 @@
+"""What `pyconnect agent readiness` finds in a Java cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.agents.readiness import (
+    PROVIDERS,
+    PYTHON_CONNECTORS,
+    PYTHON_PARTS,
+    readiness,
+)
+from pyconnect_cli.rest.model import ConnectorInfo, Plugin
+from tests.cli.conftest import Run
+
+DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
+FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
+HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
+PLUGINS = [
+    Plugin(class_name=DEBEZIUM, type="source"),
+    Plugin(class_name=FILE, type="source"),
+    Plugin(class_name=UNWRAP, type="transformation"),
+    Plugin(class_name=HOIST, type="transformation"),
+]
+WORKER = {"plugin.path": "/plugins", "bootstrap.servers": "b:1"}
+
+
+def connector(name: str, **config: str) -> ConnectorInfo:
+    whole = {key.replace("__", "."): value for key, value in config.items()}
+    return ConnectorInfo(name=name, config=whole, tasks=(), type="source")
+
+
+def found(
+    *connectors: ConnectorInfo, worker: Mapping[str, str] | None = WORKER
+) -> dict[str, tuple[str, str]]:
+    """Status and detail by name; all names of a test differ."""
+    return {
+        each.name: (each.status, each.detail) for each in readiness(PLUGINS, connectors, worker)
+    }
+
+
+def test_a_cluster_of_jars_is_ready() -> None:
+    """Plugins beyond Apache's are named; a connector is run as it is."""
+    findings = found(connector("c", connector__class=DEBEZIUM, transforms="u"))
+    assert {name: status for name, (status, _) in findings.items()} == {
+        DEBEZIUM: "ok",
+        FILE: "ok",
+        UNWRAP: "ok",
+        "c": "ok",
+    }
+    assert "runs in Java" in findings[DEBEZIUM][1]
+    assert "runs in Python" in findings[FILE][1]
+
+
+@pytest.mark.parametrize(
+    ("config", "status", "text"),
+    [
+        ({"connector__class": "com.example.Gone"}, "warning", "has no com.example.Gone"),
+        (
+            {"connector__class": "FileStreamSource", "transforms": "h, u"}
+            | {"transforms.h.type": HOIST, "transforms.u.type": UNWRAP},
+            "warning",
+            "transforms.u.type is io.debezium",
+        ),
+        ({"password": "${vault:secret/x:key}"}, "failed", "com.example.Vault is a Java class"),
+        ({"password": "${file:/x:key}"}, "ok", "as it is"),
+        (
+            {"producer.override.interceptor.classes": "com.example.Audit"},
+            "warning",
+            "producer.override.interceptor.classes has no effect",
+        ),
+        (
+            {"consumer.override.security.protocol": "SASL_SSL"}
+            | {"consumer.override.sasl.mechanism": "AWS_MSK_IAM"},
+            "failed",
+            "AWS_MSK_IAM",
+        ),
+    ],
+)
+def test_what_an_agent_cannot_do_for_a_connector_is_named(
+    config: dict[str, str], status: str, text: str
+) -> None:
+    """Classes, config providers and client settings."""
+    worker = WORKER | {
+        "config.providers": "file, vault",
+        "config.providers.file.class": min(PROVIDERS, key=len),
+        "config.providers.vault.class": "com.example.Vault",
+    }
+    one = connector("c", **({"connector__class": DEBEZIUM} | config))
+    assert found(one, worker=worker)["c"][0] == status
+    assert text in found(one, worker=worker)["c"][1]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "status"),
+    [
+        ("rest.extension.classes", "com.example.Auth", "failed"),
+        ("connector.client.config.override.policy", "com.example.Policy", "failed"),
+        ("metric.reporters", "com.example.Reporter", "warning"),
+        ("plugin.path", "", "warning"),
+    ],
+)
+def test_worker_properties_are_examined(key: str, value: str, status: str) -> None:
+    """Those that an agent refuses, and those without effect."""
+    assert found(worker=WORKER | {key: value})[key][0] == status
+
+
+def test_without_a_workers_file_the_gap_is_named() -> None:
+    """REST does not show config providers."""
+    findings = found(connector("c", connector__class=DEBEZIUM, x="${vault:a}"), worker=None)
+    assert findings["properties"][0] == "warning"
+    assert "--worker-config" in findings["c"][1]
+
+
+def test_what_python_has_is_what_the_agent_says_it_has() -> None:
+    """The command knows the names for itself."""
+    from pyconnect_agent.plugins.builtin_table import builtin_plugins
+
+    java_names = [p for p in builtin_plugins() if p.class_name.startswith(("org.", "io."))]
+    assert {p.class_name for p in java_names if p.kind.is_connector} == PYTHON_CONNECTORS
+    parts = {p.class_name for p in java_names if not p.kind.is_connector} - PROVIDERS
+    assert [name for name in parts if not PYTHON_PARTS.fullmatch(name)] == []
+    assert {p.class_name for p in java_names if p.kind.value == "configprovider"} == PROVIDERS
+
+
+@pytest.mark.wire
+def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path) -> None:
+    """With the worker's file; a file that cannot be read is a usage error."""
+    assert run("agent", "readiness").code == 0
+    file = tmp_path / "worker.properties"
+    file.write_text("rest.extension.classes=com.example.Auth\nplugin.path=/plugins\n")
+    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
+    assert outcome.code == 1
+    document = json.loads(outcome.out)
+    assert [each["name"] for each in document if each["status"] == "failed"] == [
+        "rest.extension.classes"
+    ]
+    assert run("agent", "readiness", "--worker-config", str(tmp_path / "none")).code == 2

@@ -1,0 +1,110 @@
+"""Apache's own FileStream connectors, from their jar, in an agent."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agent, Agents, append_lines, closing, wait_until_equal
+from tests.support.eventually import eventually
+from tests.support.file_stream import FileStreams, lines_of, write_lines
+from tests.support.kafka import SharedBroker
+from tests.support.topics import read_topic
+
+pytestmark = pytest.mark.java
+
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+WAIT_S = 60
+ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "5000"}
+
+
+@pytest.fixture(scope="module")
+def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory of plugins that has Apache's file connectors."""
+    location = tmp_path_factory.mktemp("plugins") / "file"
+    location.mkdir()
+    (jar,) = kafka_runtime.libs.glob("connect-file-*.jar")
+    shutil.copy(jar, location)
+    return location.parent
+
+
+@pytest.fixture
+def streams(kafka_broker: SharedBroker) -> FileStreams:
+    return FileStreams(kafka_broker.bootstrap_servers)
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+def java_processes(agent: Agent) -> list[psutil.Process]:
+    """The Java processes of the agent's connectors and tasks."""
+    found = agent.supervisor().children(recursive=True)
+    return [process for process in found if process.name() == "java"]
+
+
+def test_lines_go_from_file_to_file(
+    agents: Agents, plugin_path: Path, streams: FileStreams, tmp_path: Path
+) -> None:
+    """Source and sink run in Java, each connector and task in a process of its own."""
+    agent = agents.start(properties={"plugin.path": str(plugin_path)})
+    original, copied = tmp_path / "original", tmp_path / "copied"
+    write_lines(original, 5_000)
+    source = {**streams.source(original), "connector.class": SOURCE}
+    sink = {**streams.sink(copied), "connector.class": SINK}
+    agent.create(source["name"], source)
+    agent.create(sink["name"], sink)
+    wait_until_equal(copied, original)
+    assert len(java_processes(agent)) == 4
+    write_lines(original, 5_000, start=5_000)
+    wait_until_equal(copied, original)
+
+
+@pytest.mark.parametrize("victim", ["java", "python"])
+def test_exactly_once_when_processes_are_killed(
+    agents: Agents, plugin_path: Path, streams: FileStreams, tmp_path: Path, victim: str
+) -> None:
+    """A task that is killed in its transactions repeats nothing and loses nothing."""
+    agent = agents.start(properties={"plugin.path": str(plugin_path), **ENABLED})
+    original, lines = tmp_path / "original", 8_000
+    # The Java task counts characters and skips bytes: its positions are right for ASCII only.
+    append_lines(original, 1, lines)
+    source = {**streams.source(original, batch_size="20"), "connector.class": SOURCE}
+    agent.create(source["name"], source)
+    for _ in range(3):
+        _await_more(streams, len(_committed(streams)))
+        task = _task_process(agent)
+        (task if victim == "python" else task.children()[0]).kill()
+        agent.wait_for_states(source["name"], "RUNNING", "FAILED")
+        agent.do("POST", f"/connectors/{source['name']}/tasks/0/restart")
+        agent.wait_for_states(source["name"], "RUNNING", "RUNNING")
+    eventually(
+        # What the Java task has in its buffer it returns once more comes.
+        lambda: len(_committed(streams)) >= lines - 100,
+        WAIT_S,
+        lambda: f"{len(_committed(streams))} records",
+    )
+    found = _committed(streams)
+    assert found == lines_of(original)[: len(found)]
+
+
+def _await_more(streams: FileStreams, before: int) -> None:
+    eventually(lambda: len(_committed(streams)) > before, WAIT_S)
+
+
+def _committed(streams: FileStreams) -> list[str]:
+    records = read_topic(streams.bootstrap_servers, streams.topic, committed=True)
+    return [(record.value() or b"").decode() for record in records]
+
+
+def _task_process(agent: Agent) -> psutil.Process:
+    """The process of the only task: the connector's has been there longer."""
+    parents = [process.parent() for process in java_processes(agent)]
+    return max((p for p in parents if p is not None), key=lambda process: process.create_time())

@@ -1,0 +1,140 @@
+"""An agent and Apache's worker with the same `plugin.path` have the same Java plugins.
+
+Connectors of Apache, Debezium and MongoDB: types and versions, settings, validation.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.java_jars import make_jar
+from tests.support.kafka import Servers, SharedBroker
+from tests.support.maven_plugins import DEBEZIUM, MIRROR, MONGO, file_connectors, location_of
+from tests.support.names import unique_name
+from tests.support.our_own_plugins import is_our_own
+from tests.support.plugin_answers import definitions, on_both, validation
+from tests.support.pyconnect_command import Command
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
+
+DEBEZIUM_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
+MIRROR_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+MONGO_CLASS = "com.mongodb.kafka.connect.MongoSinkConnector"
+FILE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+CASES: tuple[dict[str, str | None], ...] = (
+    {"connector.class": "PostgresConnector"},
+    {"connector.class": DEBEZIUM_CLASS, "topic.prefix": "p", "snapshot.mode": "nope",
+     "exactly.once.support": "required", "transaction.boundary": "connector"},
+    {"connector.class": DEBEZIUM_CLASS, "transforms": "u, r",
+     "transforms.u.type": "io.debezium.transforms.ExtractNewRecordState",
+     "transforms.u.delete.tombstone.handling.mode": "nope",
+     "transforms.r.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+     "value.converter": "io.debezium.converters.CloudEventsConverter",
+     "value.converter.serializer.type": "nope"},
+    {"connector.class": MIRROR_CLASS, "source.cluster.alias": "a", "refresh.topics.enabled": "x",
+     "topic.filter.class": "nope.Filter"},
+    {"connector.class": MONGO_CLASS, "topics": "t", "connection.uri": "nope",
+     "document.id.strategy": "nope"},
+    {"connector.class": MONGO_CLASS, "topics": "t", "key.converter": "JsonConverter",
+     "key.converter.schemas.enable": "x", "errors.deadletterqueue.topic.name": "t"},
+    {"connector.class": FILE_CLASS, "topic": "t", "batch.size": "x"},
+    {"connector.class": DEBEZIUM_CLASS, "topic.prefix": None, "connector.plugin.version": "[1,2]"},
+    {"connector.class": FILE_CLASS, "topic": "t", "transforms": "t",
+     "transforms.t.type": "org.apache.kafka.connect.transforms.Cast$Value",
+     "transforms.t.spec": "a:nope", "transforms.t.predicate": "p", "predicates": "p",
+     "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+     "predicates.p.pattern": "("},
+    {"connector.class": FILE_CLASS, "topic": "t", "value.converter": "nope"},
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BothWorkers:
+    java: str
+    agent: str
+
+    def ask(self, method: str, target: str, body: Any = None) -> Any:
+        return on_both(self.java, self.agent, method, target, body)
+
+
+@pytest.fixture(scope="module")
+def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A jar, and directories of jars; MongoDB's gets the service files that it lacks.
+
+    Scanning for classes takes a Java worker twenty seconds on a busy machine.
+    """
+    root = tmp_path_factory.mktemp("plugins")
+    file_connectors(kafka_runtime, root)
+    for plugin in (DEBEZIUM, MIRROR, MONGO):
+        shutil.copytree(location_of(plugin, kafka_runtime), root / plugin.name)
+    services = {
+        f"org.apache.kafka.connect.{kind.lower()}.{kind}Connector": [
+            f"com.mongodb.kafka.connect.Mongo{kind}Connector"
+        ]
+        for kind in ("Source", "Sink")
+    }
+    make_jar(root / MONGO.name / "services.jar", services=services)
+    return root
+
+
+@pytest.fixture(scope="module")
+def both(kafka_broker: SharedBroker, module_servers: Servers, plugin_path: Path) -> BothWorkers:
+    properties = {"plugin.path": str(plugin_path), "plugin.discovery": "service_load"}
+    bootstrap = kafka_broker.bootstrap_servers
+    java = module_servers.java_worker(bootstrap, unique_name("java-plugins"), properties=properties)
+    agent = module_servers.agent(bootstrap, unique_name("agent-plugins"), properties=properties)
+    return BothWorkers(java.url, agent.url)
+
+
+def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
+    """With kinds and versions."""
+    for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
+        on_java, on_agent = both.ask("GET", target)
+        assert [p for p in on_agent.json() if not is_our_own(p["class"])] == on_java.json()
+    names = {plugin["class"] for plugin in on_java.json()}
+    assert {DEBEZIUM_CLASS, MIRROR_CLASS, MONGO_CLASS, FILE_CLASS} < names
+
+
+def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers) -> None:
+    """Each that comes from `plugin.path`, those with two kinds included."""
+    listed = both.ask("GET", "/connector-plugins?connectorsOnly=false")[0].json()
+    names = {p["class"] for p in listed if not p["class"].startswith("org.apache.kafka.connect.t")}
+    different = []
+    for name in sorted(names):
+        on_java, on_agent = both.ask("GET", f"/connector-plugins/{quote(name)}/config")
+        if definitions(on_java) != definitions(on_agent):
+            different.append(name)
+    assert different == []
+
+
+def test_a_java_cluster_with_these_jars_is_ready_for_agents(
+    both: BothWorkers, tmp_path: Path
+) -> None:
+    """`pyconnect agent readiness` asks a Java worker, and reads its file."""
+    file = tmp_path / "worker.properties"
+    file.write_text("plugin.path=/plugins\nconfig.providers=v\nconfig.providers.v.class=a.Vault\n")
+    run = Command(tmp_path, both.java)
+    assert run("agent", "readiness", "--worker-config", str(file), "-o", "json") == 1
+    found = {each["name"]: each["status"] for each in json.loads(run.out)}
+    assert found.pop("config.providers.v.class") == "failed"
+    assert {DEBEZIUM_CLASS, MIRROR_CLASS, MONGO_CLASS, FILE_CLASS} < set(found)
+    assert set(found.values()) == {"ok"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(map(str, case.values()))[:60])
+def test_configs_of_java_connectors_are_validated_alike(
+    both: BothWorkers, case: Mapping[str, str | None]
+) -> None:
+    """What the connector, its converters and transformations find, and the framework's part."""
+    target = f"/connector-plugins/{case['connector.class']}/config/validate"
+    on_java, on_agent = both.ask("PUT", target, {"name": "case", **case})
+    assert validation(on_agent) == validation(on_java)

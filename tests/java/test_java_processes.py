@@ -1,0 +1,173 @@
+"""A Java process and the frames to and from it, without a worker and without a broker."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pyconnect_agent.java.errors import JavaConnectError, JavaPluginError
+from pyconnect_agent.java.frames import Kind, decode_source
+from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.launch import JavaOptions
+from pyconnect_agent.java.link import JavaLink
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_agent.java.source_records import JavaSourceRecords
+from pyconnect_api import ConnectException
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.eventually import eventually
+from tests.support.java_plugin_jars import test_connectors as compiled_connectors
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 60
+STORAGE = "org.apache.kafka.connect.storage"
+SMALL = JavaOptions(heap="96m", quick=True)
+
+
+@pytest.fixture(scope="module")
+def jar(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The jar of the connectors in `java_plugins`."""
+    plugin_path = tmp_path_factory.mktemp("java") / "plugins"
+    plugin_path.mkdir()
+    compiled_connectors(kafka_runtime, plugin_path)
+    return str(plugin_path / "tests" / "tests.jar")
+
+
+@pytest.fixture
+def process() -> Iterator[JavaProcess]:
+    started = JavaProcess(find_installation({}), SMALL)
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def link(process: JavaProcess) -> Iterator[JavaLink]:
+    answers = {"readOffsets": lambda asked: [None for _ in asked["partitions"]]}
+    made = JavaLink(process, answers)
+    yield made
+    made.close()
+
+
+def job(jar: str, name: str) -> dict[str, Any]:
+    def converter(kind: str) -> dict[str, Any]:
+        return {"class": f"{STORAGE}.{kind}", "config": {}}
+
+    return {
+        "mode": "task",
+        "connector": {"class": f"io.pyconnect.tests.{name}", "jars": [jar]},
+        "converters": {
+            "key": converter("StringConverter"),
+            "value": converter("StringConverter"),
+            "header": converter("SimpleHeaderConverter"),
+        },
+        "transforms": [],
+    }
+
+
+def poll(link: JavaLink) -> JavaSourceRecords:
+    link.tell(Kind.CREDIT)
+    payload = link.batches.get(timeout=WAIT_S)
+    assert payload is not None, link.ended()
+    return JavaSourceRecords.of(decode_source(payload))
+
+
+def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
+    """No frame is much larger than 16 MiB, and no record is lost or repeated."""
+    facts = link.begin(job(jar, "NumberSource"))
+    assert (facts["isSource"], facts["hearsOfRecords"]) == (True, True)
+    config = {"topic": "t", "limit": "50", "most": "50", "padding": "500000"}
+    link.call("start", config=config)
+    parts = [poll(link)]
+    while not parts[-1].batch.facts["last"]:
+        payload = link.batches.get(timeout=WAIT_S)
+        assert payload is not None
+        parts.append(JavaSourceRecords.of(decode_source(payload)))
+    assert len(parts) == 2
+    whole = parts[0].joined(parts[1])
+    assert [record.source_offset for record in whole] == [{"number": n} for n in range(50)]
+    assert all((value or b"").startswith(b"number ") for value in whole.batch.values)
+
+
+def test_credits_bound_what_is_under_way(link: JavaLink, jar: str) -> None:
+    """The task is polled once for each credit, and not in between."""
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "limit": "1000"})
+    for _ in range(3):
+        link.tell(Kind.CREDIT)
+    for first in (0, 5, 10):
+        payload = link.batches.get(timeout=WAIT_S)
+        assert payload is not None
+        assert JavaSourceRecords.of(decode_source(payload)).first == first
+    # What is answered after a poll would have come before this answer.
+    assert "Java thread" in link.stacks()
+    assert link.batches.empty()
+
+
+def test_exceptions_have_their_java_traces(link: JavaLink, jar: str) -> None:
+    link.begin(job(jar, "NoteSink"))
+    with pytest.raises(JavaPluginError) as failure:
+        link.call("start", config={})
+    assert failure.value.java_class == "java.lang.NullPointerException"
+    assert "\tat io.pyconnect.tests.NoteSink$Notes.start" in failure.value.java_trace
+
+
+def test_class_of_a_newer_java(link: JavaLink, jar: str) -> None:
+    """The error names the class, the Java that runs, and the key that names another."""
+    with pytest.raises(JavaConnectError, match=r"NewSink needs a newer Java .* agent\.java\.home"):
+        link.begin(job(jar, "NewSink"))
+
+
+def test_broken_jar(link: JavaLink, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jar"
+    broken.write_bytes(b"not a jar")
+    with pytest.raises(JavaConnectError, match="Failed to find the class"):
+        link.begin(job(str(broken), "NoteSink"))
+
+
+def test_options_that_java_refuses() -> None:
+    options = JavaOptions(options=("-XX:+NoSuchOption",))
+    link = JavaLink(JavaProcess(find_installation({}), options))
+    with pytest.raises(ConnectException, match=r"(?s)exit code 1: .*NoSuchOption"):
+        link.begin({"mode": "questions"})
+    link.close()
+
+
+def test_process_that_is_killed(link: JavaLink, process: JavaProcess, jar: str) -> None:
+    """Who waits for an answer, and who asks later, learns how the process ended."""
+    link.begin(job(jar, "NumberSource"))
+    psutil.Process(process.pid).send_signal(signal.SIGSTOP)
+    waiting = link.send(Kind.STACKS)
+    psutil.Process(process.pid).kill()
+    for ask in (partial(link.answer, waiting), partial(link.call, "stop")):
+        with pytest.raises(ConnectException, match=r"was killed by SIGKILL"):
+            ask()
+    assert link.has_ended
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_process_ends_with_its_parent(*, is_frozen: bool) -> None:
+    """Also one that is stopped and cannot see the end of its socket."""
+    ours, theirs = multiprocessing.Pipe()
+    parent = multiprocessing.get_context("spawn").Process(target=_start_java, args=(theirs,))
+    parent.start()
+    java = psutil.Process(ours.recv())
+    if is_frozen:
+        java.send_signal(signal.SIGSTOP)
+    parent.kill()
+    parent.join()
+    eventually(lambda: not java.is_running() or java.status() == psutil.STATUS_ZOMBIE, WAIT_S)
+
+
+def _start_java(connection: Connection) -> None:
+    link = JavaLink(process := JavaProcess(find_installation({}), SMALL))
+    link.begin({"mode": "questions"})
+    connection.send(process.pid)
+    signal.pause()

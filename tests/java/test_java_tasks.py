@@ -1,0 +1,329 @@
+"""Java tasks in an agent: what they hear and ask, how they fail, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka import Message
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agent, Agents, closing
+from tests.support.eventually import eventually
+from tests.support.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.topics import create_topics, produce, read_topic
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 60
+SETTINGS = {
+    "exactly.once.source.support": "enabled",
+    "task.shutdown.graceful.timeout.ms": "5000",
+}
+LONGS = "org.apache.kafka.connect.converters.LongConverter"
+
+
+@pytest.fixture(scope="module")
+def agent(
+    kafka_broker: SharedBroker,
+    kafka_runtime: KafkaRuntime,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Agent]:
+    """A worker at `enabled` that has the connectors of `java_plugins`."""
+    plugin_path = tmp_path_factory.mktemp("java") / "plugins"
+    plugin_path.mkdir()
+    compiled_connectors(kafka_runtime, plugin_path)
+    properties = {**SETTINGS, "plugin.path": str(plugin_path)}
+    directory = tmp_path_factory.mktemp("agent")
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
+        yield agents.start(properties=properties)
+
+
+class World:
+    """A connector of one test with its topic and its notes."""
+
+    def __init__(self, agent: Agent, bootstrap_servers: str, directory: Path) -> None:
+        self.agent = agent
+        self.bootstrap_servers = bootstrap_servers
+        self.name = unique_name("java")
+        self.topic = unique_name("numbers")
+        self.notes_file = directory / "notes"
+        create_topics(bootstrap_servers, [self.topic])
+
+    def source(self, **settings: str) -> None:
+        self._create("NumberSource", {"topic": self.topic}, settings)
+
+    def sink(self, **settings: str) -> None:
+        self._create("NoteSink", {"topics": self.topic}, settings)
+
+    def _create(self, kind: str, own: Mapping[str, str], settings: Mapping[str, str]) -> None:
+        config = {
+            "connector.class": f"io.pyconnect.tests.{kind}",
+            "notes": str(self.notes_file),
+            **own,
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+        self.agent.create(self.name, config)
+
+    def records(self) -> list[Message]:
+        return read_topic(self.bootstrap_servers, self.topic, committed=True)
+
+    def values(self) -> list[str]:
+        return [(record.value() or b"").decode() for record in self.records()]
+
+    def notes(self) -> list[str]:
+        return self.notes_file.read_text().splitlines() if self.notes_file.exists() else []
+
+    def await_values(self, count: int) -> list[str]:
+        return eventually(
+            lambda: found if len(found := self.values()) >= count else None,
+            WAIT_S,
+            lambda: f"{self.values()}; {self.status()}",
+        )
+
+    def await_note(self, note: str) -> None:
+        eventually(lambda: note in self.notes(), WAIT_S, lambda: f"{self.notes()}; {self.status()}")
+
+    def status(self) -> Any:
+        return self.agent.get(f"/connectors/{self.name}/status")
+
+    def trace(self) -> str:
+        """Return the trace of the task, once it is FAILED."""
+        self.agent.wait_for_states(self.name, "RUNNING", "FAILED")
+        trace: str = self.status()["tasks"][0]["trace"]
+        return trace
+
+    def delete(self) -> None:
+        self.agent.do("DELETE", f"/connectors/{self.name}")
+
+
+@pytest.fixture
+def world(agent: Agent, kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[World]:
+    made = World(agent, kafka_broker.bootstrap_servers, tmp_path)
+    yield made
+    made.delete()
+
+
+def test_source_record_in_kafka(world: World) -> None:
+    """Key, value and headers are as the Java converters write them."""
+    world.source(limit="1")
+    world.await_values(1)
+    (record,) = world.records()
+    assert (record.key(), record.value()) == (b"key 0", b"number 0")
+    assert record.headers() == [("header", b"of 0")]
+
+
+def test_source_hears_of_its_records(world: World) -> None:
+    """Each record once with its place in Kafka, dropped ones without, commits after them."""
+    world.source(
+        limit="10",
+        transforms="drop",
+        transforms_drop_type="org.apache.kafka.connect.transforms.Filter",
+        transforms_drop_predicate="tombstone",
+        predicates="tombstone",
+        predicates_tombstone_type="org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+        predicates_tombstone_name="nothing",
+    )
+    world.await_note("key 9 at 10")
+    told = [note for note in world.notes() if note.startswith("key")]
+    assert told == [f"key {n} at {n + n // 5}" for n in range(10)]
+    assert world.notes()[0] == "start 0"
+    eventually(lambda: world.notes()[-1] == "commit", WAIT_S, world.notes)
+
+
+def test_transaction_boundaries_of_the_connector(world: World) -> None:
+    """Records are committed where the task says, and aborted where it says."""
+    world.source(limit="10", transaction_boundary="connector", most="1", pause="200")
+    found = world.await_values(6)
+    # Of 4 and 5 the transaction was aborted; 8 and 9 are in one that is still open.
+    assert found == [f"number {n}" for n in (0, 1, 2, 3, 6, 7)]
+
+
+def test_offsets_are_read_by_the_next_task(world: World) -> None:
+    world.source(limit="10")
+    world.await_values(10)
+    world.agent.do("POST", f"/connectors/{world.name}/tasks/0/restart")
+    world.await_note("start 10")
+    assert "stop" in world.notes()
+
+
+def test_offsets_are_altered(world: World) -> None:
+    """The connector is asked in Java, and its next task goes on from there."""
+    world.source(limit="10")
+    world.await_values(10)
+    world.agent.do("PUT", f"/connectors/{world.name}/stop")
+    world.agent.wait_for_states(world.name, "STOPPED")
+    path = f"/connectors/{world.name}/offsets"
+    change = {"offsets": [{"partition": {"place": "here"}, "offset": {"number": 3}}]}
+    answer = world.agent.ask("PATCH", path, change)
+    assert "have been altered successfully" in answer.text
+    world.agent.do("PUT", f"/connectors/{world.name}/resume")
+    world.await_note("start 4")
+    assert world.await_values(16)[10:] == [f"number {n}" for n in range(4, 10)]
+
+
+@pytest.mark.parametrize(
+    ("deed", "expected"),
+    [
+        ("throw", "java.lang.IllegalStateException: thrown by the task\n\tat io.pyconnect.tests"),
+        ("exit", "The Java process ended by itself with exit code 7"),
+        ("memory", "its heap is limited to 64m (-Xmx64m)"),
+    ],
+)
+def test_task_that_fails(world: World, deed: str, expected: str) -> None:
+    """The task fails with a trace that says why; the connector and the worker go on."""
+    world.source(limit="10", deed=deed, agent_java_heap="64m")
+    assert expected in world.trace()
+    assert world.values() == [f"number {n}" for n in range(5)]
+
+
+def test_failed_conversion_fails_the_task(world: World) -> None:
+    world.source(limit="10", deed="bad", value_converter=LONGS)
+    trace = world.trace()
+    assert "Tolerance exceeded in error handler" in trace
+    assert f"Stage VALUE_CONVERTER of class {LONGS} failed" in trace
+    assert "Caused by: org.apache.kafka.connect.errors.DataException" in trace
+    assert len(world.records()) == 0
+
+
+def test_failed_conversions_are_skipped(world: World) -> None:
+    """With errors tolerated the record is left out, and the others arrive."""
+    world.source(limit="10", deed="bad", value_converter=LONGS, errors_tolerance="all")
+    world.await_note("key 9 at 8")
+    found = [int.from_bytes(record.value() or b"") for record in world.records()]
+    assert found == [0, 1, 2, 4, 5, 6, 8, 9]
+    assert "key 7 dropped" in world.notes()
+
+
+def test_what_a_task_prints_and_logs(world: World) -> None:
+    """Lines of standard output and SLF4J are in the worker's log with connector and task."""
+    world.source(limit="10", deed="print")
+    world.await_values(10)
+    lines = [line for line in world.agent.log().splitlines() if world.name in line]
+    (printed,) = [line for line in lines if "printed by the task" in line]
+    assert f"task={world.name}-0" in printed
+
+
+def test_levels_change_at_run_time(world: World) -> None:
+    """A level that is set over REST holds in the Java process too."""
+    world.source(limit="7", deed="debug")
+    world.await_values(7)
+    logger = "io.pyconnect.tests"
+    world.agent.do("PUT", f"/admin/loggers/{logger}", {"level": "DEBUG"})
+    config = world.agent.get(f"/connectors/{world.name}/config")
+    world.agent.do("PUT", f"/connectors/{world.name}/config", {**config, "limit": "10"})
+    world.await_values(10)
+    assert "told in detail by the task" in world.agent.log()
+
+
+def test_sink_calls(world: World) -> None:
+    """The task is opened, flushed when it asks for that, closed and stopped."""
+    world.sink()
+    produce(
+        world.bootstrap_servers, world.topic, b"commit", key=b"k", headers=[("header", b"text")]
+    )
+    world.await_note("0 k=commit ConnectHeader(key=header, value=text, schema=Schema{STRING})")
+    world.await_note("flush 1")
+    assert world.agent.call("PUT", f"/connectors/{world.name}/stop").status == 204
+    world.await_note("stop")
+    assert world.notes()[1] == f"open [{world.topic}-0] of [{world.topic}-0]"
+    assert world.notes()[-2:] == ["close 1", "stop"]
+
+
+def test_sink_that_asks_again(world: World) -> None:
+    """A batch that the task cannot take yet is offered again, as it was."""
+    produce(world.bootstrap_servers, world.topic, b"one", b"again", b"three")
+    world.sink()
+    world.await_note("2 null=three")
+    assert [note for note in world.notes() if "=" in note] == [
+        "0 null=one",
+        "0 null=one",
+        "1 null=again",
+        "2 null=three",
+    ]
+
+
+def test_sink_that_rewinds(world: World) -> None:
+    produce(world.bootstrap_servers, world.topic, b"one", b"rewind")
+    world.sink()
+    eventually(lambda: world.notes().count("0 null=one") == 2, WAIT_S, world.notes)
+
+
+def test_sink_that_throws(world: World) -> None:
+    produce(world.bootstrap_servers, world.topic, b"throw")
+    world.sink()
+    trace = world.trace()
+    assert "Exiting WorkerSinkTask due to unrecoverable exception." in trace
+    assert "Caused by: java.lang.IllegalArgumentException: thrown by put\n\tat io.pyc" in trace
+
+
+def test_dead_letter_queue(world: World) -> None:
+    """Records that fail in a Java converter, and those that the task reports, go there."""
+    queue = unique_name("queue")
+    produce(world.bootstrap_servers, world.topic, b'"good"', b"{bad", b'"errant"', key=b"k")
+    world.sink(
+        value_converter="org.apache.kafka.connect.json.JsonConverter",
+        value_converter_schemas_enable="false",
+        errors_tolerance="all",
+        errors_deadletterqueue_topic_name=queue,
+        errors_deadletterqueue_topic_replication_factor="1",
+        errors_deadletterqueue_context_headers_enable="true",
+    )
+    world.await_note("2 k=errant")
+    eventually(lambda: len(read_topic(world.bootstrap_servers, queue)) == 2, WAIT_S)
+    found = read_topic(world.bootstrap_servers, queue)
+    # Reports of the task come before those of its batch.
+    found.sort(key=lambda record: record.value() == b'"errant"')
+    assert [record.value() for record in found] == [b"{bad", b'"errant"']
+    contexts = [dict(record.headers() or ()) for record in found]
+    stages = [context["__connect.errors.stage"] for context in contexts]
+    assert stages == [b"VALUE_CONVERTER", b"TASK_PUT"]
+    errors = [context["__connect.errors.exception.class.name"] for context in contexts]
+    assert errors == [
+        b"org.apache.kafka.connect.errors.DataException",
+        b"java.lang.IllegalStateException",
+    ]
+
+
+def test_connector_that_raises_an_error(world: World) -> None:
+    world.source(deed="raise")
+    eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
+    assert "IllegalStateException: raised by the conn" in world.status()["connector"]["trace"]
+
+
+def test_connector_whose_process_is_killed(world: World) -> None:
+    """It fails at once, though nothing is asked of it."""
+    world.sink()
+    world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
+    java_processes(world.agent)[0].kill()
+    eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
+    assert "was killed by SIGKILL" in world.status()["connector"]["trace"]
+
+
+def test_sink_whose_process_is_killed(world: World) -> None:
+    """It fails at once, though there is nothing to deliver and no commit is due."""
+    world.sink()
+    world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
+    java_processes(world.agent)[-1].kill()
+    assert "was killed by SIGKILL" in world.trace()
+
+
+def java_processes(agent: Agent) -> list[psutil.Process]:
+    """The Java processes of the agent, the connector's before that of its task."""
+    found = agent.supervisor().children(recursive=True)
+    java = [process for process in found if process.name() == "java"]
+    return sorted(java, key=lambda process: process.create_time())
+
+
+def test_stacks_of_a_task(world: World) -> None:
+    """The stacks of a task's process are followed by those of its Java process."""
+    world.source(limit="1")
+    world.await_values(1)
+    text = world.agent.call("GET", f"/agent/tasks/{world.name}/0/stacks").text
+    assert "io.pyconnect.tests.NumberSource$Numbers.poll" in text
+    assert "source_task.py" in text

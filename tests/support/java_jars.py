@@ -1,0 +1,69 @@
+"""Jars and class files that are made without Java: enough to be found, not to be run."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from struct import pack
+
+PUBLIC, INTERFACE, ABSTRACT = 0x0001, 0x0200, 0x0400
+SOURCE_CONNECTOR = "org.apache.kafka.connect.source.SourceConnector"
+TRANSFORMATION = "org.apache.kafka.connect.transforms.Transformation"
+
+
+def class_file(
+    name: str,
+    super_name: str = "java.lang.Object",
+    interfaces: Sequence[str] = (),
+    *,
+    access: int = PUBLIC,
+    java: int = 17,
+) -> bytes:
+    """The head of a class with a constant of each size before its names, and nothing behind it."""
+    constants = [
+        pack(">Bi", 3, 7),
+        pack(">Bq", 5, 7),
+        pack(">BHH", 10, 1, 1),
+        pack(">BBH", 15, 1, 1),
+        pack(">BH", 8, 1),
+    ]
+    places = 7  # 1 to 6 are taken: a long takes two
+    indexes = []
+    for class_name in (name, super_name, *interfaces):
+        text = class_name.replace(".", "/").encode()
+        constants += [pack(">BH", 1, len(text)) + text, pack(">BH", 7, places)]
+        indexes.append(places + 1)
+        places += 2
+    return b"".join(
+        (
+            pack(">IHHH", 0xCAFEBABE, 0, java + 44, places),
+            *constants,
+            pack(">HHHH", access, indexes[0], indexes[1], len(interfaces)),
+            *(pack(">H", index) for index in indexes[2:]),
+        )
+    )
+
+
+def make_jar(
+    path: Path,
+    classes: Mapping[str, bytes] | None = None,
+    services: Mapping[str, Sequence[str]] | None = None,
+) -> Path:
+    """Write a jar; `classes` by their names with dots, `services` by the name of the type."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as jar:
+        for name, content in (classes or {}).items():
+            jar.writestr(f"{name.replace('.', '/')}.class", content)
+        for type_name, names in (services or {}).items():
+            text = "# one to a line\n" + "\n".join(f"{name}  # comment" for name in names)
+            jar.writestr(f"META-INF/services/{type_name}", text)
+    return path
+
+
+def make_class(directory: Path, name: str, content: bytes) -> Path:
+    """Write a class file where a directory of classes has it."""
+    path = directory / f"{name.replace('.', '/')}.class"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path

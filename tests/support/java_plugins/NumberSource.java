@@ -1,0 +1,186 @@
+package io.pyconnect.tests;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.connector.Task;
+import org.apache.kafka.connect.source.ConnectorTransactionBoundaries;
+import org.apache.kafka.connect.source.ExactlyOnceSupport;
+import org.apache.kafka.connect.source.SourceConnector;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.source.SourceTask;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Makes the numbers from 0 on, and at one of them does what {@code deed} says. */
+public class NumberSource extends SourceConnector {
+    private Map<String, String> config;
+
+    @Override
+    public void start(Map<String, String> config) {
+        this.config = config;
+        if (config.getOrDefault("deed", "").equals("raise")) {
+            context().raiseError(new IllegalStateException("raised by the connector"));
+        }
+    }
+
+    @Override
+    public Class<? extends Task> taskClass() {
+        return Numbers.class;
+    }
+
+    @Override
+    public List<Map<String, String>> taskConfigs(int maxTasks) {
+        return List.of(config);
+    }
+
+    @Override
+    public void stop() {}
+
+    @Override
+    public ConfigDef config() {
+        return new ConfigDef();
+    }
+
+    @Override
+    public String version() {
+        return "1.2.3";
+    }
+
+    @Override
+    public ExactlyOnceSupport exactlyOnceSupport(Map<String, String> config) {
+        return ExactlyOnceSupport.SUPPORTED;
+    }
+
+    @Override
+    public ConnectorTransactionBoundaries canDefineTransactionBoundaries(
+            Map<String, String> config) {
+        return ConnectorTransactionBoundaries.SUPPORTED;
+    }
+
+    @Override
+    public boolean alterOffsets(
+            Map<String, String> config, Map<Map<String, ?>, Map<String, ?>> offsets) {
+        return true;
+    }
+
+    /** The task; notes what it hears of its records. */
+    public static class Numbers extends SourceTask {
+        private static final Logger LOG = LoggerFactory.getLogger(Numbers.class);
+        private static final Map<String, String> PLACE = Map.of("place", "here");
+
+        private final List<byte[]> memory = new ArrayList<>();
+        private Map<String, String> config;
+        private long next;
+
+        @Override
+        public void start(Map<String, String> config) {
+            this.config = config;
+            var offset = context.offsetStorageReader().offset(PLACE);
+            next = offset == null ? 0 : (Long) offset.get("number") + 1;
+            note("start " + next);
+        }
+
+        @Override
+        public List<SourceRecord> poll() throws InterruptedException {
+            long limit = Long.parseLong(config.getOrDefault("limit", "10"));
+            if (next >= limit) {
+                Thread.sleep(100);
+                return null;
+            }
+            Thread.sleep(Long.parseLong(config.getOrDefault("pause", "0")));
+            var records = new ArrayList<SourceRecord>();
+            long most = Long.parseLong(config.getOrDefault("most", "5"));
+            while (next < limit && records.size() < most) {
+                if (next == 7) {
+                    act();
+                }
+                boolean isBad = config.getOrDefault("deed", "").equals("bad") && next % 4 == 3;
+                int padding = Integer.parseInt(config.getOrDefault("padding", "0"));
+                Object value = "number " + next + " ".repeat(padding);
+                if (config.getOrDefault("deed", "").equals("bad") && !isBad) {
+                    value = next;
+                }
+                var record =
+                        new SourceRecord(
+                                PLACE,
+                                Map.of("number", next),
+                                config.get("topic"),
+                                null,
+                                "key " + next,
+                                null,
+                                value);
+                record.headers().addString("header", "of " + next);
+                records.add(record);
+                bound(record);
+                next++;
+            }
+            return records;
+        }
+
+        private void bound(SourceRecord record) {
+            if (context.transactionContext() != null && next % 4 == 3) {
+                context.transactionContext().commitTransaction(record);
+            } else if (context.transactionContext() != null && next == 5) {
+                context.transactionContext().abortTransaction(record);
+            }
+        }
+
+        private void act() {
+            switch (config.getOrDefault("deed", "")) {
+                case "throw" -> throw new IllegalStateException("thrown by the task");
+                case "exit" -> System.exit(7);
+                case "print" -> System.out.println("printed by the task");
+                case "debug" -> LOG.debug("told in detail by {}", "the task");
+                case "memory" -> {
+                    while (true) {
+                        memory.add(new byte[1 << 20]);
+                    }
+                }
+                case "read" -> next += System.in == null ? 1 : 0;
+                default -> {}
+            }
+        }
+
+        @Override
+        public void commit() {
+            note("commit");
+        }
+
+        @Override
+        public void commitRecord(SourceRecord record, RecordMetadata metadata) {
+            note(record.key() + (metadata == null ? " dropped" : " at " + metadata.offset()));
+        }
+
+        @Override
+        public void stop() {
+            note("stop");
+        }
+
+        @Override
+        public String version() {
+            return "1.2.3";
+        }
+
+        private synchronized void note(String line) {
+            if (config.containsKey("notes")) {
+                try {
+                    var file = Path.of(config.get("notes"));
+                    Files.writeString(
+                            file,
+                            line + "\n",
+                            StandardOpenOption.CREATE,
+                            StandardOpenOption.APPEND);
+                } catch (IOException failed) {
+                    throw new IllegalStateException(failed);
+                }
+            }
+        }
+    }
+}

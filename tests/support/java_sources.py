@@ -1,0 +1,46 @@
+"""Java plugins of a test's own, compiled against Kafka's jars."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+
+CONNECTOR = """
+package %(package)s;
+import java.util.*;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.connector.Task;
+public class %(name)s extends org.apache.kafka.connect.source.SourceConnector {
+    %(body)s
+    @Override public String version() { return %(version)s; }
+    @Override public ConfigDef config() { return new ConfigDef(); }
+    @Override public void start(Map<String, String> config) {}
+    @Override public void stop() {}
+    @Override public Class<? extends Task> taskClass() { return null; }
+    @Override public List<Map<String, String>> taskConfigs(int most) { return List.of(); }
+}
+"""
+
+
+def connector(name: str, *, version: str = '"1.0"', body: str = "") -> str:
+    """The source of a connector; `version` is an expression, `body` members of the class."""
+    package, _, simple = name.rpartition(".")
+    return CONNECTOR % {"package": package, "name": simple, "version": version, "body": body}
+
+
+def compiled(runtime: KafkaRuntime, sources: Mapping[str, str], directory: Path) -> Path:
+    """Compile sources, by the names of their classes, into a directory of classes."""
+    root = directory.with_name(f"{directory.name}.src")
+    for name, text in sources.items():
+        path = root / f"{name.replace('.', '/')}.java"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    javac = runtime.java.executable.resolve().with_name("javac")
+    files = map(str, sorted(root.rglob("*.java")))
+    command = [str(javac), "-nowarn", "-cp", f"{runtime.libs}/*", "-d", str(directory), *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return directory

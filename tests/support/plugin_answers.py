@@ -1,0 +1,55 @@
+"""What two workers answer about plugins, in forms that can be compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.our_own_plugins import is_our_own
+from tests.support.rest_client import Answer, call_url
+
+JSON = {"Content-Type": "application/json"}
+OUR_OWN_KEYS = frozenset({"on.truncate"})
+"""Settings that connectors of Apache's do not have; see docs/reference/compatibility.md."""
+
+
+def on_both(
+    java_url: str, agent_url: str, method: str, target: str, body: object = None
+) -> tuple[Answer, Answer]:
+    """Return what a Java worker and an agent answer."""
+    text, headers = (None, {}) if body is None else (json.dumps(body), JSON)
+    answers = [call_url(url, method, target, text, headers) for url in (java_url, agent_url)]
+    return answers[0], answers[1]
+
+
+def definition(key: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A key's definition without its prose."""
+    if key is None:
+        return None
+    return {name: value for name, value in key.items() if name != "documentation"}
+
+
+def without_our_own(value: Mapping[str, Any]) -> dict[str, Any]:
+    """A key's value without the plugins of ours among what is recommended."""
+    recommended = [v for v in value["recommended_values"] if not is_our_own(v)]
+    return {**value, "recommended_values": recommended}
+
+
+def definitions(answer: Answer) -> list[dict[str, Any] | None]:
+    assert answer.status == 200, answer.text
+    keys = sorted(answer.json(), key=lambda key: str(key["name"]))
+    return [definition(key) for key in keys if key["name"] not in OUR_OWN_KEYS]
+
+
+def validation(answer: Answer) -> Any:
+    """What validation found, in an order of its own; any other answer as it is."""
+    body = answer.json()
+    if "configs" not in body:
+        return answer.status, body
+    found = {
+        info["value"]["name"]: (definition(info["definition"]), without_our_own(info["value"]))
+        for info in body["configs"]
+        if info["value"]["name"] not in OUR_OWN_KEYS
+    }
+    return answer.status, body["name"], body["error_count"], sorted(body["groups"]), found
