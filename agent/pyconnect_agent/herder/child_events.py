@@ -44,7 +44,7 @@ class ChildEvents:
     ) -> None:
         fields = {"connector": connector, "state": state.value}
         if state is State.FAILED:
-            LOG.error("connector has failed", extra={**fields, "reason": _last_line(trace)})
+            LOG.error("connector has failed", extra={**fields, "reason": _innermost(trace)})
         else:
             LOG.info("connector changed state", extra=fields)
         self._post(
@@ -68,7 +68,7 @@ class ChildEvents:
     ) -> None:
         fields = {"task": str(task_id), "state": state.value}
         if state is State.FAILED:
-            LOG.error("task has failed", extra={**fields, "reason": _last_line(trace)})
+            LOG.error("task has failed", extra={**fields, "reason": _innermost(trace)})
         else:
             LOG.info("task changed state", extra=fields)
         self._post(
@@ -98,5 +98,7 @@ class ChildEvents:
         self._post(on.MembershipLost())
 
 
-def _last_line(trace: str | None) -> str:
-    return (trace or "").strip().rpartition("\n")[2]
+def _innermost(trace: str | None) -> str:
+    """Return the line of the last cause; those of stacks begin with blanks or tabs."""
+    errors = [line for line in (trace or "").splitlines() if line and not line[0].isspace()]
+    return errors[-1] if errors else ""

@@ -1,0 +1,44 @@
+"""What the worker logs of states that its children report."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.herder.child_events import ChildEvents
+from pyconnect_agent.herder.clock import WorkerClock
+from pyconnect_agent.stores.status import MemoryStatusStore
+
+PYTHON = """\
+pyconnect_api.errors.ConnectException: Exiting WorkerSinkTask
+  File "loop.py", line 1, in _deliver
+    self._task.put(batch)
+Caused by: builtins.OSError: disk is full
+  File "task.py", line 2, in put
+    write(values)
+"""
+JAVA = """\
+java.lang.IllegalStateException: boom
+\tat io.example.Task.poll(Task.java:1)
+\t... 3 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "reason"),
+    [
+        (PYTHON, "Caused by: builtins.OSError: disk is full"),
+        (JAVA, "java.lang.IllegalStateException: boom"),
+        (None, ""),
+    ],
+)
+def test_reason_of_a_failure(
+    trace: str | None, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is the innermost error, never a line of a stack."""
+    events = ChildEvents(lambda _: None, MemoryStatusStore(), WorkerClock(), track_topics=True)
+    with caplog.at_level(logging.ERROR):
+        events.task_state(ConnectorTaskId("c", 0), State.FAILED, trace=trace, version=None)
+    assert [record.reason for record in caplog.records] == [reason]  # type: ignore[attr-defined]  # an extra field
