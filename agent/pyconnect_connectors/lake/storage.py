@@ -82,7 +82,7 @@ class Storage:
             if self._directory is not None:
                 return self._link(path, data)
             try:
-                obstore.put(self._store, path, data, mode="create")
+                obstore.put(self._store, path, _octets(data), mode="create")
             except AlreadyExistsError:
                 return False
             return True
@@ -96,7 +96,7 @@ class Storage:
                 staged.replace(target)
                 _synchronise(target.parent)
             else:
-                obstore.put(self._store, path, data, use_multipart=False)
+                obstore.put(self._store, path, _octets(data), use_multipart=False)
 
     def read(self, path: str) -> bytes:
         with storage_errors(f"Cannot read {path}"):
@@ -186,6 +186,11 @@ class _RemoteFile(io.RawIOBase):
         data = memoryview(self._reader.read(len(buffer)))
         buffer[: len(data)] = data
         return len(data)
+
+
+def _octets(data: Any) -> memoryview:
+    """Return a buffer as the library takes it; Arrow's are of signed bytes."""
+    return memoryview(data).cast("B")
 
 
 def _synchronise(directory: Path) -> None:
