@@ -29,17 +29,20 @@ def validated(
     config = Config(config_values=list(values.values()))
     if any(value.error_messages for value in values.values()):
         return config
+    place = values[URL]
     try:
         settings = parse(props)
+        if isinstance(settings, SinkSettings) and settings.tables is not None:
+            place = values[CATALOG_URI]
+        check(settings)
     except ConfigException as error:
         key, _, broken = str(error).partition(": ")
-        values.get(key, values[URL]).add_error_message(broken or str(error))
-        return config
-    try:
-        check(settings)
-    except (ConfigException, ConnectException) as error:
-        of_catalog = isinstance(settings, SinkSettings) and settings.tables is not None
-        values[CATALOG_URI if of_catalog else URL].add_error_message(str(error))
+        if key in values:
+            values[key].add_error_message(broken)
+        else:
+            place.add_error_message(str(error))
+    except ConnectException as error:
+        place.add_error_message(str(error))
     return config
 
 
