@@ -29,7 +29,7 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
 from requests import RequestException
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException
 from pyconnect_connectors.lake.settings import TableSettings
@@ -85,7 +85,8 @@ def load_table(catalog: Catalog, name: str) -> Table | None:
 def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[str]) -> Table:
     """Create a table with optional columns of an Arrow schema, unless another task does so."""
     identifier = tuple(name.split("."))
-    with suppress(NamespaceAlreadyExistsError):
+    # The catalog of SQL looks first and then adds a row.
+    with suppress(NamespaceAlreadyExistsError, IntegrityError):
         catalog.create_namespace_if_not_exists(identifier[:-1])
     columns = pa.schema([field.with_nullable(True) for field in schema])
     with (

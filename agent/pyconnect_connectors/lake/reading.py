@@ -40,15 +40,13 @@ def batches(
     DataException for content that is not of the format.
     """
     try:
-        with file:
-            match settings.format:
-                case Format.PARQUET:
-                    found = _parquet(file, begin, settings)
-                case Format.JSON:
-                    found = _json(_text(file, path), begin, settings)
-                case _:
-                    found = _csv(_text(file, path), begin, settings)
-            yield from _with_last(found)
+        if settings.format is Format.PARQUET:
+            with file:
+                yield from _with_last(_parquet(file, begin, settings))
+        else:
+            read = _json if settings.format is Format.JSON else _csv
+            with file, _text(file, path) as text:
+                yield from _with_last(read(text, begin, settings))
     except (pa.ArrowInvalid, csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
         raise DataException(
             f"{path} is not a {settings.format} file: {type(error).__name__}"

@@ -92,7 +92,10 @@ class LakeSourceTask(SourceTask):
         if batch is None:
             self._close_file()
             return None
-        self._reading = _Place(path, batch.first + len(batch.values))
+        if batch.is_last:
+            self._close_file()
+        else:
+            self._reading = _Place(path, batch.first + len(batch.values))
         return self._records(path, batch)
 
     def _close_file(self) -> None:
