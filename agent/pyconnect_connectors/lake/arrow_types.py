@@ -178,6 +178,18 @@ def plain(value: Any) -> Any:
     return value
 
 
+def flat_names(schema: Schema) -> Sequence[str] | None:
+    """Return the names of a struct whose stored values are plain, None of another schema."""
+    if schema.type is not Type.STRUCT:
+        return None
+    kinds = {field.schema.type for field in schema.fields}
+    if kinds & {Type.ARRAY, Type.MAP, Type.STRUCT}:
+        return None
+    if any(field.schema.default is not None for field in schema.fields):
+        return None
+    return [field.name for field in schema.fields]
+
+
 # From Arrow to Connect
 
 

@@ -15,7 +15,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from pyconnect_api import DataException, Schema, SinkRecord
-from pyconnect_connectors.lake.arrow_types import Columns, plain
+from pyconnect_connectors.lake.arrow_types import Columns, flat_names, plain
 from pyconnect_connectors.lake.names import (
     Format,
 )
@@ -106,9 +106,18 @@ class JsonEncoder(_TextEncoder):
 
     def prepared(self, records: Sequence[SinkRecord]) -> Any:
         try:
-            return _JSON.encode_lines([plain(record.value) for record in records])
+            return _JSON.encode_lines(_json_values(records))
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             raise DataException(f"The value cannot be written as JSON: {error}") from None
+
+
+def _json_values(records: Sequence[SinkRecord]) -> list[Any]:
+    schema = records[0].value_schema
+    names = None if schema is None else flat_names(schema)
+    values: list[Any] = [record.value for record in records]
+    if names is None or any([record.value_schema is not schema for record in records]):  # noqa: C419  hot
+        return list(map(plain, values))
+    return [dict(zip(names, value.stored_values(), strict=True)) for value in values]
 
 
 class CsvEncoder(_TextEncoder):

@@ -131,10 +131,9 @@ class FileTarget:
         buffer.next = max(buffer.next, record.original_kafka_offset + 1)
 
     def write_due(self) -> None:
-        now_ms = self._now_ms()
-        if self._next_due_ms is not None and now_ms >= self._next_due_ms:
+        if self._next_due_ms is not None and self._now_ms() >= self._next_due_ms:
             self.finish(list(self._buffers))
-            self._next_due_ms = self._due_after(now_ms)
+            self._next_due_ms = self._due_after(self._now_ms())
 
     def _due_after(self, now_ms: int) -> int | None:
         interval = self._files.schedule_ms
@@ -209,6 +208,11 @@ class FileTarget:
         times = self._files.rotate_ms is not None
         schema = first.value_schema
         begin_ms = buffer.begin_ms
+        part = records[begin:end]
+        if commit is None and not times:
+            others = [r for r in part if r.value_schema is not schema or r.topic != first.topic]
+            if not others:
+                return len(part)
         for index in range(begin + 1, end):
             record = records[index]
             if record.topic != first.topic:

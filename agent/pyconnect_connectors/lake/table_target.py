@@ -177,11 +177,11 @@ class TableTarget:
         return self._columns
 
     def write_due(self) -> None:
-        now_ms = self._now_ms()
-        if now_ms >= self._next_due_ms:
+        if self._now_ms() >= self._next_due_ms:
             for name in self._buffers:
                 self._write(name)
-            self._next_due_ms = now_ms + self._tables.commit_ms
+            # From now on: commits that take longer than the interval would follow each other.
+            self._next_due_ms = self._now_ms() + self._tables.commit_ms
 
     def finish(self, partitions: Collection[TopicPartition]) -> None:
         for name, buffer in self._buffers.items():

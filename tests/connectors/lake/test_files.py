@@ -477,5 +477,3 @@ def test_a_directory_that_cannot_be_written_is_found_by_validation(tmp_path: Pat
     config = LakeSinkConnector().validate(props(tmp_path / "lake"))
     (text,) = [m for value in config.config_values for m in value.error_messages]
     assert "Cannot" in text
-
-

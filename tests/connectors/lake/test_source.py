@@ -140,7 +140,7 @@ def test_types_become_those_of_connect(tmp_path: Path) -> None:
     columns = {
         "small": pa.array([200], pa.uint8()),
         "price": pa.array([Decimal("1.50")]),
-        "at": pa.array([datetime(2024, 6, 1, 10)], pa.timestamp("ns")),
+        "at": pa.array([1717236000 * 10**9 + 5], pa.timestamp("ns")),
         "word": pa.array(["a"]).dictionary_encode(),
         "tags": pa.array([["a", None]]),
         "sizes": pa.array([[("s", 1)]], pa.map_(pa.string(), pa.int32())),

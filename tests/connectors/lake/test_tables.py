@@ -289,7 +289,10 @@ def test_a_locked_catalog_is_tried_again_until_the_last_attempt(
     [
         ({"lake.url": ""}, "iceberg.catalog.uri"),
         ({"iceberg.tables": "topic"}, "iceberg.tables"),
-        ({"iceberg.tables.default-partition-by": "week(at)"}, "iceberg.tables.default-partition-by"),
+        (
+            {"iceberg.tables.default-partition-by": "week(at)"},
+            "iceberg.tables.default-partition-by",
+        ),
         (
             {"iceberg.catalog.type": "rest", "iceberg.catalog.uri": "http://127.0.0.1:9"},
             "iceberg.catalog.uri",
