@@ -266,7 +266,7 @@ def test_directories_are_those_of_times(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", ["YYYY/'x", "YYY", "hh"])
 def test_a_path_format_has_known_letters_only(pattern: str) -> None:
     """Others would be taken for text, or lost."""
-    with pytest.raises(ConfigException, match="path.format"):
+    with pytest.raises(ConfigException, match=r"path\.format"):
         strftime_format(pattern)
 
 
@@ -431,7 +431,7 @@ def test_a_record_that_has_no_row_is_reported_or_fails_the_task(tmp_path: Path) 
     assert tolerant.committed == {TOPIC: 6}
     strict = started(tmp_path / "b")
     strict.send("a text")
-    with pytest.raises(DataException, match="has no schema, which format.class=parquet needs"):
+    with pytest.raises(DataException, match=r"has no schema, which format\.class=parquet needs"):
         strict.deliver()
 
 
