@@ -13,16 +13,21 @@ from typing import TypeAlias
 from pyconnect_cli.audits.audited import Audited, Config, Resolved
 from pyconnect_cli.audits.connectors import simple_class
 from pyconnect_cli.audits.files import read_file, written_file
+from pyconnect_cli.audits.tables import read_table, written_table
 
 Resolve: TypeAlias = Callable[[Audited], Resolved]
 
 SOURCES: Mapping[str, Resolve] = {
     "FileStreamSource": read_file,
     "FileStreamSourceConnector": read_file,
+    "SqlSource": read_table,
+    "SqlSourceConnector": read_table,
 }
 SINKS: Mapping[str, Resolve] = {
     "FileStreamSink": written_file,
     "FileStreamSinkConnector": written_file,
+    "SqlSink": written_table,
+    "SqlSinkConnector": written_table,
 }
 
 

@@ -112,7 +112,12 @@ def _write_private(file: Path, text: str) -> None:
 def _prepare_spark(document: Document, progress: object, environ: Mapping[str, str]) -> None:
     """Require Spark and Java, and name the jars that Spark lacks unless the user did."""
     from pyconnect_cli.audits.avro import uses_avro
-    from pyconnect_cli.audits.spark_jars import avro_jars, kafka_source_jars, require_spark
+    from pyconnect_cli.audits.spark_jars import (
+        avro_jars,
+        jdbc_jars,
+        kafka_source_jars,
+        require_spark,
+    )
 
     assert callable(progress)
     require_spark()
@@ -127,7 +132,19 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
         jars += kafka_source_jars(progress=progress)
     if uses_avro(document) and not any("spark-avro" in name for name in own):
         jars += avro_jars(progress=progress)
+    for url in sorted(_jdbc_urls(document)):
+        drivers = jdbc_jars(url, progress=progress)
+        names = [name.name.rpartition("-")[0] for name in drivers]
+        if not any(name in given for name in names for given in own):
+            jars += drivers
     spark["jars"] = [*spark.get("jars", ()), *map(str, jars)]
+
+
+def _jdbc_urls(document: Document) -> set[str]:
+    sides = [
+        side for side in (document.get("left"), document.get("right")) if isinstance(side, dict)
+    ]
+    return {str(side["url"]) for side in sides if side.get("kind") == "table"}
 
 
 def _show(session: Session, report: Mapping[str, object], directory: Path) -> None:
