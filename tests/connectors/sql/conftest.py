@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +17,16 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL of this test process."""
     with running_postgres() as server:
         yield server
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file of a database of SQLite."""
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture
+def database(file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to it, as a test prepares tables and looks at what came of them."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        yield connection
