@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyconnect_reconcile.database_tables.copies import CopiedTable
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import MAIN, Spec
-from pyconnect_reconcile.tables.copies import CopiedTable
 from pyconnect_reconcile.topics.reading import fit_shuffles, read_topics
 from pyconnect_reconcile.topics.snapshot import PartitionRange, Snapshot
 from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, with_avro_members

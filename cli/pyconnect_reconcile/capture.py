@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_reconcile.database_tables.copies import CopiedTable, copied
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
@@ -25,7 +26,6 @@ from pyconnect_reconcile.files import (
 )
 from pyconnect_reconcile.spec import COMPARES, MAIN, FileSide, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import TableSide
-from pyconnect_reconcile.tables.copies import CopiedTable, copied
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import Snapshot, narrowed, read_snapshot
 

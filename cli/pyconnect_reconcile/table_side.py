@@ -63,12 +63,13 @@ class RowRule:
     """How a record becomes a row whose columns are the fields of its value.
 
     `of` says where the columns `keys` come from: the value, the record's key, or its place in Kafka
-    (topic, partition, offset). Without names they are all fields of the key. `decimals` is how
-    JsonConverter wrote decimals.
+    (topic, partition, offset). Without names they are all fields of the key. `whole` is a column
+    that has the whole value, as HoistField makes it. `decimals` is how JsonConverter wrote them.
     """
 
     of: str = VALUE
     keys: tuple[str, ...] = ()
+    whole: str | None = None
     decimals: str = BASE64
 
 
@@ -93,6 +94,7 @@ def read_row_rule(document: object, where: str) -> RowRule | None:
     rule = RowRule(
         of=members.choice("of", (VALUE, KEY, KAFKA), VALUE),
         keys=members.texts("keys"),
+        whole=members.optional_text("whole"),
         decimals=members.choice("decimals", (NUMERIC, BASE64), BASE64),
     )
     members.done()

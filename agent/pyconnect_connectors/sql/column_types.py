@@ -32,17 +32,28 @@ from pyconnect_api.logical import scale_of
 from pyconnect_api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
 Convert: TypeAlias = Callable[[Any], Any]  # values of a driver are of any class
+_UTC = ZoneInfo("UTC")
 _EXACT = Context(prec=2000)
 
 
-def read_decimals_as_text(table: Table, dialect: Dialect) -> None:
-    """Prepare a reflected table of SQLite: its decimals would become binary floats."""
-    if dialect.name == "sqlite":
-        for column in table.columns:
-            if _is_decimal(column.type):
-                scale = getattr(column.type, "scale", None)
-                column.info["scale"] = scale
-                column.type = types.String()
+def prepare_types(table: Table, dialect: Dialect) -> None:
+    """Prepare a reflected table, so that the driver's values are of the schema's classes.
+
+    SQLite would make binary floats of decimals, MariaDB and MySQL decimals of binary floats.
+    """
+    for column in table.columns:
+        if dialect.name == "sqlite" and _is_decimal(column.type):
+            column.info["scale"] = getattr(column.type, "scale", None)
+            column.type = types.String()
+        elif isinstance(column.type, types.Float):
+            column.type.asdecimal = False
+
+
+def has_zone(found: types.TypeEngine[Any]) -> bool:
+    """Return whether values of a column are instants: TIMESTAMP of MariaDB is one in UTC."""
+    return isinstance(found, types.DateTime) and (
+        found.timezone or isinstance(found, mysql.TIMESTAMP)
+    )
 
 
 def schema_of(column: Column[Any], dialect: Dialect) -> Schema:
@@ -63,7 +74,7 @@ def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
         scale = column.info.get("scale", getattr(found, "scale", None))
         return str if scale is None else lambda value: _decimal(value, scale, name)
     match found:
-        case types.DateTime() if zone.key == "UTC":
+        case types.DateTime() if zone.key == "UTC" or has_zone(found):
             return _aware_in_utc
         case types.DateTime():
             return lambda value: _aware(value, zone)
@@ -71,7 +82,10 @@ def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
             return lambda value: str(value.isoformat())
         case types.JSON():
             return lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        case types.LargeBinary() | mysql.BIT():
+        case mysql.BIT():
+            size = ((found.length or 1) + 7) // 8
+            return lambda value: value.to_bytes(size, "big")
+        case types.LargeBinary() | types.BINARY() | types.VARBINARY():
             return bytes
         case (
             types.Boolean()
@@ -105,7 +119,7 @@ def _builder(column: Column[Any], dialect: Dialect) -> SchemaBuilder:
             return date_builder()
         case types.Time() if not found.timezone:
             return time_builder()
-        case types.LargeBinary() | mysql.BIT():
+        case types.LargeBinary() | types.BINARY() | types.VARBINARY() | mysql.BIT():
             return SchemaBuilder.bytes()
     return SchemaBuilder.string()
 
@@ -188,7 +202,8 @@ def writing(column: Column[Any], schema: Schema | None, zone: ZoneInfo) -> Conve
         case types.JSON():
             return plain
         case types.DateTime() if not column.type.timezone:
-            return lambda value: _naive(value, zone)
+            local = _UTC if has_zone(column.type) else zone
+            return lambda value: _naive(value, local)
         case types.String() if nested or kind is Type.BYTES:
             return _text
     return None

@@ -37,7 +37,12 @@ from sqlalchemy import (
 )
 
 from pyconnect_api import ConnectException, DataException, SchemaBuilder, SourceRecord, Struct, Type
-from pyconnect_connectors.sql.column_types import read_decimals_as_text, reading, schema_of
+from pyconnect_connectors.sql.column_types import (
+    has_zone,
+    prepare_types,
+    reading,
+    schema_of,
+)
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.settings import SourceSettings
@@ -75,7 +80,7 @@ class TableReader:
     def batches(self, connection: Connection) -> Generator[list[SourceRecord], None, None]:
         """Yield the rows after the position and move it behind each batch."""
         dialect = connection.dialect
-        read_decimals_as_text(self._table, dialect)
+        prepare_types(self._table, dialect)
         query, last_column = self._query(connection)
         size = self._settings.batch_rows
         if dialect.name == "sqlite" and self._settings.mode.has_total_order:
@@ -191,17 +196,12 @@ class TableReader:
     def _newest(self, connection: Connection) -> object:
         """Return the time before which rows are read."""
         now = database_time(connection) - timedelta(milliseconds=self._settings.delay_ms)
-        if self._has_zone:
+        if has_zone(self._column(self._settings.timestamps[0]).type):
             return now
         local = now.astimezone(self._settings.connection.zone).replace(tzinfo=None)
         if connection.dialect.name == "sqlite":
             return local.strftime("%Y-%m-%d %H:%M:%S")
         return local
-
-    @property
-    def _has_zone(self) -> bool:
-        found = self._column(self._settings.timestamps[0]).type
-        return isinstance(found, types.DateTime) and found.timezone
 
     def _bound(self, connection: Connection, stored: object) -> object:
         return (

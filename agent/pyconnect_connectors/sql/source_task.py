@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTask
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.database import abandon, database_errors, open_engine
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
 
@@ -143,9 +143,8 @@ class SqlSourceTask(SourceTask):
             self._connection.rollback()
 
     def _disconnect(self) -> None:
-        with suppress(SQLAlchemyError):
-            self._end_pass()
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.invalidate()
-            connection.close()
+            abandon(connection)
+        with suppress(SQLAlchemyError):
+            self._end_pass()

@@ -22,6 +22,7 @@ PROVIDERS = {
     "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
 }
 """The names that providers have by convention; definitions are in workers' files."""
+HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
 _REFERENCE = re.compile(r"\$\{([^:}]+):")
 
 
@@ -87,7 +88,7 @@ def read_table(connector: Audited) -> Resolved:
 def written_table(connector: Audited) -> Resolved:
     """Return the table that a SqlSink writes, with the table of its offsets."""
     config = connector.config
-    _refuse_transformations(config)
+    whole = _hoisted(config)
     pattern = config.get("table.name.format") or "${topic}"
     names = [pattern.replace("${topic}", topic) for topic in connector.topics]
     (name,) = _single(list(dict.fromkeys(names)), connector)
@@ -100,7 +101,7 @@ def written_table(connector: Audited) -> Resolved:
         side["offsets"] = {"table": _quoted(config, schema, table), "connector": connector.name}
     return Resolved(
         side=side,
-        topic={"row": _row(config) | _decimals(config)},
+        topic={"row": _row(config) | _decimals(config) | whole},
         members=_mode(config),
         secrets=_secrets(config),
     )
@@ -151,6 +152,18 @@ def _single(names: list[str], connector: Audited) -> list[str]:
         f"{connector.name} has {len(names)} tables, and a run compares one",
         hint="name its topic: --topic " + (connector.topics[0] if connector.topics else "TOPIC"),
     )
+
+
+def _hoisted(config: Config) -> Document:
+    """Return the column that has the whole value of records; other transformations are refused."""
+    name = (config.get("transforms") or "").strip()
+    kind = config.get(f"transforms.{name}.type")
+    field = config.get(f"transforms.{name}.field")
+    text = (config.get("value.converter") or "").endswith("StringConverter")
+    if kind == HOIST_FIELD and field and text and not config.get(f"transforms.{name}.predicate"):
+        return {"whole": field}
+    _refuse_transformations(config)
+    return {}
 
 
 def _refuse_transformations(config: Config) -> None:

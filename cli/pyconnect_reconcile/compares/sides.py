@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import FixedFiles, is_local
 from pyconnect_reconcile.spec import (
@@ -29,7 +30,6 @@ from pyconnect_reconcile.spec import (
     TopicSide,
 )
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tables.positions import with_tail_of
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.extract import text_of

@@ -97,7 +97,7 @@ def row_plan(
 
     With `writes` the table is a sink's: decimals of JSON without schemas are numbers then.
     """
-    contents = contents_of(records)
+    contents = contents_of(records, whole=rule.whole is not None)
     value, key = contents[VALUE], contents[KEY]
     keys = rule.keys
     if not keys and rule.of != VALUE:
@@ -110,6 +110,8 @@ def row_plan(
             found: tuple[str, Field | None] = (place, Field())
         elif in_key:
             found = (KEY, key.single or key.fields.get(column.name))
+        elif column.name == rule.whole:
+            found = (VALUE, value.single)
         else:
             found = (VALUE, value.fields.get(column.name))
         of, known = found
@@ -145,13 +147,16 @@ def _planned(column: ColumnRule, of: str, known: Field, *, numeric: bool) -> Row
     )
 
 
-def contents_of(records: DataFrame) -> Mapping[str, Content]:
-    """Return what values and keys are made of: one record shows the form, all show the fields."""
+def contents_of(records: DataFrame, *, whole: bool) -> Mapping[str, Content]:
+    """Return what values and keys are made of: one record shows the form, all show the fields.
+
+    With `whole` values are texts.
+    """
     first = records.where("value IS NOT NULL").select(KEY, VALUE).limit(1).collect()
     if not first:
         return {VALUE: Content(), KEY: Content()}
-    forms = {VALUE: _form(first[0].value), KEY: _form(first[0].key)}
-    if forms[VALUE] == TEXT:
+    forms = {VALUE: TEXT if whole else _form(first[0].value), KEY: _form(first[0].key)}
+    if forms[VALUE] == TEXT and not whole:
         raise ReconcileError(
             "the values of the topic are not JSON objects, so that they have no columns",
             hint="give their format: --value avro, or name files or tables yourself",
@@ -221,9 +226,10 @@ def record_columns(records: DataFrame, plan: RowPlan) -> tuple[DataFrame, list[C
         elif wanted:
             records = records.withColumn(name, _payload(of, plan.contents[of]))
     columns = [_of_record(column, plan) for column in plan.columns]
-    parsed = sql.col(_PARSED[VALUE])
     wrong = sql.lit(False)
-    if any(column.of == VALUE for column in plan.columns):
+    has_fields = plan.contents[VALUE].single is None
+    if has_fields and any(column.of == VALUE for column in plan.columns):
+        parsed = sql.col(_PARSED[VALUE])
         wrong = sql.col("value").isNotNull() & (parsed.isNull() | parsed[REST].isNotNull())
     return records, columns, wrong
 

@@ -86,6 +86,21 @@ def test_the_key_of_rows_is_that_of_the_sink(settings: Config, mode: str, row: D
     assert found.topic["row"] == {**row, "decimals": "base64"}
 
 
+def test_a_text_that_becomes_a_column_is_found() -> None:
+    """HoistField makes a row of one column of it."""
+    hoist: Config = {
+        "transforms": "row",
+        "transforms.row.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.row.field": "line",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    }
+    row = written_table(audited({**SINK, **hoist}, "orders")).topic["row"]
+    assert isinstance(row, dict)
+    assert row["whole"] == "line"
+    with pytest.raises(UsageError, match="transformations"):
+        written_table(audited({**SINK, **hoist, "transforms.row.predicate": "p"}, "orders"))
+
+
 def test_a_source_is_resolved_with_its_position() -> None:
     """The topic without its prefix is the table; the position is the committed offset."""
     resolve = resolver(SOURCE, SOURCES)

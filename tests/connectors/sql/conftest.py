@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mariadb import MariaDbServer, running_mariadb
 from tests.support.postgres import PostgresServer, running_postgres
 
 
@@ -16,6 +17,13 @@ from tests.support.postgres import PostgresServer, running_postgres
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL of this test process."""
     with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDbServer]:
+    """A MariaDB of this test process."""
+    with running_mariadb() as server:
         yield server
 
 

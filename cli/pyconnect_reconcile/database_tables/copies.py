@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_reconcile.database_tables import sqlite
+from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.spark.errors import spark_errors_translated
 from pyconnect_reconcile.table_side import SQLITE, TableSide
-from pyconnect_reconcile.tables import sqlite
-from pyconnect_reconcile.tables.committed import OFFSET_COLUMNS, bounds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.table_side import SQLITE, TableSide
-from pyconnect_reconcile.tables.committed import OFFSET_COLUMNS, bounds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

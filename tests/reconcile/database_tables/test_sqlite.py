@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_reconcile.database_tables.sqlite import copied, spark_type
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.table_side import CommittedOffsets, TableSide
-from pyconnect_reconcile.tables.sqlite import copied, spark_type
 
 
 @pytest.fixture
