@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.audits import connectors
-from pyconnect_cli.audits.connectors import Config, Document
+from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
 from pyconnect_cli.audits.options import ReconcileVerb
+from pyconnect_cli.audits.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.audits.run import reconcile
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import Session, session_of
@@ -114,20 +115,29 @@ def source_topic(
 ) -> None:
     """Compare a source, up to the connector's committed offset, with what is in the topic."""
     session = session_of(context)
-    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
+    given = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
     left = _data(files, format_, table, jdbc_url, jdbc_properties)
-    right: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
+    right: Document = {"kind": "topic", "topics": topic or []}
+    found: Resolved | None = None
+    document: Document = {}
     if connector is not None:
         config = _config(session, connector, "source")
+        used = topic or connectors.source_topics(config, session.client.connector_topics(connector))
+        right["topics"] = used
         document |= _registries(config)
-        right["value"] = _form(config, value)
-        used = connectors.source_topics(config, session.client.connector_topics(connector))
-        right["topics"] = topic or used
-        if left is None and connectors.simple_class(config) in connectors.FILE_SOURCES:
-            entries = session.client.connector_offsets(connector).entries
-            left = connectors.file_source_side(config, entries)
-    document |= _known_sides(session, left, right)
-    reconcile(session, "source-topic", connector or "", document)
+        right["value"] = _form(config)
+        resolve = resolver(config, SOURCES) if left is None else None
+        if resolve is not None:
+            offsets = session.client.connector_offsets(connector).entries
+            found = resolve(Audited(name=connector, config=config, topics=used, offsets=offsets))
+            left = _with_properties(found, jdbc_properties)
+            document |= found.members
+            right |= found.topic
+    if value is not None:
+        right["value"] = value
+    document |= given | _known_sides(session, left, right)
+    secrets = {"left": found.secrets} if found else {}
+    reconcile(session, "source-topic", connector or "", document, secrets)
 
 
 def topic_sink(
@@ -148,24 +158,36 @@ def topic_sink(
 ) -> None:
     """Compare a topic, up to the sink's committed offsets, with what the sink has written."""
     session = session_of(context)
-    document = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
+    given = _common(columns, key, upsert=upsert, allow_duplicates=allow_duplicates)
     right = _data(files, format_, table, jdbc_url, jdbc_properties)
-    left: Document = {"kind": "topic", "topics": topic or [], "value": value or "bytes"}
+    left: Document = {"kind": "topic", "topics": topic or []}
+    found: Resolved | None = None
+    document: Document = {}
     if connector is not None:
         config = _config(session, connector, "sink")
-        document |= _registries(config)
-        left["value"] = _form(config, value)
-        bounds = connectors.sink_bounds(session.client.connector_offsets(connector).entries)
+        offsets = session.client.connector_offsets(connector).entries
+        bounds = connectors.sink_bounds(offsets)
         named = topic or connectors.sink_topics(config, bounds)
         left["topics"] = named
+        document |= _registries(config)
+        left["value"] = _form(config)
         # What is not committed yet may arrive later.
         document["until"] = {name: bounds.get(name, {}) for name in named}
+        resolve = resolver(config, SINKS) if right is None else None
+        if resolve is not None:
+            found = resolve(Audited(name=connector, config=config, topics=named, offsets=offsets))
+            right = _with_properties(found, jdbc_properties)
+            document |= found.members
+            left |= found.topic
+        if value is not None:
+            left["value"] = value
         if letters := connectors.dead_letters(config):
-            document["arrived"] = {"kind": "topic", "topics": letters, "value": left["value"]}
-        if right is None and connectors.simple_class(config) in connectors.FILE_SINKS:
-            right = connectors.file_sink_side(config)
-    document |= _known_sides(session, left, right)
-    reconcile(session, "topic-sink", connector or "", document)
+            document["arrived"] = {**left, "topics": letters}
+    elif value is not None:
+        left["value"] = value
+    document |= given | _known_sides(session, left, right)
+    secrets = {"right": found.secrets} if found else {}
+    reconcile(session, "topic-sink", connector or "", document, secrets)
 
 
 def topic_topic(
@@ -315,8 +337,15 @@ def _registries(config: Config) -> Document:
     return {"registries": registries} if registries else {}
 
 
-def _form(config: Config, value: str | None) -> str:
-    return value or connectors.value_form(config, None) or "bytes"
+def _form(config: Config) -> str:
+    return connectors.value_form(config, None) or "bytes"
+
+
+def _with_properties(found: Resolved, jdbc_properties: str | None) -> Document:
+    """Return the connector's side; the user's file replaces its secrets."""
+    if found.side["kind"] != "table" or jdbc_properties is None:
+        return found.side
+    return {**found.side, "properties": str(Path(jdbc_properties).expanduser().absolute())}
 
 
 def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyconnect_cli.audits.connectors import Document
+from pyconnect_cli.audits.audited import Document
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.session import Session
