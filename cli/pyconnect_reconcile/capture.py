@@ -19,6 +19,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
     FixedFiles,
     bounded_copies,
+    complete_files,
     fingerprint,
     growing_copies,
     is_local,
@@ -121,6 +122,8 @@ def _fixed(spec: Spec, side: FileSide, copies: Path) -> FixedFiles:
         if len(side.paths) != 1 or side.format != "text" or not is_local(side.paths[0]):
             raise ReconcileError("limit_bytes applies only to a single local text file")
         return bounded_copies(side.paths[0], side.limit_bytes, copies)
+    if side.complete:
+        return complete_files(side.paths, side.read)
     grows = side is spec.right and is_bounded(spec, spec.left)
     if grows and side.format in LINE_FORMATS and all(map(is_local, side.paths)):
         return growing_copies(side.paths, copies)

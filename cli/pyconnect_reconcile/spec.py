@@ -84,13 +84,19 @@ class TopicSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSide:
-    """Rows of files; `limit_bytes` reads only the beginning of one text file."""
+    """Rows of files; `limit_bytes` reads only the beginning of one text file.
+
+    With `complete` files never change and are read as they are listed. `read` are those of them
+    that a source has read to the end; rows of others may be on the right or not.
+    """
 
     paths: tuple[str, ...]
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     limit_bytes: int | None = None
     value: str = "text"
+    complete: bool = False
+    read: tuple[str, ...] | None = None
 
 
 Side = TopicSide | FileSide | TableSide
@@ -319,6 +325,8 @@ def _side(document: object, where: str) -> Side:
                 options=members.text_map("options"),
                 limit_bytes=members.optional_number("limit_bytes"),
                 value=members.choice("value", VALUE_FORMS, "text"),
+                complete=members.switch("complete"),
+                read=members.texts("read") or None,
             )
             if not side.paths:
                 raise ReconcileError(f"{where}: `paths` is missing")

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from pyconnect_cli.audits.audited import Audited, Config, Resolved
 from pyconnect_cli.audits.connectors import simple_class
 from pyconnect_cli.audits.files import read_file, written_file
+from pyconnect_cli.audits.lake import read_lake, written_lake
 from pyconnect_cli.audits.tables import read_table, written_table
 
 Resolve: TypeAlias = Callable[[Audited], Resolved]
@@ -20,12 +21,16 @@ Resolve: TypeAlias = Callable[[Audited], Resolved]
 SOURCES: Mapping[str, Resolve] = {
     "FileStreamSource": read_file,
     "FileStreamSourceConnector": read_file,
+    "LakeSource": read_lake,
+    "LakeSourceConnector": read_lake,
     "SqlSource": read_table,
     "SqlSourceConnector": read_table,
 }
 SINKS: Mapping[str, Resolve] = {
     "FileStreamSink": written_file,
     "FileStreamSinkConnector": written_file,
+    "LakeSink": written_lake,
+    "LakeSinkConnector": written_lake,
     "SqlSink": written_table,
     "SqlSinkConnector": written_table,
 }

@@ -380,7 +380,9 @@ def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], lim
 def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
     """Find lines in the files; what follows a committed part is not looked at."""
     copies = {str(copy): name for copy, name in rows.files.copies.items()}
-    found = rows_of_lines(list(rows.files.copies) or local_files(side.paths), lines)
+    found = rows_of_lines(
+        list(rows.files.copies) or local_files(rows.files.listed or side.paths), lines
+    )
     return {
         line: [Place(file=copies.get(file, file), row=row) for file, row in where]
         for line, where in found.items()

@@ -45,6 +45,7 @@ from pyconnect_reconcile.values.registered import framed_content
 from pyconnect_reconcile.values.rows import RowPlan, record_columns, row_plan, table_columns
 
 KEY_HASHES = ("key_first", "key_second")
+LINE_FORMATS = frozenset({"text", "json"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "tail", "unparsable"})
 NO_PLACE = {
     "topic": "CAST(NULL AS STRING)",
@@ -82,7 +83,7 @@ def rows_of(
         case TopicSide():
             return _topic(bench, side, columns, plan, with_tail=with_tail)
         case FileSide():
-            return _files(bench, side, columns)
+            return _files(bench, side, columns, plan)
         case TableSide():
             return _table(bench, side, columns, plan)
 
@@ -111,7 +112,8 @@ def inferred_columns(bench: Bench, *sides: Side | None) -> tuple[ColumnRule, ...
         if isinstance(side, TableSide):
             return _rules(bench.tables[side.place].frame)
         if isinstance(side, FileSide) and side.format in {"csv", "parquet", "orc"}:
-            return _rules(_load(bench, side, side.paths))
+            files = bench.files.get(side.paths, FixedFiles())
+            return _rules(_load(bench, side, files.listed or side.paths))
     return ()
 
 
@@ -180,14 +182,21 @@ def _records(
     return reduce(lambda one, other: one.unionByName(other), tails, certain)
 
 
-def _files(bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...]) -> Rows:
+def _files(
+    bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...], plan: RowPlan | None
+) -> Rows:
     files = bench.files.get(side.paths, FixedFiles())
-    paths = tuple(map(str, files.copies)) or side.paths
+    paths = tuple(map(str, files.copies)) or files.listed or side.paths
     frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
-    if (tail := files.uncommitted or files.unfinished) is not None:
-        rest = _load(bench, side, (str(tail),)).withColumn("tail", sql.lit(True))
-        frame = frame.unionByName(rest)
-    rows = _from_frame(bench, frame, side.format in {"text", "json"}, side.value, columns)
+    tail = files.uncommitted or files.unfinished
+    beyond = (str(tail),) if tail is not None else files.beyond
+    if beyond:
+        rest = _load(bench, side, beyond).withColumn("tail", sql.lit(True))
+        frame = frame.unionByName(rest, allowMissingColumns=side.complete)
+    if plan is None:
+        rows = _from_frame(bench, frame, side.format in LINE_FORMATS, side.value, columns)
+    else:
+        rows = _from_plan(bench, frame, plan, "UTC")
     return Rows(name=", ".join(side.paths), rows=rows, side=side, files=files)
 
 
@@ -201,10 +210,15 @@ def _table(
     if plan is None:
         rows = _from_frame(bench, frame, False, "", columns)
     else:
-        content = table_columns(plan, side.zone)
-        key = plan.key_columns(content) if bench.spec.mode == "upsert" else []
-        rows = _without_place(_shaped(bench, frame, content, key, sql.lit(False)))
+        rows = _from_plan(bench, frame, plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
+
+
+def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
+    """Shape rows of named columns as those that a connector makes of records."""
+    content = table_columns(plan, zone)
+    key = plan.key_columns(content) if bench.spec.mode == "upsert" else []
+    return _without_place(_shaped(bench, frame, content, key, sql.lit(False)))
 
 
 def _from_frame(
