@@ -238,7 +238,9 @@ def _remote_store(location: Location) -> ObjectStore:
             retry_config={"max_retries": 0, "retry_timeout": REQUEST_TIMEOUT},
         )
     except (BaseError, ValueError) as error:
-        raise ConfigException(f"lake.url cannot be used: {reason(error)}") from None
+        # The text of a key that is not valid goes on with a character of it.
+        text = reason(error).partition(": Invalid symbol")[0]
+        raise ConfigException(f"lake.url cannot be used: {text}") from None
 
 
 @contextmanager
