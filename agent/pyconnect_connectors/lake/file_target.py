@@ -127,8 +127,10 @@ class FileTarget:
         return rewinds
 
     def skip(self, record: SinkRecord) -> None:
-        buffer = self._buffers[TopicPartition(*_place(record))]
-        buffer.next = max(buffer.next, record.original_kafka_offset + 1)
+        partition = TopicPartition(*_place(record))
+        if partition not in self._rewinds:
+            buffer = self._buffers[partition]
+            buffer.next = max(buffer.next, record.original_kafka_offset + 1)
 
     def write_due(self) -> None:
         if self._next_due_ms is not None and self._now_ms() >= self._next_due_ms:

@@ -123,7 +123,9 @@ class TableTarget:
 
     def skip(self, record: SinkRecord) -> None:
         _, topic, number = _place(record)
-        self._taken[TopicPartition(topic, number)] = _offset(record) + 1
+        partition = TopicPartition(topic, number)
+        if partition not in self._rewinds:
+            self._taken[partition] = max(self._taken[partition], _offset(record) + 1)
 
     def next_offset(self, partition: TopicPartition) -> int | None:
         begins = self._begins(partition)

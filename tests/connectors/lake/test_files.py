@@ -477,3 +477,20 @@ def test_a_directory_that_cannot_be_written_is_found_by_validation(tmp_path: Pat
     config = LakeSinkConnector().validate(props(tmp_path / "lake"))
     (text,) = [m for value in config.config_values for m in value.error_messages]
     assert "Cannot" in text
+
+
+def test_a_bad_record_behind_a_rewind_skips_nothing(tmp_path: Path) -> None:
+    """The task finds in one delivery that another one was first, and a record without a value."""
+    settings = {"flush.size": "3", "format.class": "json"}
+    zombie = started(tmp_path, settings, reporter=RecordingReporter())
+    other = started(tmp_path, settings)
+    for sink in (zombie, other):
+        send(sink, range(3))
+    other.deliver(2)
+    other.stop()
+    zombie.send(None)
+    send(zombie, range(4, 6))
+    zombie.deliver()
+    zombie.deliver()
+    zombie.stop()
+    assert sorted(n for path in files(tmp_path).values() for n in ids(path)) == [0, 1, 2, 4, 5]
