@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -41,6 +43,12 @@ def write(path: Path, numbers: range) -> None:
         "city": pa.array([("Ulm", "Bonn", None)[n % 3] for n in numbers]),
     }
     pq.write_table(pa.table(columns), path)
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    with contextlib.closing(Agents(kafka_broker.bootstrap_servers, tmp_path)) as found:
+        yield found
 
 
 def test_files_agree_with_the_topic_between_them(

@@ -11,6 +11,7 @@ file a last line without an end.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -45,6 +46,7 @@ from pyconnect_reconcile.values.registered import framed_content
 from pyconnect_reconcile.values.rows import RowPlan, record_columns, row_plan, table_columns
 
 KEY_HASHES = ("key_first", "key_second")
+PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "tail", "unparsable"})
 NO_PLACE = {
@@ -271,8 +273,14 @@ def _shaped(
     return frame.withColumns(columns)
 
 
+def _located(path: str) -> str:
+    """Return a local path as Spark takes it: not encoded, and without patterns if it exists."""
+    absolute = str(Path(path).absolute())
+    return f"file://{PATTERN_MARKS.sub(ESCAPED, absolute) if Path(path).exists() else absolute}"
+
+
 def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
-    located = [Path(path).absolute().as_uri() if is_local(path) else path for path in paths]
+    located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
     options = {"header": "true"} if form == "csv" else {}
