@@ -93,14 +93,22 @@ def _json(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
     lines = (line for line in text if line.strip())
     first = sum(1 for _ in islice(lines, begin))
     while chunk := list(islice(lines, settings.batch_rows)):
-        values = []
-        for number, line in enumerate(chunk, first):
-            try:
-                values.append(decode(line))
-            except msgspec.MsgspecError as error:
-                raise DataException(f"Row {number} is not JSON: {error}") from None
+        try:
+            values = list(map(decode, chunk))
+        except msgspec.MsgspecError:
+            raise _not_json(chunk, first) from None
         yield _batch(None, values, first)
         first += len(chunk)
+
+
+def _not_json(chunk: Sequence[str], first: int) -> DataException:
+    """Return what is wrong with the first of these rows that is not JSON."""
+    for number, line in enumerate(chunk, first):
+        try:
+            msgspec.json.decode(line)
+        except msgspec.MsgspecError as error:
+            return DataException(f"Row {number} is not JSON: {error}")
+    raise AssertionError("one of the rows was not JSON before")
 
 
 def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
@@ -111,13 +119,13 @@ def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
     builder = SchemaBuilder.struct().name(settings.topic)
     for name in names:
         builder.field(name, OPTIONAL_STRING_SCHEMA)
-    schema = builder.build()
+    schema, width = builder.build(), len(names)
     lines = (line for line in reader if line)
     first = sum(1 for _ in islice(lines, begin))
     while chunk := list(islice(lines, settings.batch_rows)):
         for number, line in enumerate(chunk, first):
-            if len(line) != len(names):
-                raise DataException(f"Row {number} has {len(line)} values, not {len(names)}")
+            if len(line) != width:
+                raise DataException(f"Row {number} has {len(line)} values, not {width}")
         values = [Struct.of_checked(schema, [v or None for v in line]) for line in chunk]
         yield _batch(schema, values, first)
         first += len(chunk)
