@@ -117,6 +117,7 @@ download_size() {
       reconcile) sum=$((sum + 434)) ;;
       reconcile-connect) sum=$((sum + 510)) ;;
       sample) sum=$((sum + 9)) ;;
+      sql) sum=$((sum + 4)) ;;
       docs) sum=$((sum + 17)) ;;
     esac
   done

@@ -1,5 +1,7 @@
 """The story `scripts/quickstart` tells: file -> topic -> file, and a task killed half way.
 
+In its second act the lines go on from the topic into a table of SQLite.
+
 Every step on the cluster is a `pyconnect` command that a reader can repeat; each is printed as it
 runs. A failure names its step and the logs; an interrupt ends what was started.
 """
@@ -14,6 +16,7 @@ import os
 import shlex
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -21,6 +24,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
@@ -33,6 +37,8 @@ NAME = "quickstart"
 TOPIC = "quickstart-lines"
 SOURCE = "quickstart-source"
 SINK = "quickstart-sink"
+TABLE_SINK = "quickstart-table"
+TABLE = "lines"
 BIN = Path(sys.executable).parent
 INTERRUPTED = 130
 console = Console(highlight=False)
@@ -46,6 +52,7 @@ class Workplace:
         self.whole = directory / "input.csv"
         self.source = directory / "source.csv"
         self.sink = directory / "sink.csv"
+        self.database = directory / "lines.db"
         self.agent_log = directory / "agent.log"
         self.properties = directory / "worker.properties"
 
@@ -281,9 +288,13 @@ def digest(path: Path) -> str:
 def audit(places: Workplace, url: str, bootstrap: str, size: int) -> bool:
     """Have Spark compare the file with the topic, up to the connector's committed offset."""
     wait_for("the source to commit its last offset", lambda: committed_position(url) == size)
-    report = places.directory / "report"
+    return agrees(places, "source-topic", SOURCE, url, bootstrap)
+
+
+def agrees(places: Workplace, job: str, connector: str, url: str, bootstrap: str) -> bool:
+    report = places.directory / f"report-{job}"
     answer = pyconnect(
-        "reconcile", "source-topic", SOURCE, "--kafka-bootstrap", bootstrap,
+        "reconcile", job, connector, "--kafka-bootstrap", bootstrap,
         "--report", str(report.relative_to(ROOT)), url=url, check=False,
     )  # fmt: skip
     print(answer, end="")
@@ -309,6 +320,54 @@ def audited_in_full(places: Workplace, named: Path | None, url: str, bootstrap: 
     return same and audited
 
 
+def table_config(places: Workplace) -> dict[str, str]:
+    """Return the sink that makes a row of each line: its place in Kafka is the primary key."""
+    return {
+        "connector.class": "SqlSink",
+        "connection.url": f"sqlite:///{places.database}",
+        "topics": TOPIC,
+        "table.name.format": TABLE,
+        "auto.create": "true",
+        "pk.mode": "kafka",
+        "consumer.override.isolation.level": "read_committed",
+        "consumer.override.max.poll.records": "5000",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "transforms": "row",
+        "transforms.row.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.row.field": "line",
+    }
+
+
+def rows_in(database: Path) -> int:
+    """Count the rows that are committed; none before the sink has made its table."""
+    if not database.exists():
+        return 0
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        try:
+            return int(connection.execute(f"SELECT count(*) FROM {TABLE}").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0
+
+
+def second_act(places: Workplace, url: str, bootstrap: str) -> bool:
+    """Write the topic to a table and have Spark compare both."""
+    create(url, places, TABLE_SINK, table_config(places))
+    lines = places.whole.read_bytes().count(b"\n")
+    columns = (
+        TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed:,} rows"),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("table      ", total=lines)
+
+        def arrived() -> bool:
+            now = rows_in(places.database)
+            progress.update(bar, completed=now)
+            return now >= lines
+
+        poll(f"{lines:,} rows in {places.database.name}", arrived, 120)
+    return agrees(places, "topic-sink", TABLE_SINK, url, bootstrap)
+
+
 def run_story(
     places: Workplace, named: Path | None, *, middle: int, url: str, bootstrap: str, agent_pid: int
 ) -> bool:
@@ -325,7 +384,9 @@ def run_story(
     follow(places, size, "second half")
     print(pyconnect("connectors", "list", url=url), end="")
     console.rule("[bold]4  Is everything there?")
-    return audited_in_full(places, named, url, bootstrap)
+    good = audited_in_full(places, named, url, bootstrap)
+    console.rule("[bold]5  topic -> table, exactly once")
+    return second_act(places, url, bootstrap) and good
 
 
 def tell(places: Workplace, named: Path | None, *, keep: bool) -> int:

@@ -3,6 +3,7 @@
 Corresponds to `org.apache.kafka.connect.data.Struct`. Mutable, so it belongs to one thread.
 """
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from pyconnect_api.errors import DataException
@@ -37,6 +38,19 @@ class Struct(StructValue):
         struct._schema = schema  # noqa: SLF001  of this very class
         struct._values = values  # noqa: SLF001  likewise
         return struct
+
+    @classmethod
+    def all_of_checked(cls, schema: Schema, rows: Iterable[list[object]]) -> "list[Struct]":
+        """Make a struct of each row, as `of_checked` does of one."""
+        if schema.type is not Type.STRUCT:
+            raise DataException(f"Not a struct schema: {schema}")
+        structs, new = [], cls.__new__
+        for values in rows:
+            struct = new(cls)
+            struct._schema = schema  # noqa: SLF001  of this very class
+            struct._values = values  # noqa: SLF001  likewise
+            structs.append(struct)
+        return structs
 
     @property
     def schema(self) -> Schema:

@@ -36,8 +36,10 @@ def load_properties(path: str) -> dict[str, str]:
         raise ClientPropertyError(path, f"cannot be read: {reason}") from exc
 
 
-def with_references(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties, those of security with their references replaced.
+def with_references(
+    properties: Mapping[str, str], prefixes: tuple[str, ...] = SECURITY_PREFIXES
+) -> dict[str, str]:
+    """Return the properties, with the references of those with these prefixes replaced.
 
     Without `config.providers` nothing is a reference. Raises ClientPropertyError for one that names
     nothing and for other providers: clients would log in with the text of the reference.
@@ -45,7 +47,7 @@ def with_references(properties: Mapping[str, str]) -> dict[str, str]:
     names = [name.strip() for name in properties.get(PROVIDERS, "").split(",")]
     resolved = dict(properties)
     for key, text in properties.items():
-        if not key.startswith(SECURITY_PREFIXES):
+        if not key.startswith(prefixes):
             continue
         wanted = [variable for variable in find_variables(text) if variable.provider in names]
         found = {variable: _found(properties, key, variable) for variable in wanted}

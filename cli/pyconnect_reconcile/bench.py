@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyconnect_reconcile.database_tables.copies import CopiedTable
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.spec import MAIN, Spec
@@ -17,13 +18,17 @@ from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """One run's tools; `snapshots` by the name of the cluster, `files` by the paths of a side."""
+    """One run's tools.
+
+    `snapshots` by the name of the cluster, `files` by the paths of a side, `tables` by their place.
+    """
 
     spark: SparkSession
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
     events: Events
     files: Mapping[tuple[str, ...], FixedFiles] = field(default_factory=dict)
+    tables: Mapping[tuple[str, str], CopiedTable] = field(default_factory=dict)
     schemas: TopicSchemas = field(init=False)
 
     def __post_init__(self) -> None:

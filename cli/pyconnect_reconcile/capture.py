@@ -8,40 +8,64 @@ Between these moments only rows beyond the committed offsets can move, and the c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pyconnect_reconcile.database_tables.copies import CopiedTable, copied
+from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import (
     FixedFiles,
     bounded_copies,
+    complete_files,
     fingerprint,
     growing_copies,
     is_local,
     local_files,
 )
 from pyconnect_reconcile.spec import COMPARES, MAIN, FileSide, Side, Spec, TopicSide
+from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, narrowed, read_snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LINE_FORMATS = frozenset({"text", "json"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What a run reads: snapshots by the name of the cluster, files by the paths of their side."""
+    """What a run reads.
 
+    Snapshots by the name of the cluster, files by the paths of their side, tables by their place.
+    `spec` has the committed offsets that a sink keeps in its own database.
+    """
+
+    spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
     files: Mapping[tuple[str, ...], FixedFiles]
+    tables: Mapping[tuple[str, str], CopiedTable]
 
 
-def capture(spec: Spec, work: Path) -> Capture:
-    """Fix topics and files; copies go below `work`, and live as long as the run."""
+def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
+    """Fix topics, files and tables; copies go below `work`, and live as long as the run.
+
+    `session` starts Spark, which tables need.
+    """
     taken = _Taken(spec)
     files: dict[tuple[str, ...], FixedFiles] = {}
+    tables: dict[tuple[str, str], CopiedTable] = {}
     for number, side in enumerate(_last_first(spec)):
-        if isinstance(side, FileSide) and side.paths not in files:
+        if isinstance(side, TableSide):
+            if side.place not in tables:
+                copies = work / f"side-{number}"
+                copies.mkdir()
+                tables[side.place] = copied(session, side, copies)
+            spec = taken.spec = _bounded(spec, tables[side.place].committed)
+        elif isinstance(side, FileSide) and side.paths not in files:
             copies = work / f"side-{number}"
             copies.mkdir()
             files[side.paths] = _fixed(spec, side, copies)
@@ -49,7 +73,15 @@ def capture(spec: Spec, work: Path) -> Capture:
             taken.add(side.cluster, side.topics)
     for cluster, topics in _own_topics(spec):
         taken.add(cluster, topics)
-    return Capture(snapshots=taken.snapshots(), files=files)
+    return Capture(spec=spec, snapshots=taken.snapshots(), files=files, tables=tables)
+
+
+def _bounded(spec: Spec, committed: Bounds) -> Spec:
+    """Return the spec with these offsets in place of those of Kafka's group, which come later."""
+    until = {
+        topic: {**offsets, **committed.get(topic, {})} for topic, offsets in spec.until.items()
+    }
+    return replace(spec, until=until)
 
 
 def ends_moved(spec: Spec, side: TopicSide, before: TopicsSnapshot) -> bool:
@@ -90,6 +122,8 @@ def _fixed(spec: Spec, side: FileSide, copies: Path) -> FixedFiles:
         if len(side.paths) != 1 or side.format != "text" or not is_local(side.paths[0]):
             raise ReconcileError("limit_bytes applies only to a single local text file")
         return bounded_copies(side.paths[0], side.limit_bytes, copies)
+    if side.complete:
+        return complete_files(side.paths, side.read)
     grows = side is spec.right and is_bounded(spec, spec.left)
     if grows and side.format in LINE_FORMATS and all(map(is_local, side.paths)):
         return growing_copies(side.paths, copies)
@@ -101,7 +135,7 @@ class _Taken:
     """Snapshots as they are taken, topic by topic."""
 
     def __init__(self, spec: Spec) -> None:
-        self._spec = spec
+        self.spec = spec
         self._views: dict[str, ClusterView] = {}
         self._snapshots: dict[str, TopicsSnapshot] = {}
 
@@ -113,13 +147,13 @@ class _Taken:
         if before is not None and not wanted:
             return
         if cluster not in self._views:
-            self._views[cluster] = ClusterView(self._spec.clusters[cluster])
+            self._views[cluster] = ClusterView(self.spec.clusters[cluster])
         view = self._views[cluster]
         snapshot = view.snapshot(wanted)
-        since = dict(self._spec.since)
-        if self._spec.since_ms is not None:
-            since |= view.offsets_at(snapshot, self._spec.since_ms)
-        snapshot = narrowed(snapshot, since=since, until=self._spec.until)
+        since = dict(self.spec.since)
+        if self.spec.since_ms is not None:
+            since |= view.offsets_at(snapshot, self.spec.since_ms)
+        snapshot = narrowed(snapshot, since=since, until=self.spec.until)
         if before is not None:
             # The time is that of the first ones: what had not happened by then is under way.
             snapshot = replace(before, topics=(*snapshot.topics, *before.topics))
@@ -127,9 +161,9 @@ class _Taken:
 
     def snapshots(self) -> dict[str, TopicsSnapshot]:
         """Return what was taken; saved ranges replace those of the main cluster."""
-        if self._spec.ranges is None:
+        if self.spec.ranges is None:
             return self._snapshots
-        return self._snapshots | {MAIN: _replayed(self._spec.ranges, self._snapshots[MAIN])}
+        return self._snapshots | {MAIN: _replayed(self.spec.ranges, self._snapshots[MAIN])}
 
 
 def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:

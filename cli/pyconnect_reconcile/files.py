@@ -26,16 +26,21 @@ class FixedFiles:
 
     `copies` are read in place of files that may be appended to: copy to original; empty where the
     files themselves are read. `uncommitted` is the part beyond a source's committed offset,
-    `unfinished` holds the last lines that had no end yet.
+    `unfinished` holds the last lines that had no end yet. `listed` are complete files that are read
+    in place of a directory; `beyond` are those of them that a source has not read to the end.
     """
 
     before: Fingerprint = ()
     copies: Mapping[Path, str] = field(default_factory=dict)
     uncommitted: Path | None = None
     unfinished: Path | None = None
+    listed: tuple[str, ...] = ()
+    beyond: tuple[str, ...] = ()
 
     def changes(self, paths: Sequence[str]) -> list[Finding]:
         """Return one finding when what was read is another now; what was appended is not."""
+        if self.listed or self.beyond:
+            return changes(self.before, fingerprint((*self.listed, *self.beyond)))
         if not self.copies:
             return changes(self.before, fingerprint(paths))
         changed = [name for copy, name in self.copies.items() if not begins_with(name, copy)]
@@ -97,6 +102,24 @@ def _changed(files: Iterable[str]) -> list[Finding]:
             count=len(names),
         )
     ]
+
+
+def complete_files(paths: Sequence[str], read: Sequence[str] | None) -> FixedFiles:
+    """Return the files that are there now; ReconcileError if there are none."""
+    names = [str(path) for path in local_files(paths)]
+    if not names:
+        raise ReconcileError(f"{', '.join(paths)}: there are no files yet")
+    wanted = set(names if read is None else read)
+    if gone := sorted(wanted - set(names)):
+        raise ReconcileError(
+            f"{len(gone)} files that the source has read are gone, such as {gone[0]}",
+            hint="put them back: their records have no rows to be compared with",
+        )
+    return FixedFiles(
+        before=fingerprint(names),
+        listed=tuple(name for name in names if name in wanted),
+        beyond=tuple(name for name in names if name not in wanted),
+    )
 
 
 def bounded_copies(path: str, limit_bytes: int, directory: Path) -> FixedFiles:

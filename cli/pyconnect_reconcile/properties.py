@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import is_pem, with_stores_read
-from pyconnect_clients.properties_file import load_properties, with_references
+from pyconnect_clients.properties_file import PROVIDERS, load_properties, with_references
+from pyconnect_clients.references import find_variables
 from pyconnect_clients.security import Security, parse_security, refuse_other_names
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import absolute
@@ -49,6 +50,23 @@ def client_properties(path: str | None) -> dict[str, str]:
         return with_references(properties)
 
 
+def table_properties(path: str | None) -> dict[str, str]:
+    """Read a file of JDBC options, references of user and password looked up; nothing without one.
+
+    The definitions of the config providers are no options.
+    """
+    properties = read_properties(path)
+    with property_errors_translated("the database's properties"):
+        resolved = with_references(properties, ("user", "password"))
+    for key, value in resolved.items():
+        if key in ("user", "password") and find_variables(value):
+            raise ReconcileError(
+                f"{key} of the database is a reference to a config provider that is not known here",
+                hint="give user and password in a file: --jdbc-properties FILE",
+            )
+    return {key: value for key, value in resolved.items() if not key.startswith(PROVIDERS)}
+
+
 def client_security(properties: Mapping[str, str]) -> Security:
     """Return what client properties mean, key stores read; ReconcileError says what is wrong."""
     with property_errors_translated():
@@ -56,12 +74,12 @@ def client_security(properties: Mapping[str, str]) -> Security:
 
 
 @contextmanager
-def property_errors_translated() -> Iterator[None]:
+def property_errors_translated(of: str = "Kafka client properties") -> Iterator[None]:
     """Raise what is wrong with a property as ReconcileError."""
     try:
         yield
     except ClientPropertyError as exc:
-        raise ReconcileError(f"Kafka client properties: {exc.statement}", hint=exc.way_out) from exc
+        raise ReconcileError(f"{of}: {exc.statement}", hint=exc.way_out) from exc
 
 
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.capture import capture
+from pyconnect_reconcile.capture import Capture, capture
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
@@ -17,69 +17,90 @@ from pyconnect_reconcile.report.contents import Report, arranged
 from pyconnect_reconcile.report.files import make_directory, write_report
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
-from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from pyconnect_reconcile.bench import Bench
 
 
 def run(spec: Spec, directory: Path, events: Events) -> Verdict:
     """Do what the spec asks and write its report; ReconcileError when it could not tell."""
-    from pyconnect_reconcile.spark.errors import spark_errors_translated
-
     make_directory(directory)
     started = time.time()
     events.step("taking the snapshot")
     # Copies of files lie where executors and a Spark Connect server see them, too.
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
-        captured = capture(spec, Path(copies))
-        snapshots = captured.snapshots
+    with (
+        tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies,
+        ExitStack() as stack,
+    ):
+        session = _Session(spec, events, stack)
+        captured = capture(spec, Path(copies), session)
         if spec.job == "ranges":
             from pyconnect_reconcile.checks import ranges
 
-            outcome = ranges.check(spec, snapshots[MAIN])
-            report = _report(spec, snapshots, outcome, started, spark_version="")
+            outcome = ranges.check(spec, captured.snapshots[MAIN])
+            report = _report(captured, outcome, started, spark_version="")
             write_report(report, directory, None)
         else:
-            events.step("starting Spark")
-            with (
-                tempfile.TemporaryDirectory(prefix="pyconnect-spark-") as work,
-                spark_errors_translated(),
-                spark_session(
-                    spec.spark,
-                    app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
-                    work_directory=Path(work),
-                    events=events,
-                ) as spark,
-            ):
-                from pyconnect_reconcile.bench import Bench
-
-                bench = Bench(
-                    spark=spark,
-                    spec=spec,
-                    snapshots=snapshots,
-                    events=events,
-                    files=captured.files,
-                )
-                outcome = check(bench)
-                report = _report(spec, snapshots, outcome, started, spark_version=spark.version)
-                write_report(report, directory, spark)
+            report = _checked(captured, session(), events, directory, started)
     events.report(str(directory), report.verdict.word)
     return report.verdict
 
 
+class _Session:
+    """Spark, started when something needs it; `stack` ends it."""
+
+    def __init__(self, spec: Spec, events: Events, stack: ExitStack) -> None:
+        self._spec = spec
+        self._events = events
+        self._stack = stack
+        self._started: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        if self._started is None:
+            self._events.step("starting Spark")
+            prefix, spec = "pyconnect-spark-", self._spec
+            work = self._stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
+            self._started = self._stack.enter_context(
+                spark_session(
+                    spec.spark,
+                    app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
+                    work_directory=Path(work),
+                    events=self._events,
+                )
+            )
+        return self._started
+
+
+def _checked(
+    captured: Capture, spark: SparkSession, events: Events, directory: Path, started: float
+) -> Report:
+    from pyconnect_reconcile.bench import Bench
+    from pyconnect_reconcile.spark.errors import spark_errors_translated
+
+    with spark_errors_translated():
+        bench = Bench(
+            spark=spark,
+            spec=captured.spec,
+            snapshots=captured.snapshots,
+            events=events,
+            files=captured.files,
+            tables=captured.tables,
+        )
+        outcome = check(bench)
+        report = _report(captured, outcome, started, spark_version=spark.version)
+        write_report(report, directory, spark)
+    return report
+
+
 def _report(
-    spec: Spec,
-    snapshots: Mapping[str, TopicsSnapshot],
-    outcome: CheckOutcome,
-    started: float,
-    *,
-    spark_version: str,
+    captured: Capture, outcome: CheckOutcome, started: float, *, spark_version: str
 ) -> Report:
     return Report(
-        spec=spec,
-        snapshots=snapshots,
-        outcome=arranged(outcome, hide_keys=spec.hide_keys),
+        spec=captured.spec,
+        snapshots=captured.snapshots,
+        outcome=arranged(outcome, hide_keys=captured.spec.hide_keys),
         started_ms=int(started * 1000),
         duration_ms=int((time.time() - started) * 1000),
         spark_version=spark_version,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pyconnect_reconcile.document import Bounds, Members
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
+from pyconnect_reconcile.table_side import RowRule, TableSide, read_row_rule, read_table_side
 
 VERSION = 1
 MAIN = "main"
@@ -72,33 +73,30 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSide:
-    """Records of topics."""
+    """Records of topics; `row` says how they become rows of a table."""
 
     topics: tuple[str, ...]
     cluster: str = MAIN
     isolation: str = "read_committed"
     value: str = "bytes"
+    row: RowRule | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSide:
-    """Rows of files; `limit_bytes` reads only the beginning of one text file."""
+    """Rows of files; `limit_bytes` reads only the beginning of one text file.
+
+    With `complete` files never change and are read as they are listed. `read` are those of them
+    that a source has read to the end; rows of others may be on the right or not.
+    """
 
     paths: tuple[str, ...]
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
     limit_bytes: int | None = None
     value: str = "text"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSide:
-    """Rows of a table over JDBC; `properties` names a file with user and password."""
-
-    url: str
-    table: str
-    properties: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    complete: bool = False
+    read: tuple[str, ...] | None = None
 
 
 Side = TopicSide | FileSide | TableSide
@@ -311,6 +309,7 @@ def _side(document: object, where: str) -> Side:
                 cluster=members.text("cluster", MAIN),
                 isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
                 value=members.choice("value", (*VALUE_FORMS, *FRAMED_FORMS, PROTOBUF), "bytes"),
+                row=read_row_rule(members.take("row"), f"{where}.row"),
             )
             if not side.topics:
                 raise ReconcileError(f"{where}: `topics` is missing")
@@ -326,16 +325,13 @@ def _side(document: object, where: str) -> Side:
                 options=members.text_map("options"),
                 limit_bytes=members.optional_number("limit_bytes"),
                 value=members.choice("value", VALUE_FORMS, "text"),
+                complete=members.switch("complete"),
+                read=members.texts("read") or None,
             )
             if not side.paths:
                 raise ReconcileError(f"{where}: `paths` is missing")
         case _:
-            side = TableSide(
-                url=members.text("url"),
-                table=members.text("table"),
-                properties=members.optional_text("properties"),
-                options=members.text_map("options"),
-            )
+            side = read_table_side(members, where)
     members.done()
     return side
 

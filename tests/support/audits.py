@@ -33,17 +33,18 @@ class Audit:
         clusters = {"main": {"bootstrap": self.bootstrap}}
         spec = read_spec({"version": 1, "job": job, "clusters": clusters} | members)
         with tempfile.TemporaryDirectory(dir=self.directory) as work:
-            captured = capture(spec, Path(work))
+            captured = capture(spec, Path(work), lambda: self.spark)
             snapshots = captured.snapshots
             if job == "ranges":
                 return Answer(ranges.check(spec, snapshots[MAIN]))
             events = Events(machine=True, stream=io.StringIO())
             bench = Bench(
                 spark=self.spark,
-                spec=spec,
+                spec=captured.spec,
                 snapshots=snapshots,
                 events=events,
                 files=captured.files,
+                tables=captured.tables,
             )
             return Answer(arranged(check(bench), hide_keys=spec.hide_keys))
 

@@ -69,6 +69,10 @@ class FakeConnect:
     """The header of each request, None where there was none."""
     failures: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     """Answers to give first: `METHOD path` -> (status, message) in order."""
+    plugins: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {"org.example.FileSource": []}
+    )
+    """The settings of each connector class; names of sinks contain `Sink`."""
     invalid_keys: tuple[str, ...] = ()
     defined_keys: tuple[str, ...] = ()
     """What a validation says that connectors define; empty: nothing."""
@@ -117,10 +121,8 @@ class FakeConnect:
                 return 200, {n: self._expanded(n, query["expand"]) for n in self.connectors}
             case "POST", ["connectors"]:
                 return self._create(body)
-            case "GET", ["connector-plugins"]:
-                return 200, [{"class": "org.example.FileSource", "type": "source", "version": "1"}]
-            case "PUT", ["connector-plugins", _, "config", "validate"]:
-                return 200, self._validation(body)
+            case _, ["connector-plugins", *rest]:
+                return self._on_plugins(method, rest, body)
             case "GET", ["admin", "loggers"]:
                 return 200, {n: _logger(level) for n, level in self.loggers.items()}
             case "GET", ["admin", "loggers", name] if name in self.loggers:
@@ -134,6 +136,19 @@ class FakeConnect:
                 return self._create({"name": name, "config": body})
             case _, ["connectors", name, *_]:
                 return 404, {"error_code": 404, "message": f"Connector {name} not found"}
+        return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
+
+    def _on_plugins(self, method: str, path: list[str], body: Any) -> tuple[int, Any]:
+        match method, path:
+            case "GET", []:
+                return 200, [
+                    {"class": name, "type": "sink" if "Sink" in name else "source", "version": "1"}
+                    for name in self.plugins
+                ]
+            case "GET", [name, "config"] if name in self.plugins:
+                return 200, self.plugins[name]
+            case "PUT", [_, "config", "validate"]:
+                return 200, self._validation(body)
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 
     def _create(self, body: Any) -> tuple[int, Any]:

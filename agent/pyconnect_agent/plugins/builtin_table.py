@@ -9,12 +9,14 @@ from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_agent.version import version
 
-EXTRAS = {"pyconnect_connectors.sql": "sql"}
+EXTRAS = {"pyconnect_connectors.sql": "sql", "pyconnect_connectors.lake": "lake"}
 """The extra that the plugins of a package need."""
 
 _CONNECTORS = (
     ("SqlSource", "pyconnect_connectors.sql.source", PluginKind.SOURCE),
     ("SqlSink", "pyconnect_connectors.sql.sink", PluginKind.SINK),
+    ("LakeSource", "pyconnect_connectors.lake.source", PluginKind.SOURCE),
+    ("LakeSink", "pyconnect_connectors.lake.sink", PluginKind.SINK),
 )
 _BUILTIN = "pyconnect_agent.builtin"
 _TESTKIT = "pyconnect_testkit"

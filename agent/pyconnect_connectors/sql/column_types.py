@@ -32,17 +32,29 @@ from pyconnect_api.logical import scale_of
 from pyconnect_api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
 Convert: TypeAlias = Callable[[Any], Any]  # values of a driver are of any class
+ConvertColumn: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+_UTC = ZoneInfo("UTC")
 _EXACT = Context(prec=2000)
 
 
-def read_decimals_as_text(table: Table, dialect: Dialect) -> None:
-    """Prepare a reflected table of SQLite: its decimals would become binary floats."""
-    if dialect.name == "sqlite":
-        for column in table.columns:
-            if _is_decimal(column.type):
-                scale = getattr(column.type, "scale", None)
-                column.info["scale"] = scale
-                column.type = types.String()
+def prepare_types(table: Table, dialect: Dialect) -> None:
+    """Prepare a reflected table, so that the driver's values are of the schema's classes.
+
+    SQLite would make binary floats of decimals, MariaDB and MySQL decimals of binary floats.
+    """
+    for column in table.columns:
+        if dialect.name == "sqlite" and _is_decimal(column.type):
+            column.info["scale"] = getattr(column.type, "scale", None)
+            column.type = types.String()
+        elif isinstance(column.type, types.Float):
+            column.type.asdecimal = False
+
+
+def has_zone(found: types.TypeEngine[Any]) -> bool:
+    """Return whether values of a column are instants: TIMESTAMP of MariaDB is one in UTC."""
+    return isinstance(found, types.DateTime) and (
+        found.timezone or isinstance(found, mysql.TIMESTAMP)
+    )
 
 
 def schema_of(column: Column[Any], dialect: Dialect) -> Schema:
@@ -53,17 +65,43 @@ def schema_of(column: Column[Any], dialect: Dialect) -> Schema:
     return (builder.optional() if optional else builder).build()
 
 
-def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
-    """Return what makes a value of the schema from the driver's, None when they are the same.
+def reading(
+    column: Column[Any], zone: ZoneInfo, dialect: Dialect, driver_type: object
+) -> ConvertColumn | None:
+    """Return what makes values of the schema from the driver's, None when they are the same.
 
-    Null is not converted. `zone` is that of timestamps without one.
+    It takes a column of many rows; null stays null. `zone` is that of timestamps without one,
+    `driver_type` what the driver says of the column.
     """
+    found = column.type
+    if isinstance(found, types.DateTime):
+        if dialect.name == "sqlite":
+            return lambda values: _parsed_timestamps(values, zone, str(column))
+        if dialect.name == "postgresql" and found.timezone:
+            # The session's zone is UTC.
+            return None
+    process = found.dialect_impl(dialect).result_processor(dialect, driver_type)
+    convert = _convert(column, zone)
+    if process is None and convert is None:
+        return None
+
+    def read(values: Sequence[Any]) -> Sequence[Any]:
+        if process is not None:
+            values = list(map(process, values))
+        if convert is not None:
+            values = [None if value is None else convert(value) for value in values]
+        return values
+
+    return read
+
+
+def _convert(column: Column[Any], zone: ZoneInfo) -> Convert | None:
     found, name = column.type, str(column)
     if "scale" in column.info or _is_decimal(found):
         scale = column.info.get("scale", getattr(found, "scale", None))
         return str if scale is None else lambda value: _decimal(value, scale, name)
     match found:
-        case types.DateTime() if zone.key == "UTC":
+        case types.DateTime() if zone.key == "UTC" or has_zone(found):
             return _aware_in_utc
         case types.DateTime():
             return lambda value: _aware(value, zone)
@@ -71,7 +109,10 @@ def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
             return lambda value: str(value.isoformat())
         case types.JSON():
             return lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        case types.LargeBinary() | mysql.BIT():
+        case mysql.BIT():
+            size = ((found.length or 1) + 7) // 8
+            return lambda value: value.to_bytes(size, "big")
+        case types.LargeBinary() | types.BINARY() | types.VARBINARY():
             return bytes
         case (
             types.Boolean()
@@ -83,6 +124,29 @@ def reading(column: Column[Any], zone: ZoneInfo) -> Convert | None:
         ):
             return None
     return str
+
+
+def _parsed_timestamps(values: Sequence[Any], zone: ZoneInfo, column: str) -> list[datetime | None]:
+    """Parse the texts that SQLite stores."""
+    parse = datetime.fromisoformat
+    try:
+        if zone.key == "UTC":
+            # To parse a zone costs less than to add one afterwards.
+            return [None if value is None else parse(value + "+00:00") for value in values]
+        return [None if value is None else _aware(parse(value), zone) for value in values]
+    except (TypeError, ValueError):
+        # Some have a zone of their own, or no time.
+        return [
+            None if value is None else _aware(_parsed_timestamp(value, column), zone)
+            for value in values
+        ]
+
+
+def _parsed_timestamp(value: object, column: str) -> datetime:
+    try:
+        return datetime.fromisoformat(value)  # type: ignore[arg-type]  # of any class in SQLite
+    except (TypeError, ValueError) as error:
+        raise DataException(f"A value of column {column} is not a timestamp") from error
 
 
 def _builder(column: Column[Any], dialect: Dialect) -> SchemaBuilder:
@@ -105,7 +169,7 @@ def _builder(column: Column[Any], dialect: Dialect) -> SchemaBuilder:
             return date_builder()
         case types.Time() if not found.timezone:
             return time_builder()
-        case types.LargeBinary() | mysql.BIT():
+        case types.LargeBinary() | types.BINARY() | types.VARBINARY() | mysql.BIT():
             return SchemaBuilder.bytes()
     return SchemaBuilder.string()
 
@@ -188,7 +252,8 @@ def writing(column: Column[Any], schema: Schema | None, zone: ZoneInfo) -> Conve
         case types.JSON():
             return plain
         case types.DateTime() if not column.type.timezone:
-            return lambda value: _naive(value, zone)
+            local = _UTC if has_zone(column.type) else zone
+            return lambda value: _naive(value, local)
         case types.String() if nested or kind is Type.BYTES:
             return _text
     return None

@@ -6,9 +6,10 @@ which names tables, columns and constraints, never the statement's values.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +34,21 @@ IDLE_IN_TRANSACTION_MS = 30_000
 """After it the database ends the session of a sink that is frozen in a transaction."""
 LOCK_TIMEOUT_MS = 60_000
 """Longer than that, so that a successor gets the locks of a frozen predecessor."""
+_MYSQL_PASSING = frozenset(
+    # Too many connections, shutdown, network; locks, deadlocks, changed rows; killed, timed out;
+    # read-only during a failover; the client's own: no connection, lost, out of order.
+    {1040, 1053, *range(1156, 1162), 1020, 1205, 1213, 1317, 1927, 1969, 1290, 1836}
+    | {0, 2002, 2003, 2006, 2013, 2014, 2055}
+)
+_VALUES = (
+    # PostgreSQL: invalid input syntax for type integer: "5x"; value "9" is out of range
+    (re.compile(r': ".*"', re.DOTALL), ": (hidden)"),
+    (re.compile(r'value ".*" is', re.DOTALL), "value (hidden) is"),
+    # MariaDB: Duplicate entry '5' for key 'PRIMARY'; Incorrect integer value: '5x' for column
+    (re.compile(r"(entry|value:?) '.*'(?= for )", re.DOTALL), r"\1 (hidden)"),
+    (re.compile(r"(value:?) '.*'", re.DOTALL), r"\1 (hidden)"),
+)
+"""What holds values of rows in messages of databases."""
 _TIMEOUT_ARGUMENTS = {
     "psycopg": "connect_timeout",
     "psycopg2": "connect_timeout",
@@ -112,8 +128,13 @@ def database_errors(action: str) -> Iterator[None]:
 
 
 def reason(error: DBAPIError) -> str:
-    """Return the first line of the database's message."""
-    lines = str(error.orig).strip().splitlines()
+    """Return the first line of the database's message, without values of rows."""
+    text = str(error.orig)
+    if isinstance(_mysql_code(error), int):
+        text = str(error.orig.args[-1]) if error.orig is not None else text
+    for pattern, hidden in _VALUES:
+        text = pattern.sub(hidden, text)
+    lines = text.strip().splitlines()
     return lines[0] if lines else type(error.orig).__name__
 
 
@@ -122,7 +143,22 @@ def may_pass(error: DBAPIError) -> bool:
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
         return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_CANTOPEN)
+    number = _mysql_code(error)
+    if number is not None:
+        return error.connection_invalidated or number in _MYSQL_PASSING
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+
+
+def _mysql_code(error: DBAPIError) -> int | None:
+    """Return the number of an error of MariaDB or MySQL, None for other databases.
+
+    Their drivers raise OperationalError for many errors that stay, such as a broken constraint.
+    """
+    original = error.orig
+    if original is None or "mysql" not in type(original).__module__:
+        return None
+    number = original.args[0] if original.args else None
+    return number if isinstance(number, int) else None
 
 
 def connection_problem(settings: Connection, *, writes: bool) -> str | None:
@@ -133,6 +169,20 @@ def connection_problem(settings: Connection, *, writes: bool) -> str | None:
             return None
     except (ConfigException, ConnectException) as error:
         return str(error)
+
+
+def abandon(connection: DatabaseConnection) -> None:
+    """Close a connection for good, without the rows that its query still has.
+
+    PyMySQL would read all of them to close the cursor.
+    """
+    with suppress(SQLAlchemyError):
+        driver: Any = connection.connection.driver_connection
+        result = getattr(driver, "_result", None)
+        if result is not None and hasattr(result, "unbuffered_active"):
+            result.unbuffered_active = False
+    connection.invalidate()
+    connection.close()
 
 
 def create_once(connection: DatabaseConnection, table: Table) -> None:

@@ -24,6 +24,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql import ColumnElement
 
@@ -65,6 +66,34 @@ class OffsetTable:
     def claim(self, connection: Connection, partition: TopicPartition) -> Claim:
         """Raise the epoch, so that no other task writes this partition any more."""
         found, row = self._table.c, self._row(partition)
+        self._raise_epoch(connection, partition)
+        epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
+        return Claim(epoch=epoch, next_offset=offset)
+
+    def _raise_epoch(self, connection: Connection, partition: TopicPartition) -> None:
+        """Raise the epoch of a row that may be missing; other tasks may do so at the same time."""
+        raised = self._table.c.epoch + 1
+        match connection.dialect.name:
+            case "mysql" | "mariadb":
+                # An update of a missing row would lock its gap, and the insert then deadlock.
+                added = mysql.insert(self._table).values(self._new_row(partition))
+                connection.execute(added.on_duplicate_key_update(epoch=raised))
+                return
+            case "postgresql":
+                statement: postgresql.Insert | sqlite.Insert = postgresql.insert(self._table)
+            case "sqlite":
+                statement = sqlite.insert(self._table)
+            case _:
+                self._update_or_insert(connection, partition)
+                return
+        connection.execute(
+            statement.values(self._new_row(partition)).on_conflict_do_update(
+                index_elements=list(self._table.primary_key), set_={"epoch": raised}
+            )
+        )
+
+    def _update_or_insert(self, connection: Connection, partition: TopicPartition) -> None:
+        found, row = self._table.c, self._row(partition)
         raised = update(self._table).where(row).values(epoch=found.epoch + 1)
         if connection.execute(raised).rowcount == 0:
             try:
@@ -73,8 +102,6 @@ class OffsetTable:
             except IntegrityError:
                 # Another task was the first.
                 connection.execute(raised)
-        epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
-        return Claim(epoch=epoch, next_offset=offset)
 
     def advance(
         self, connection: Connection, partition: TopicPartition, epoch: int, offset: int

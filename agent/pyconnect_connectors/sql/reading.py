@@ -14,16 +14,18 @@ their time, so that after a failure all of them are read again and none is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias, overload
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
+    CursorResult,
+    Dialect,
     Select,
     String,
     Table,
@@ -36,13 +38,26 @@ from sqlalchemy import (
     types,
 )
 
-from pyconnect_api import ConnectException, DataException, SchemaBuilder, SourceRecord, Struct, Type
-from pyconnect_connectors.sql.column_types import read_decimals_as_text, reading, schema_of
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    SchemaBuilder,
+    SourceRecords,
+    Struct,
+    Type,
+)
+from pyconnect_connectors.sql.column_types import (
+    has_zone,
+    prepare_types,
+    reading,
+    schema_of,
+)
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.settings import SourceSettings
 
 Offset: TypeAlias = Mapping[str, object]
+_Row: TypeAlias = Sequence[Any]  # values of a driver are of any class
 TIMESTAMP_FIELD = "timestamp"
 INCREMENTING_FIELD = "incrementing"
 
@@ -72,85 +87,75 @@ class TableReader:
         self._topic = topic
         self._make: _RecordMaker | None = None
 
-    def batches(self, connection: Connection) -> Generator[list[SourceRecord], None, None]:
+    def batches(self, connection: Connection) -> Generator[SourceRecords, None, None]:
         """Yield the rows after the position and move it behind each batch."""
         dialect = connection.dialect
-        read_decimals_as_text(self._table, dialect)
-        query, last_column = self._query(connection)
+        prepare_types(self._table, dialect)
+        query, parts = self._query(connection)
         size = self._settings.batch_rows
         if dialect.name == "sqlite" and self._settings.mode.has_total_order:
             # An unfinished query keeps other connections to the file from writing.
             query = query.limit(size)
-        if self._make is None:
-            self._make = _RecordMaker(
-                self._table, connection, self._settings, self.partition, self._topic
-            )
-        make = self._make
         result = connection.execute(query, execution_options={"yield_per": size})
         with closing(result):
-            rows = result.partitions(size)
+            if self._make is None:
+                self._make = _RecordMaker(
+                    self._table, result, dialect, self._settings, self.partition, self._topic
+                )
+            make, rows = self._make, result.partitions(size)
             if self._settings.mode is Mode.TIMESTAMP:
-                yield from self._by_timestamp(rows, make)
+                yield from self._by_timestamp(rows, make, parts[TIMESTAMP_FIELD])
                 return
-            for part in rows:
-                offsets = self._offsets(part, last_column)
-                self.position = offsets[-1]
-                yield make(part, offsets)
+            for batch in rows:
+                columns = list(zip(*batch, strict=True))
+                offsets = _Offsets({name: columns[index] for name, index in parts.items()})
+                self.position = offsets[-1] if parts else None
+                yield make(columns, offsets if parts else [None] * len(batch))
 
     def _by_timestamp(
-        self, parts: Iterator[Sequence[Row[Any]]], make: _RecordMaker
-    ) -> Generator[list[SourceRecord], None, None]:
+        self, batches: Iterator[Sequence[_Row]], make: _RecordMaker, time: int
+    ) -> Generator[SourceRecords, None, None]:
         """Hold back the last row until the next one shows whether its time is complete."""
-        held: list[Row[Any]] = []
-        for part in parts:
-            rows = [*held, *part]
+        held: list[_Row] = []
+        for batch in batches:
+            rows = [*held, *batch]
             held = [rows.pop()]
             if rows:
-                yield make(rows, self._group_offsets(rows, held[0]))
+                times = [*(row[time] for row in rows), held[0][time]]
+                yield make(list(zip(*rows, strict=True)), self._group_offsets(times))
         if held:
-            yield make(held, self._group_offsets(held, None))
+            times = [held[0][time], None]
+            yield make(list(zip(*held, strict=True)), self._group_offsets(times))
 
-    def _group_offsets(
-        self, rows: Sequence[Row[Any]], following: Row[Any] | None
-    ) -> list[Offset | None]:
-        times = [row[-1] for row in rows] + [None if following is None else following[-1]]
+    def _group_offsets(self, times: Sequence[object]) -> list[Offset | None]:
+        """Return an offset for each row, of their times and that of the row after them."""
         offsets: list[Offset | None] = []
-        for index in range(len(rows)):
-            if times[index] != times[index + 1]:
-                self.position = {TIMESTAMP_FIELD: _stored(times[index])}
+        for time, following in pairwise(times):
+            if time != following:
+                self.position = {TIMESTAMP_FIELD: _stored(time)}
             offsets.append(self.position)
         return offsets
 
-    def _offsets(self, rows: Sequence[Row[Any]], last: int) -> Sequence[Offset | None]:
-        """Return the position after each row; `last` is the column of the incrementing one."""
-        match self._settings.mode:
-            case Mode.INCREMENTING:
-                return [{INCREMENTING_FIELD: _stored(row[last])} for row in rows]
-            case Mode.TIMESTAMP_INCREMENTING:
-                return [
-                    {
-                        TIMESTAMP_FIELD: _stored(row[last - 1]),
-                        INCREMENTING_FIELD: _stored(row[last]),
-                    }
-                    for row in rows
-                ]
-        return [None] * len(rows)
-
-    def _query(self, connection: Connection) -> tuple[Select[Any], int]:
-        """Return the query and the index of its last column, which is of the position."""
+    def _query(self, connection: Connection) -> tuple[Select[Any], Mapping[str, int]]:
+        """Return the query, and the parts of the position with the indexes of their columns."""
         settings, position = self._settings, self.position or {}
+        columns: list[ColumnElement[Any]] = list(self._table.columns)
         order: list[ColumnElement[Any]] = []
+        parts: dict[str, int] = {}
         conditions: list[ColumnElement[bool]] = []
         after: ColumnElement[bool] = true()
         if settings.incrementing is not None and settings.mode.has_total_order:
             identity = self._identity(settings.incrementing)
             order.append(identity)
+            parts[INCREMENTING_FIELD] = columns.index(identity)
             conditions.append(identity.is_not(None))
             if INCREMENTING_FIELD in position:
                 after = identity > position[INCREMENTING_FIELD]
         if settings.mode.has_timestamp:
             time, bound = self._time(connection), position.get(TIMESTAMP_FIELD)
             order.insert(0, time)
+            parts = {TIMESTAMP_FIELD: len(columns), **parts}
+            columns.append(time)
             conditions.append(time < self._newest(connection))
             if bound is not None:
                 last = self._bound(connection, bound)
@@ -158,8 +163,10 @@ class TableReader:
                     after = time > last
                 else:
                     after = or_(time > last, and_(time == last, after))
-        query = select(*self._table.columns, *order).where(after, *conditions).order_by(*order)
-        return query, len(self._table.columns) + len(order) - 1
+        # Values as the driver has them: the columns of a batch are converted at once.
+        plain = [type_coerce(column, types.NullType()) for column in columns]
+        query: Select[Any] = select(*plain).where(after, *conditions).order_by(*order)
+        return query, parts
 
     def _column(self, name: str) -> ColumnElement[Any]:
         column = self._table.columns.get(name)
@@ -191,17 +198,12 @@ class TableReader:
     def _newest(self, connection: Connection) -> object:
         """Return the time before which rows are read."""
         now = database_time(connection) - timedelta(milliseconds=self._settings.delay_ms)
-        if self._has_zone:
+        if has_zone(self._column(self._settings.timestamps[0]).type):
             return now
         local = now.astimezone(self._settings.connection.zone).replace(tzinfo=None)
         if connection.dialect.name == "sqlite":
             return local.strftime("%Y-%m-%d %H:%M:%S")
         return local
-
-    @property
-    def _has_zone(self) -> bool:
-        found = self._column(self._settings.timestamps[0]).type
-        return isinstance(found, types.DateTime) and found.timezone
 
     def _bound(self, connection: Connection, stored: object) -> object:
         return (
@@ -209,19 +211,39 @@ class TableReader:
         )
 
 
-class _RecordMaker:
-    """Makes a batch of records, column by column."""
+class _Offsets(Sequence[Offset]):
+    """Positions after rows, made when somebody asks: most are never looked at."""
 
-    def __init__(
+    def __init__(self, columns: Mapping[str, Sequence[object]]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return min(map(len, self._columns.values()), default=0)
+
+    @overload
+    def __getitem__(self, index: int) -> Offset: ...
+    @overload
+    def __getitem__(self, index: slice) -> _Offsets: ...
+    def __getitem__(self, index: int | slice) -> Offset | _Offsets:
+        if isinstance(index, slice):
+            return _Offsets({name: values[index] for name, values in self._columns.items()})
+        return {name: _stored(values[index]) for name, values in self._columns.items()}
+
+
+class _RecordMaker:
+    """Makes records of a batch, column by column."""
+
+    def __init__(  # noqa: PLR0917
         self,
         table: Table,
-        connection: Connection,
+        result: CursorResult[Any],
+        dialect: Dialect,
         settings: SourceSettings,
         partition: Mapping[str, object],
         topic: str,
     ) -> None:
         columns = list(table.columns)
-        dialect = connection.dialect
+        described: Any = result.cursor
         schemas = [schema_of(column, dialect) for column in columns]
         value, key = SchemaBuilder.struct().name(table.name), SchemaBuilder.struct()
         for column, schema in zip(columns, schemas, strict=True):
@@ -229,7 +251,11 @@ class _RecordMaker:
         self._partition = partition
         self._topic = topic
         self._names = [column.name for column in columns]
-        self._conversions = [reading(column, settings.connection.zone) for column in columns]
+        zone = settings.connection.zone
+        self._conversions = [
+            reading(column, zone, dialect, description[1])
+            for column, description in zip(columns, described.description, strict=False)
+        ]
         self._classes = [
             _SQLITE_CLASSES.get(schema.type)
             if dialect.name == "sqlite" and conversion is None and schema.name is None
@@ -243,37 +269,31 @@ class _RecordMaker:
         self._key_schema = key.name(f"{table.name}.Key").build() if self._keys else None
 
     def __call__(
-        self, rows: Sequence[Row[Any]], offsets: Sequence[Offset | None]
-    ) -> list[SourceRecord]:
-        columns = list(zip(*rows, strict=True))[: len(self._names)]
+        self, found: Sequence[Sequence[Any]], offsets: Sequence[Offset | None]
+    ) -> SourceRecords:
+        columns = list(found[: len(self._names)])
         for index, convert in enumerate(self._conversions):
             if convert is not None:
-                columns[index] = _converted(convert, columns[index])
+                columns[index] = convert(columns[index])
             elif (expected := self._classes[index]) is not None:
                 _check_classes(columns[index], expected, self._names[index])
-        partition, topic, schema = self._partition, self._topic, self._schema
-        key_schema, of_checked = self._key_schema, Struct.of_checked
-        keys: Sequence[Struct | None] = (
-            [None] * len(rows)
-            if key_schema is None
-            else [
-                of_checked(key_schema, list(values))
-                for values in zip(*(columns[index] for index in self._keys), strict=True)
-            ]
+        keys: Sequence[Struct] | None = None
+        if self._key_schema is not None:
+            parts = zip(*(columns[index] for index in self._keys), strict=True)
+            keys = Struct.all_of_checked(self._key_schema, map(list, parts))
+        rows = map(list, zip(*columns, strict=True))
+        return SourceRecords(
+            self._partition,
+            offsets,
+            self._topic,
+            self._schema,
+            Struct.all_of_checked(self._schema, rows),
+            key_schema=self._key_schema,
+            keys=keys,
         )
-        return [
-            SourceRecord(
-                partition, offset, topic, None, key_schema, key, schema, of_checked(schema, list(v))
-            )
-            for offset, key, v in zip(offsets, keys, zip(*columns, strict=True), strict=True)
-        ]
 
 
-def _converted(convert: Callable[[Any], Any], column: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([None if value is None else convert(value) for value in column])
-
-
-def _check_classes(column: tuple[object, ...], expected: type, name: str) -> None:
+def _check_classes(column: Sequence[object], expected: type, name: str) -> None:
     """SQLite lets a column hold values of other types than its own."""
     if {value.__class__ for value in column} - {expected, type(None)}:
         raise DataException(f"Column {name} holds a value that is not of its declared type")

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import suppress
 
 from sqlalchemy import Connection, Engine, MetaData, Table, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTask
+from pyconnect_api import ConnectException, RetriableException, SourceRecords, SourceTask
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.database import abandon, database_errors, open_engine
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
 
@@ -33,7 +33,7 @@ class SqlSourceTask(SourceTask):
         self._connection: Connection | None = None
         self._readers: dict[str, TableReader] = {}
         self._due_s: dict[str, float] = {}
-        self._batches: Generator[list[SourceRecord], None, None] | None = None
+        self._batches: Generator[SourceRecords, None, None] | None = None
         self._reading = ""
         self._pass_ended = True
         self._failures = 0
@@ -50,7 +50,7 @@ class SqlSourceTask(SourceTask):
     def stop(self) -> None:
         self._disconnect()
 
-    def poll(self) -> Sequence[SourceRecord] | None:
+    def poll(self) -> SourceRecords | None:
         try:
             with database_errors("Cannot read from the database"):
                 batch = self._next_batch()
@@ -70,7 +70,7 @@ class SqlSourceTask(SourceTask):
         LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
         self.context.stop_requested.wait(connection.backoff_ms / 1000)
 
-    def _next_batch(self) -> list[SourceRecord] | None:
+    def _next_batch(self) -> SourceRecords | None:
         if self._batches is None and not self._begin():
             return None
         assert self._batches is not None
@@ -143,9 +143,8 @@ class SqlSourceTask(SourceTask):
             self._connection.rollback()
 
     def _disconnect(self) -> None:
-        with suppress(SQLAlchemyError):
-            self._end_pass()
         connection, self._connection = self._connection, None
         if connection is not None:
-            connection.invalidate()
-            connection.close()
+            abandon(connection)
+        with suppress(SQLAlchemyError):
+            self._end_pass()

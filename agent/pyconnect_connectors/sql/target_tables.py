@@ -10,10 +10,12 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateColumn
 
 from pyconnect_api import ConnectException, Schema
-from pyconnect_connectors.sql.column_types import column_type, read_decimals_as_text
+from pyconnect_connectors.sql.column_types import column_type, prepare_types
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE
+from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE, GUARANTEE
 from pyconnect_connectors.sql.settings import SinkSettings
+
+_WITHOUT_TRANSACTIONS = frozenset({"myisam", "aria", "memory", "csv", "archive"})
 
 
 class TargetTables:
@@ -48,7 +50,7 @@ class TargetTables:
                 self._add_columns(connection, table, missing)
                 table = self._reflected(connection, topic)
                 assert table is not None
-            read_decimals_as_text(table, connection.dialect)
+            prepare_types(table, connection.dialect)
             self._tables[topic] = table
         return table
 
@@ -66,6 +68,8 @@ class TargetTables:
             return None
         table = Table(name, MetaData(), schema=schema, autoload_with=connection)
         connection.rollback()
+        if self._settings.exactly_once:
+            _refuse_without_transactions(table)
         return table
 
     def _created(
@@ -120,6 +124,16 @@ class TargetTables:
                 found = inspect(connection).get_columns(table.name, schema=table.schema)
             if column not in {described["name"] for described in found}:
                 raise
+
+
+def _refuse_without_transactions(table: Table) -> None:
+    """Raise ConnectException for an engine of MariaDB whose rows are not rolled back."""
+    for key, engine in table.kwargs.items():
+        if key.endswith("_engine") and str(engine).lower() in _WITHOUT_TRANSACTIONS:
+            raise ConnectException(
+                f"Table {table.name} has no transactions (engine {engine}), which exactly-once "
+                f"delivery needs; convert it to InnoDB, or set {GUARANTEE}=at-least-once"
+            )
 
 
 def _new_column(

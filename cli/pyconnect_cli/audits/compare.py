@@ -10,8 +10,9 @@ import typer
 
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.audits import connectors
-from pyconnect_cli.audits.connectors import Config, Document
+from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
 from pyconnect_cli.audits.options import CompareVerb, DataVerb, ReconcileVerb
+from pyconnect_cli.audits.resolution import SINKS, SOURCES, resolver
 from pyconnect_cli.audits.run import reconcile
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import Session, session_of
@@ -46,43 +47,62 @@ def source_topic(
 ) -> None:
     """Compare a source, up to the connector's committed offset, with what is in the topic."""
     session = session_of(context)
-    document = _common(session.given, key)
+    given, value = _common(session.given, key), session.given.get("value")
     left, named = _data(session.given), list(texts(session.given, "topic"))
-    right: Document = {"kind": "topic", "topics": named, "value": _form({}, session)}
+    right: Document = {"kind": "topic", "topics": named}
+    found: Resolved | None = None
+    document: Document = {}
     if connector is not None:
         config = _config(session, connector, "source")
+        used = named or connectors.source_topics(config, session.client.connector_topics(connector))
+        right["topics"] = used
         document |= _registries(config)
-        right["value"] = _form(config, session)
-        used = connectors.source_topics(config, session.client.connector_topics(connector))
-        right["topics"] = named or used
-        if left is None and connectors.simple_class(config) in connectors.FILE_SOURCES:
-            entries = session.client.connector_offsets(connector).entries
-            left = connectors.file_source_side(config, entries)
-    document |= _known_sides(session, left, right)
-    reconcile(session, "source-topic", connector or "", document)
+        right["value"] = _form(config)
+        resolve = resolver(config, SOURCES) if left is None else None
+        if resolve is not None:
+            offsets = session.client.connector_offsets(connector).entries
+            found = resolve(Audited(name=connector, config=config, topics=used, offsets=offsets))
+            left = _with_properties(found, session)
+            document |= found.members
+            right |= found.topic
+    right["value"] = value or right.get("value") or "bytes"
+    document |= given | _known_sides(session, left, right)
+    secrets = {"left": found.secrets} if found else {}
+    reconcile(session, "source-topic", connector or "", document, secrets)
 
 
 def topic_sink(context: typer.Context, connector: ConnectorName = None, *, key: Key = None) -> None:
     """Compare a topic, up to the sink's committed offsets, with what the sink has written."""
     session = session_of(context)
-    document = _common(session.given, key)
+    given, value = _common(session.given, key), session.given.get("value")
     right, named = _data(session.given), list(texts(session.given, "topic"))
-    left: Document = {"kind": "topic", "topics": named, "value": _form({}, session)}
+    left: Document = {"kind": "topic", "topics": named}
+    found: Resolved | None = None
+    document: Document = {}
     if connector is not None:
         config = _config(session, connector, "sink")
-        document |= _registries(config)
-        left["value"] = _form(config, session)
-        bounds = connectors.sink_bounds(session.client.connector_offsets(connector).entries)
+        offsets = session.client.connector_offsets(connector).entries
+        bounds = connectors.sink_bounds(offsets)
         named = named or connectors.sink_topics(config, bounds)
         left["topics"] = named
+        document |= _registries(config)
+        left["value"] = _form(config)
         # What is not committed yet may arrive later.
         document["until"] = {name: bounds.get(name, {}) for name in named}
+        resolve = resolver(config, SINKS) if right is None else None
+        if resolve is not None:
+            found = resolve(Audited(name=connector, config=config, topics=named, offsets=offsets))
+            right = _with_properties(found, session)
+            document |= found.members
+            left |= found.topic
+        left["value"] = value or left["value"]
         if letters := connectors.dead_letters(config):
-            document["arrived"] = {"kind": "topic", "topics": letters, "value": left["value"]}
-        if right is None and connectors.simple_class(config) in connectors.FILE_SINKS:
-            right = connectors.file_sink_side(config)
-    document |= _known_sides(session, left, right)
-    reconcile(session, "topic-sink", connector or "", document)
+            document["arrived"] = {**left, "topics": letters}
+    else:
+        left["value"] = value or "bytes"
+    document |= given | _known_sides(session, left, right)
+    secrets = {"right": found.secrets} if found else {}
+    reconcile(session, "topic-sink", connector or "", document, secrets)
 
 
 def topic_topic(
@@ -114,7 +134,8 @@ def topic_topic(
     session = session_of(context)
     document = _common(session.given, key)
     sides: list[Document] = [
-        {"kind": "topic", "topics": [name], "value": _form({}, session)} for name in (left, right)
+        {"kind": "topic", "topics": [name], "value": session.given.get("value") or "bytes"}
+        for name in (left, right)
     ]
     if right_bootstrap is not None:
         from pyconnect_cli.audits.spec import MAIN, cluster_of
@@ -221,9 +242,16 @@ def _registries(config: Config) -> Document:
     return {"registries": registries} if registries else {}
 
 
-def _form(config: Config, session: Session) -> str:
-    given = session.given.get("value")
-    return str(given or connectors.value_form(config) or "bytes")
+def _form(config: Config) -> str:
+    return connectors.value_form(config) or "bytes"
+
+
+def _with_properties(found: Resolved, session: Session) -> Document:
+    """Return the connector's side; the user's file replaces its secrets."""
+    given = session.given.get("jdbc_properties")
+    if found.side["kind"] != "table" or given is None:
+        return found.side
+    return {**found.side, "properties": str(Path(str(given)).expanduser().absolute())}
 
 
 def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:

@@ -1,4 +1,4 @@
-"""What a connector's configuration says about its data: topics, files, converters, bounds. Pure.
+"""What any connector's configuration says about its topics: names, converters, bounds. Pure.
 
 Members of a spec (docs/reference/reconciliation.md) are made from it; flags and spec files
 replace them.
@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
-from pyconnect_cli.errors import Undecided, UsageError
+from pyconnect_cli.audits.audited import Config, Document
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.rest.offset_entries import OffsetEntry
-
-Config: TypeAlias = Mapping[str, str | None]
-Document: TypeAlias = dict[str, object]
-
-FILE_SOURCES = ("FileStreamSource", "FileStreamSourceConnector")
-FILE_SINKS = ("FileStreamSink", "FileStreamSinkConnector")
 
 
 def simple_class(config: Config) -> str:
@@ -55,32 +48,6 @@ def value_registry(config: Config) -> Document | None:
     """
     url = config.get("value.converter.schema.registry.url")
     return {"main": {"url": url}} if url and "${" not in url else None
-
-
-def file_source_side(config: Config, entries: Sequence[OffsetEntry]) -> Document:
-    """Return the file that a FileStreamSource reads, bounded by its committed offset."""
-    file = config.get("file")
-    if not file:
-        raise UsageError("the connector reads its worker's standard input: there is no file")
-    positions = [
-        int(str(entry.offset["position"]))
-        for entry in entries
-        if (entry.partition or {}).get("filename") == file and entry.offset is not None
-    ]
-    if not positions:
-        raise Undecided(
-            f"the connector has committed no offset of {file} yet, so nothing can be compared",
-            hint="wait for offset.flush.interval.ms, then run it again",
-        )
-    return {"kind": "files", "paths": [file], "format": "text", "limit_bytes": positions[0]}
-
-
-def file_sink_side(config: Config) -> Document:
-    """Return the file that a FileStreamSink writes."""
-    file = config.get("file")
-    if not file:
-        raise UsageError("the connector writes to its worker's standard output: there is no file")
-    return {"kind": "files", "paths": [file], "format": "text"}
 
 
 def sink_bounds(entries: Sequence[OffsetEntry]) -> dict[str, dict[int, int]]:

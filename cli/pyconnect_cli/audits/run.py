@@ -9,15 +9,21 @@ import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeAlias
 
-from pyconnect_cli.audits.connectors import Document
+from pyconnect_cli.audits.audited import Document
 from pyconnect_cli.audits.spec import complete, report_directory
 from pyconnect_cli.errors import ExitCode, PyconnectError, Undecided
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
 from pyconnect_cli.session import Session
 
+Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Properties of sides by the member of the spec, for files that the sides name."""
 
-def reconcile(session: Session, job: str, target: str, resolved: Document) -> None:
+
+def reconcile(
+    session: Session, job: str, target: str, resolved: Document, secrets: Secrets | None = None
+) -> None:
     """Run a job to its report; raise with the exit code unless both sides agree."""
     document = complete(session, job, target, resolved)
     if session.given.get("print_spec"):
@@ -28,7 +34,9 @@ def reconcile(session: Session, job: str, target: str, resolved: Document) -> No
     session.record = BatchRecord(job, [name])
     try:
         with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
-            exit_code = _run(session, document, directory, Path(work))
+            # A spec file may have replaced a side, which then names what it needs itself.
+            kept = {n: s for n, s in (secrets or {}).items() if document[n] is resolved[n]}
+            exit_code = _run(session, document, kept, directory, Path(work))
     except PyconnectError as error:
         failed = ObjectResult(name=name, action=job, outcome=Outcome.FAILED, error=error)
         session.record = BatchRecord.of([failed])
@@ -47,7 +55,9 @@ def reconcile(session: Session, job: str, target: str, resolved: Document) -> No
         raise PyconnectError("", exit_code=exit_code)
 
 
-def _run(session: Session, document: Document, directory: Path, work: Path) -> int:
+def _run(
+    session: Session, document: Document, secrets: Secrets, directory: Path, work: Path
+) -> int:
     from pyconnect_cli.audits.process import EventCalls, run_process
     from pyconnect_cli.render.step_line import StepLine
 
@@ -55,9 +65,8 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
     with StepLine(session.output) as line:
         if document["job"] != "ranges":
             _prepare_spark(document, line, session.environ)
-        descriptor = os.open(spec, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(document, stream)
+        _name_secrets(document, secrets, work)
+        _write_private(spec, json.dumps(document))
 
         def progress(done: int, total: int) -> None:
             line.count("Spark tasks", done, total)
@@ -79,10 +88,34 @@ def _run(session: Session, document: Document, directory: Path, work: Path) -> i
     )
 
 
+def _name_secrets(document: Document, secrets: Secrets, work: Path) -> None:
+    """Write the secrets of sides to files, unless the user has named a file of a side."""
+    import javaproperties
+
+    for name, properties in secrets.items():
+        side = document[name]
+        assert isinstance(side, dict)
+        if properties and "properties" not in side:
+            file = work / f"{name}.properties"
+            _write_private(file, javaproperties.dumps(dict(properties), timestamp=False))
+            side["properties"] = str(file)
+
+
+def _write_private(file: Path, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
 def _prepare_spark(document: Document, progress: object, environ: Mapping[str, str]) -> None:
     """Require Spark and Java, and name the jars that Spark lacks unless the user did."""
     from pyconnect_cli.audits.avro import uses_avro
-    from pyconnect_cli.audits.spark_jars import avro_jars, kafka_source_jars, require_spark
+    from pyconnect_cli.audits.spark_jars import (
+        avro_jars,
+        jdbc_jars,
+        kafka_source_jars,
+        require_spark,
+    )
 
     assert callable(progress)
     require_spark()
@@ -97,7 +130,19 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
         jars += kafka_source_jars(progress=progress)
     if uses_avro(document) and not any("spark-avro" in name for name in own):
         jars += avro_jars(progress=progress)
+    for url in sorted(_jdbc_urls(document)):
+        drivers = jdbc_jars(url, progress=progress)
+        names = [name.name.rpartition("-")[0] for name in drivers]
+        if not any(name in given for name in names for given in own):
+            jars += drivers
     spark["jars"] = [*spark.get("jars", ()), *map(str, jars)]
+
+
+def _jdbc_urls(document: Document) -> set[str]:
+    sides = [
+        side for side in (document.get("left"), document.get("right")) if isinstance(side, dict)
+    ]
+    return {str(side["url"]) for side in sides if side.get("kind") == "table"}
 
 
 def _show(session: Session, report: Mapping[str, object], directory: Path) -> None:

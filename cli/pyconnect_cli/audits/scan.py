@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.audits.connectors import Document, sink_bounds, sink_topics, source_topics
+from pyconnect_cli.audits.audited import Document
+from pyconnect_cli.audits.connectors import sink_bounds, sink_topics, source_topics
 from pyconnect_cli.audits.options import ReconcileVerb
 from pyconnect_cli.audits.run import reconcile
 from pyconnect_cli.audits.spec import earlier_reports

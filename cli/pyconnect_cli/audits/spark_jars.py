@@ -1,4 +1,4 @@
-"""Spark's Kafka source and its Avro: the jars that the installed PySpark lacks, fetched once.
+"""Spark's Kafka source, its Avro and JDBC drivers: the jars that PySpark lacks, fetched once.
 
 Only what PySpark has not got is kept.
 """
@@ -26,6 +26,16 @@ AVRO = "spark-avro_2.13"
 KEPT = {
     SOURCE: (SOURCE, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2"),
     AVRO: (AVRO,),
+}
+_POSTGRESQL = Coordinate("org.postgresql", "postgresql", "42.7.8")
+_MARIADB = Coordinate("org.mariadb.jdbc", "mariadb-java-client", "3.5.6")
+JDBC = {"postgresql": _POSTGRESQL, "mariadb": _MARIADB, "mysql": _MARIADB}
+KEPT |= {driver.artifact: (driver.artifact,) for driver in JDBC.values()}
+JDBC_CHECKSUMS = {
+    "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+    "mariadb-java-client-3.5.6.jar": (
+        "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
+    ),
 }
 AVRO_CHECKSUMS = {
     "4.0.0": {
@@ -97,6 +107,16 @@ def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     known = AVRO_CHECKSUMS.get(spark, {})
     cache = JarCache(spark, known, cache_root().parent / "spark-avro")
     return _jars(Coordinate("org.apache.spark", AVRO, spark), cache, os.environ, progress)
+
+
+def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
+    """Return the driver of a JDBC URL, fetched on first use; nothing for other databases."""
+    driver = JDBC.get(url.removeprefix("jdbc:").partition(":")[0])
+    if driver is None:
+        return ()
+    root = cache_root().parent / "jdbc" / driver.artifact
+    cache = JarCache(driver.version, JDBC_CHECKSUMS, root)
+    return _jars(driver, cache, os.environ, progress)
 
 
 def _jars(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyconnect_cli.audits.connectors import Document
+from pyconnect_cli.audits.audited import Document
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.session import Session

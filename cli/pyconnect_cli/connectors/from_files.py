@@ -179,7 +179,7 @@ def patch(
 ) -> None:
     """Change single keys of a connector's configuration and keep the others (KIP-477)."""
     session = session_of(context)
-    change: dict[str, str | None] = {**_pairs(keys or ()), **dict.fromkeys(unset or (), None)}
+    change: dict[str, str | None] = {**pairs(keys or ()), **dict.fromkeys(unset or (), None)}
     if not change:
         raise UsageError("nothing to change", hint="--set KEY=VALUE, --unset KEY")
     views = selected_views(session, names or ())
@@ -199,7 +199,7 @@ def patch(
     ]
     for view in {view.info.class_name: view for view in views if view.info}.values():
         assert view.info is not None
-        check_settings(session, view.name, {**view.info.config, **change}, _pairs(keys or ()))
+        check_settings(session, view.name, {**view.info.config, **change}, pairs(keys or ()))
     run_steps(session, "patch", steps)
     wait_if_asked(session, {view.name: kept_state(view) for view in views})
 
@@ -335,25 +335,26 @@ def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
 def _documents(
     files: Sequence[str] | None, keys: Sequence[str] | None, name: str | None
 ) -> list[ConnectorFile]:
-    pairs = _pairs(keys or ())
+    given = pairs(keys or ())
     if not files:
-        if not name or not pairs:
+        if not name or not given:
             raise UsageError("no configuration", hint="give -f FILE, or NAME and --set KEY=VALUE …")
-        return [ConnectorFile(name=name, config=pairs, initial_state=None, place="--set")]
+        return [ConnectorFile(name=name, config=given, initial_state=None, place="--set")]
     documents = read_connector_files(files, name=name)
     if name and len(documents) > 1:
         raise UsageError(f"{len(documents)} documents cannot all be named `{name}`")
-    return [replace(file, config={**file.config, **pairs}) for file in documents]
+    return [replace(file, config={**file.config, **given}) for file in documents]
 
 
-def _pairs(texts: Sequence[str]) -> dict[str, str | None]:
-    pairs: dict[str, str | None] = {}
+def pairs(texts: Sequence[str]) -> dict[str, str | None]:
+    """Return KEY=VALUE texts as a map; UsageError for another text."""
+    found: dict[str, str | None] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise UsageError(f"`{text}` is not KEY=VALUE")
-        pairs[key] = value
-    return pairs
+        found[key] = value
+    return found
 
 
 def _required(files: Sequence[str] | None) -> Sequence[str]:

@@ -18,15 +18,17 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.compares import stages, uncertain
-from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, rows_of
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, plan_of, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import local_files, rows_of_lines
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.spec import FileSide, Side, TableSide, TopicSide
+from pyconnect_reconcile.spec import FileSide, Side, TopicSide
+from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
+from pyconnect_reconcile.values.rows import RowPlan
 
 KNOWN = "committed + uncommitted > 0"
 DIFFERENT = "missing > 0 OR surplus > 0"
@@ -67,16 +69,20 @@ def check(bench: Bench) -> CheckOutcome:
     if spec.mode == "append":
         for side in (spec.left, spec.right, spec.arrived):
             _refuse_compacted(bench, side)
+    plan = plan_of(bench, columns)
     sides = _Sides(
-        left=rows_of(bench, spec.left, columns=columns, with_tail=True),
-        right=rows_of(bench, spec.right, columns=columns, with_tail=True),
+        left=rows_of(bench, spec.left, columns=columns, plan=plan, with_tail=True),
+        right=rows_of(bench, spec.right, columns=columns, plan=plan, with_tail=True),
     )
     left, right = sides.left.rows, sides.right.rows
     if spec.arrived is not None:
-        arrived = rows_of(bench, spec.arrived, columns=columns)
+        arrived = rows_of(bench, spec.arrived, columns=columns, plan=plan)
         right = right.select(*stages.APPENDED).unionByName(arrived.rows.select(*stages.APPENDED))
     if spec.mode == "upsert":
+        changed = _changed_since(sides.left)
         left, right = (stages.last_versions(rows.where("NOT tail")) for rows in (left, right))
+        if changed is not None:
+            right = right.join(changed, list(KEY_HASHES), "left_anti")
     buckets = stages.bucket_count(sides.left.length or sides.right.length)
     bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
     sums = stages.checksums(left, right, buckets)
@@ -109,12 +115,24 @@ def check(bench: Bench) -> CheckOutcome:
             **{kind: totals.get(kind, 0) for kind in ("missing", "extra", "different")},
             **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
-        not_compared=_not_compared(bench),
+        not_compared=_not_compared(bench, plan),
     )
 
 
-def _not_compared(bench: Bench) -> tuple[str, ...]:
+def _changed_since(left: Rows) -> DataFrame | None:
+    """Return the keys of rows that a source's table has in another version than was read.
+
+    The version that the topic has is gone from the table, which keeps the last one only.
+    """
+    if not isinstance(left.side, TableSide) or left.side.position is None:
+        return None
+    return left.rows.where("tail").select(*KEY_HASHES).distinct()
+
+
+def _not_compared(bench: Bench, plan: RowPlan | None) -> tuple[str, ...]:
     """Return what may differ although both sides agree."""
+    if plan is not None and plan.left_out:
+        return (*_not_compared(bench, None), f"columns of no record: {', '.join(plan.left_out)}")
     spec = bench.spec
     if spec.mode == "upsert":
         return ("earlier versions of a key", "the order of keys", "headers and timestamps")
@@ -362,7 +380,9 @@ def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], lim
 def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
     """Find lines in the files; what follows a committed part is not looked at."""
     copies = {str(copy): name for copy, name in rows.files.copies.items()}
-    found = rows_of_lines(list(rows.files.copies) or local_files(side.paths), lines)
+    found = rows_of_lines(
+        list(rows.files.copies) or local_files(rows.files.listed or side.paths), lines
+    )
     return {
         line: [Place(file=copies.get(file, file), row=row) for file, row in where]
         for line, where in found.items()

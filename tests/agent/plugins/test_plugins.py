@@ -70,15 +70,25 @@ def test_every_builtin_plugin_loads_as_its_kind(plugin: PluginDesc) -> None:
     assert plugin.version == (version() if own else CONNECT_VERSION)
 
 
+@pytest.mark.parametrize(
+    ("plugin", "extra", "library"),
+    [
+        ("SqlSink", "sql", "sqlalchemy"),
+        ("LakeSink", "lake", "obstore"),
+        ("LakeSource", "lake", "pyarrow"),
+    ],
+)
 def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, plugin: str, extra: str, library: str
 ) -> None:
     """The list is made of names; loading the plugin says what to install."""
-    for name in [name for name in sys.modules if name.startswith("pyconnect_connectors.sql")]:
+    package = f"pyconnect_connectors.{extra}"
+    for name in [name for name in sys.modules if name.startswith((package, f"{library}."))]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    (found,) = Catalog(builtin_plugins()).find("SqlSink")
-    with pytest.raises(ConnectException, match=r"needs sqlalchemy.*install the extra `sql`: .+sql"):
+    monkeypatch.setitem(sys.modules, library, None)
+    (found,) = Catalog(builtin_plugins()).find(plugin)
+    text = rf"needs {library}.*install the extra `{extra}`: .+{extra}"
+    with pytest.raises(ConnectException, match=text):
         load(found)
 
 

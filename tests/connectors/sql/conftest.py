@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from tests.support.mariadb import MariaDbServer, running_mariadb
 from tests.support.postgres import PostgresServer, running_postgres
 
 
@@ -14,3 +18,23 @@ def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL of this test process."""
     with running_postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDbServer]:
+    """A MariaDB of this test process."""
+    with running_mariadb() as server:
+        yield server
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file of a database of SQLite."""
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture
+def database(file: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to it, as a test prepares tables and looks at what came of them."""
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        yield connection

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -33,17 +31,6 @@ from pyconnect_connectors.sql.sink_task import SqlSinkTask
 PARTITION = TopicPartition("topic", 0)
 KEY = SchemaBuilder.struct().field("id", INT32_SCHEMA).build()
 ORDER = SchemaBuilder.struct().field("item", OPTIONAL_STRING_SCHEMA).build()
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "target.db"
-
-
-@pytest.fixture
-def database(file: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        yield connection
 
 
 def props(file: Path, **settings: str) -> dict[str, str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -23,17 +21,6 @@ from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql.source import SqlSourceConnector
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from tests.support.eventually import eventually
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "orders.db"
-
-
-@pytest.fixture
-def database(file: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-        yield connection
 
 
 def props(file: Path, **settings: str) -> dict[str, str]:

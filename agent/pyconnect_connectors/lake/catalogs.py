@@ -1,0 +1,179 @@
+"""Iceberg catalogs through pyiceberg: tables, offsets in their snapshots, errors as Connect's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotInstalledError,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TooManyRequestsError,
+)
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+from pyiceberg.transforms import parse_transform
+from requests import RequestException
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+
+from pyconnect_api import ConnectException, RetriableException
+from pyconnect_connectors.lake.settings import TableSettings
+from pyconnect_connectors.lake.storage import reason
+
+COMMIT_KEY = "pyconnect.commit-id"
+OFFSETS_KEY = "pyconnect.offsets."
+"""Followed by the connector's name; the value is a JSON object: `{"topic-0": 17}`."""
+_PASSING = (
+    CommitFailedException,
+    CommitStateUnknownException,
+    OperationalError,
+    RequestException,
+    ServerError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+)
+_PERMANENT = (
+    FileNotFoundError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotInstalledError,
+    PermissionError,
+    RESTError,
+    SQLAlchemyError,
+    ValueError,
+    pa.ArrowException,
+)
+
+
+def open_catalog(settings: TableSettings) -> Catalog:
+    """Return the catalog of a config; a local warehouse is made if it is missing."""
+    warehouse = urlsplit(settings.properties.get("warehouse", ""))
+    if warehouse.scheme == "file" and settings.properties["type"] == "sql":
+        Path(warehouse.path).mkdir(parents=True, exist_ok=True)
+    return load_catalog(settings.catalog, **settings.properties)
+
+
+def check_catalog(settings: TableSettings) -> None:
+    """Ask the catalog once; ConnectException or RetriableException if that fails."""
+    with catalog_errors("Cannot reach the catalog"):
+        open_catalog(settings).list_namespaces()
+
+
+def load_table(catalog: Catalog, name: str) -> Table | None:
+    """Return the table as it is now, None if there is none."""
+    try:
+        return catalog.load_table(name)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+
+
+def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[str]) -> Table:
+    """Create a table with optional columns of an Arrow schema, unless another task does so."""
+    identifier = tuple(name.split("."))
+    # The catalog of SQL looks first and then adds a row.
+    with suppress(NamespaceAlreadyExistsError, IntegrityError):
+        catalog.create_namespace_if_not_exists(identifier[:-1])
+    columns = pa.schema([field.with_nullable(True) for field in schema])
+    with (
+        suppress(TableAlreadyExistsError, CommitFailedException),
+        catalog.create_table_transaction(identifier, schema=columns) as transaction,
+        transaction.update_spec() as spec,
+    ):
+        for text in partition_by:
+            transform, field = _transform(text)
+            spec.add_field(field, parse_transform(transform))
+    return catalog.load_table(identifier)
+
+
+def _transform(text: str) -> tuple[str, str]:
+    """Return the transform and the field of `day(created)`, or identity."""
+    found = re.fullmatch(r"(\w+)\((.+)\)", text)
+    return ("identity", text) if found is None else (found[1], found[2])
+
+
+def add_columns(table: Table, schema: Any) -> None:
+    """Add the columns that a table lacks, and widen those that are too narrow."""
+    known = {column.name for column in table.schema().columns}
+    wanted = pa.schema([f if f.name in known else f.with_nullable(True) for f in schema])
+    with table.update_schema() as update:
+        update.union_by_name(wanted)
+
+
+def stored_offsets(table: Table, connector: str) -> dict[str, int]:
+    """Return the offsets of a connector, by `topic-partition`, in the newest snapshot with any."""
+    snapshot = table.current_snapshot()
+    while snapshot is not None:
+        summary = snapshot.summary
+        text = None if summary is None else summary.get(f"{OFFSETS_KEY}{connector}")
+        if text is not None:
+            return {str(name): int(offset) for name, offset in json.loads(text).items()}
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+    return {}
+
+
+def has_commit(table: Table, commit_id: str) -> bool:
+    """Whether one of the table's snapshots is that of a commit."""
+    return any(
+        snapshot.summary is not None and snapshot.summary.get(COMMIT_KEY) == commit_id
+        for snapshot in table.metadata.snapshots
+    )
+
+
+def append_once(
+    table: Table,
+    data_files: Sequence[DataFile],
+    connector: str,
+    offsets: Mapping[str, int],
+    commit_id: str,
+) -> None:
+    """Add a snapshot behind the one that is the table's now; CommitFailedException if it is not.
+
+    pyiceberg would repeat the commit without a look at the offsets that came between.
+    """
+    once = {**table.metadata.properties, "commit.retry.num-retries": "0"}
+    table.metadata = table.metadata.model_copy(update={"properties": once})
+    summary = {
+        f"{OFFSETS_KEY}{connector}": json.dumps(offsets, sort_keys=True),
+        COMMIT_KEY: commit_id,
+    }
+    with (
+        table.transaction() as transaction,
+        transaction.update_snapshot(snapshot_properties=summary).fast_append() as snapshot,
+    ):
+        for data_file in data_files:
+            snapshot.append_data_file(data_file)
+
+
+@contextmanager
+def catalog_errors(action: str) -> Iterator[None]:
+    """Raise the library's errors as RetriableException or ConnectException."""
+    try:
+        yield
+    except _PASSING as error:
+        raise RetriableException(f"{action}: {_reason(error)}") from None
+    except _PERMANENT as error:
+        raise ConnectException(f"{action}: {_reason(error)}") from None
+    except OSError as error:
+        raise RetriableException(f"{action}: {reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    # SQLAlchemy's own text has the statement's parameters.
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return reason(cause) if isinstance(cause, Exception) else type(cause).__name__

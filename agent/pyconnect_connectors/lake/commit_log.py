@@ -1,0 +1,87 @@
+"""The last commit of each Kafka partition, beside the files.
+
+A commit is a range of offsets and the files of its rows. It is written before them, under the name
+of its first offset, and only if there is no file of that name: one task alone decides where the
+rows of a file end. A successor that finds a commit whose files are not all there reads the range
+again and writes those that are missing. Wherever a writer dies, each row is in one file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import msgspec
+
+from pyconnect_api import ConnectException, TopicPartition
+from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of the offsets from `start` to before `end`, in `files`; `writer` is a task's life."""
+
+    start: int
+    end: int
+    files: tuple[str, ...]
+    writer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Where a task continues; with `unfinished`, in a commit of which files are missing."""
+
+    offset: int
+    unfinished: Commit | None = None
+
+
+class CommitLog:
+    """The commits of one connector. Methods raise what the storage's do."""
+
+    def __init__(self, storage: Storage, topics_dir: str, connector: str) -> None:
+        if not connector:
+            raise ConnectException("The config has no name, under which offsets are stored")
+        self._storage = storage
+        self._directory = "/".join(
+            filter(None, (topics_dir, HIDDEN_DIR, quote(connector, safe=" ")))
+        )
+
+    def position(self, partition: TopicPartition) -> Position | None:
+        """Return where to continue a partition, None if nothing of it was committed."""
+        commit = self._last(partition)
+        if commit is None:
+            return None
+        if all(map(self._storage.exists, commit.files)):
+            return Position(offset=commit.end)
+        return Position(offset=commit.start, unfinished=commit)
+
+    def decide(self, partition: TopicPartition, commit: Commit) -> Commit:
+        """Write a commit, and return it or that of another task which was first."""
+        path = self._path(partition, commit.start)
+        if self._storage.create(path, msgspec.json.encode(commit)):
+            return commit
+        return self._read(path)
+
+    def forget(self, partition: TopicPartition, start: int) -> None:
+        """Delete a commit that another one followed."""
+        self._storage.delete(self._path(partition, start))
+
+    def forget_all(self, partition: TopicPartition) -> None:
+        """Let the partition continue where Kafka's consumer group does."""
+        for file in self._storage.files(self._partition_directory(partition)):
+            self._storage.delete(file.path)
+
+    def _last(self, partition: TopicPartition) -> Commit | None:
+        paths = [f.path for f in self._storage.files(self._partition_directory(partition))]
+        return self._read(max(paths)) if paths else None
+
+    def _read(self, path: str) -> Commit:
+        try:
+            return msgspec.json.decode(self._storage.read(path), type=Commit)
+        except msgspec.MsgspecError as error:
+            raise ConnectException(f"{path} is not a commit of LakeSink: {error}") from error
+
+    def _partition_directory(self, partition: TopicPartition) -> str:
+        return f"{self._directory}/{partition.topic}/{partition.partition}"
+
+    def _path(self, partition: TopicPartition, start: int) -> str:
+        return f"{self._partition_directory(partition)}/{start:020}.json"

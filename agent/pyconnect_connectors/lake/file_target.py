@@ -1,0 +1,395 @@
+"""Files of rows: which are open, when they are finished, and how they become visible.
+
+The open files of a Kafka partition are finished together. What they hold is a commit: the rows from
+one offset to another (see `commit_log`). Each file is named after its first row.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    RetriableException,
+    Schema,
+    SinkRecord,
+    TopicPartition,
+    project,
+)
+from pyconnect_connectors.lake.commit_log import Commit, CommitLog
+from pyconnect_connectors.lake.encoders import Encoder, Encoders
+from pyconnect_connectors.lake.names import (
+    Compatibility,
+)
+from pyconnect_connectors.lake.partitioners import Clock, Partitioner, partitioner_of
+from pyconnect_connectors.lake.settings import SinkSettings
+from pyconnect_connectors.lake.storage import Storage
+
+LOG = logging.getLogger(__name__)
+_place = attrgetter("original_topic", "original_kafka_partition")
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenFile:
+    path: str
+    encoder: Encoder
+    rows: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writing:
+    """A commit that is being written; `contents` are those of files that may be missing."""
+
+    commit: Commit
+    contents: dict[str, Any]
+    is_decided: bool = False
+    may_exist: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Buffer:
+    """What is open of one partition, from the first row of the next commit on."""
+
+    next: int = 0
+    start: int | None = None
+    begin_ms: int | None = None
+    schema: Schema | None = None
+    files: dict[tuple[str, str], _OpenFile] = field(default_factory=dict)
+    writing: _Writing | None = None
+    unfinished: Commit | None = None
+    last_commit: int | None = None
+
+    def committed(self, commit: Commit) -> None:
+        """Begin again behind a commit."""
+        self.next = max(self.next, commit.end)
+        self.last_commit = commit.start
+        self.start = self.begin_ms = self.schema = self.writing = self.unfinished = None
+        self.files = {}
+
+
+class FileTarget:
+    """The files of one task's partitions."""
+
+    def __init__(
+        self,
+        settings: SinkSettings,
+        storage: Storage,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        files = self._files = settings.files
+        self._settings = settings
+        self._storage = storage
+        self._now_ms = now_ms
+        self._clock = Clock(files)
+        self._partitioner: Partitioner = partitioner_of(files, self._clock)
+        self._encoders = Encoders(settings.format, files)
+        self._log = (
+            CommitLog(storage, files.topics_dir, settings.name) if settings.exactly_once else None
+        )
+        self._writer = uuid.uuid4().hex
+        self._buffers: dict[TopicPartition, _Buffer] = {}
+        self._rewinds: dict[TopicPartition, int] = {}
+        self._next_due_ms = self._due_after(now_ms())
+
+    def open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        return {p: offset for p in partitions if (offset := self._open(p)) is not None}
+
+    def _open(self, partition: TopicPartition) -> int | None:
+        buffer = _Buffer()
+        position = None if self._log is None else self._log.position(partition)
+        if position is not None:
+            buffer.next = position.offset
+            buffer.unfinished = position.unfinished
+        self._buffers[partition] = buffer
+        return None if position is None else position.offset
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._buffers.pop(partition, None)
+            self._rewinds.pop(partition, None)
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        buffer = self._buffers.get(partition)
+        if buffer is None:
+            return None
+        return buffer.start if buffer.start is not None else buffer.next or None
+
+    def take_rewinds(self) -> Mapping[TopicPartition, int]:
+        rewinds, self._rewinds = self._rewinds, {}
+        return rewinds
+
+    def skip(self, record: SinkRecord) -> None:
+        partition = TopicPartition(*_place(record))
+        if partition not in self._rewinds:
+            buffer = self._buffers[partition]
+            buffer.next = max(buffer.next, record.original_kafka_offset + 1)
+
+    def write_due(self) -> None:
+        if self._next_due_ms is not None and self._now_ms() >= self._next_due_ms:
+            self.finish(list(self._buffers))
+            self._next_due_ms = self._due_after(self._now_ms())
+
+    def _due_after(self, now_ms: int) -> int | None:
+        interval = self._files.schedule_ms
+        return None if interval is None else (now_ms // interval + 1) * interval
+
+    def finish(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            buffer = self._buffers.get(partition)
+            # The end of a commit that was begun before is decided: its rows are not complete yet.
+            if buffer is not None and buffer.unfinished is None:
+                self._write(partition, buffer)
+
+    def add(self, records: Sequence[SinkRecord]) -> None:
+        for place, run in groupby(records, _place):
+            partition = TopicPartition(*place)
+            buffer = self._buffers[partition]
+            if partition in self._rewinds:
+                continue
+            if buffer.writing is not None:
+                self._write(partition, buffer)
+            self._add(partition, buffer, [r for r in run if r.original_kafka_offset >= buffer.next])
+
+    def _add(
+        self, partition: TopicPartition, buffer: _Buffer, records: Sequence[SinkRecord]
+    ) -> None:
+        begin = 0
+        while begin < len(records) and partition not in self._rewinds:
+            unfinished = buffer.unfinished
+            if unfinished is not None and buffer.next >= unfinished.end and buffer.start is None:
+                # None of its records is there any more.
+                buffer.unfinished = None
+            if self._begins_another(buffer, records[begin]):
+                self._write(partition, buffer)
+                continue
+            count = self._fitting(buffer, records, begin)
+            chunk = records[begin : begin + count]
+            begin += count
+            self._append(buffer, [r for r in chunk if r.value is not None])
+            buffer.next = chunk[-1].original_kafka_offset + 1
+            if self._is_full(buffer):
+                self._write(partition, buffer)
+
+    def _begins_another(self, buffer: _Buffer, record: SinkRecord) -> bool:
+        """Whether files have to be finished before a record can be added."""
+        if buffer.start is None:
+            return False
+        if buffer.unfinished is not None:
+            return record.original_kafka_offset >= buffer.unfinished.end
+        if record.value is None:
+            return False
+        return self._changes_schema(buffer, record.value_schema) or self._is_late(buffer, record)
+
+    def _is_late(self, buffer: _Buffer, record: SinkRecord) -> bool:
+        limit = self._files.rotate_ms
+        if limit is None or buffer.begin_ms is None:
+            return False
+        return self._clock.time_ms(record) - buffer.begin_ms >= limit
+
+    def _changes_schema(self, buffer: _Buffer, schema: Schema | None) -> bool:
+        if not self._encoders.uses_schemas or schema is buffer.schema or schema == buffer.schema:
+            return False
+        if self._settings.compatibility is Compatibility.NONE:
+            return True
+        return _version(schema) > _version(buffer.schema)
+
+    def _fitting(self, buffer: _Buffer, records: Sequence[SinkRecord], begin: int) -> int:
+        """Return how many of the records the open files take, at least one."""
+        most = max((file.rows for file in buffer.files.values()), default=0)
+        end = min(len(records), begin + max(1, self._files.flush_size - most))
+        commit = buffer.unfinished
+        first = records[begin]
+        times = self._files.rotate_ms is not None
+        schema = first.value_schema
+        begin_ms = buffer.begin_ms
+        part = records[begin:end]
+        if commit is None and not times:
+            others = [r for r in part if r.value_schema is not schema or r.topic != first.topic]
+            if not others:
+                return len(part)
+        for index in range(begin + 1, end):
+            record = records[index]
+            if record.topic != first.topic:
+                return index - begin
+            if commit is not None:
+                if record.original_kafka_offset >= commit.end:
+                    return index - begin
+                continue
+            if record.value is None:
+                continue
+            if record.value_schema is not schema and record.value_schema != schema:
+                return index - begin
+            if times:
+                begin_ms = self._clock.time_ms(first) if begin_ms is None else begin_ms
+                if self._clock.time_ms(record) - begin_ms >= (self._files.rotate_ms or 0):
+                    return index - begin
+        return end - begin
+
+    def _append(self, buffer: _Buffer, records: Sequence[SinkRecord]) -> None:
+        if not records:
+            return
+        first = records[0]
+        begin_ms = None if self._files.rotate_ms is None else self._clock.time_ms(first)
+        schema = first.value_schema if buffer.start is None else buffer.schema
+        if self._encoders.uses_schemas and first.value_schema != schema:
+            records = [_projected(record, schema) for record in records]
+        prepared = []
+        for directory, rows in self._by_directory(records).items():
+            file = self._file(buffer, directory, rows[0], schema)
+            prepared.append((directory, file, file.encoder.prepared(rows), len(rows)))
+        # Nothing can fail from here on: a value that does not fit has left nothing behind.
+        for directory, file, part, count in prepared:
+            file.encoder.add(part)
+            file.rows += count
+            buffer.files[str(first.topic), directory] = file
+        if buffer.start is None:
+            buffer.start, buffer.begin_ms = first.original_kafka_offset, begin_ms
+            buffer.schema = schema
+
+    def _by_directory(self, records: Sequence[SinkRecord]) -> Mapping[str, Sequence[SinkRecord]]:
+        directories = self._partitioner.directories(records)
+        if isinstance(directories, str):
+            return {directories: records}
+        groups: dict[str, list[SinkRecord]] = {}
+        for record, directory in zip(records, directories, strict=True):
+            groups.setdefault(directory, []).append(record)
+        return groups
+
+    def _file(
+        self, buffer: _Buffer, directory: str, first: SinkRecord, schema: Schema | None
+    ) -> _OpenFile:
+        topic = str(first.topic)
+        found = buffer.files.get((topic, directory))
+        if found is not None:
+            return found
+        # With the topic that was read: a transformation may give several topics one name.
+        name = (
+            f"{first.original_topic}+{first.original_kafka_partition}"
+            f"+{first.original_kafka_offset:0{self._files.pad_width}}{self._encoders.suffix}"
+        )
+        path = "/".join(filter(None, (self._files.topics_dir, topic, directory, name)))
+        return _OpenFile(path=path, encoder=self._encoders.open(schema))
+
+    def _is_full(self, buffer: _Buffer) -> bool:
+        if buffer.unfinished is not None:
+            return buffer.next >= buffer.unfinished.end
+        return any(
+            file.rows >= self._files.flush_size or file.encoder.size >= self._settings.max_bytes
+            for file in buffer.files.values()
+        )
+
+    # Commits
+
+    def _write(self, partition: TopicPartition, buffer: _Buffer) -> None:
+        """Make the rows visible that are buffered of a partition."""
+        if buffer.writing is None:
+            if buffer.start is None:
+                return
+            buffer.writing = self._begun(buffer, buffer.start)
+        writing = buffer.writing
+        try:
+            decided = self._decided(partition, writing)
+        except RetriableException:
+            writing.may_exist = True
+            raise
+        if decided != writing.commit:
+            LOG.warning(
+                "another task wrote these offsets; continuing behind them",
+                extra={"partition": str(partition), "offset": decided.start},
+            )
+            self._rewind(partition)
+            return
+        self._store(writing)
+        self._end(partition, buffer, writing.commit)
+
+    def _begun(self, buffer: _Buffer, start: int) -> _Writing:
+        unfinished = buffer.unfinished
+        paths = tuple(file.path for file in buffer.files.values())
+        commit = Commit(start=start, end=buffer.next, files=paths, writer=self._writer)
+        if unfinished is not None:
+            if set(paths) != set(unfinished.files):
+                raise ConnectException(
+                    f"The files of offsets {unfinished.start} to {unfinished.end - 1} were begun "
+                    "with other settings, and not all of them were written. Restore the settings "
+                    f"until this is done: {', '.join(unfinished.files)}"
+                )
+            commit = unfinished
+        contents = {file.path: file.encoder.finish() for file in buffer.files.values()}
+        return _Writing(
+            commit=commit,
+            contents=contents,
+            is_decided=unfinished is not None,
+            may_exist=unfinished is not None,
+        )
+
+    def _decided(self, partition: TopicPartition, writing: _Writing) -> Commit:
+        if self._log is None or writing.is_decided:
+            return writing.commit
+        decided = self._log.decide(partition, writing.commit)
+        writing.is_decided = decided == writing.commit
+        return decided
+
+    def _store(self, writing: _Writing) -> None:
+        # That of the commit's first row comes first: two tasks never get past the same one.
+        for path in writing.commit.files:
+            if path not in writing.contents:
+                continue
+            try:
+                created = self._create(path, writing.contents[path])
+            except RetriableException:
+                writing.may_exist = True
+                raise
+            if not created and not writing.may_exist:
+                raise ConnectException(
+                    f"{path} exists already and is not of this commit. Another connector writes to "
+                    "the same directory, or offsets were changed: delete files whose rows are to "
+                    "be written again"
+                )
+            del writing.contents[path]
+
+    def _create(self, path: str, content: Any) -> bool:
+        if self._log is not None:
+            return self._storage.create(path, content)
+        self._storage.replace(path, content)
+        return True
+
+    def _end(self, partition: TopicPartition, buffer: _Buffer, commit: Commit) -> None:
+        previous = buffer.last_commit
+        buffer.committed(commit)
+        if self._log is not None and previous is not None:
+            try:
+                self._log.forget(partition, previous)
+            except ConnectException as error:
+                LOG.warning("an old commit was not deleted", extra={"reason": str(error)})
+
+    def _rewind(self, partition: TopicPartition) -> None:
+        offset = self._open(partition)
+        assert offset is not None
+        self._rewinds[partition] = offset
+
+
+def _version(schema: Schema | None) -> int:
+    return -1 if schema is None or schema.version is None else schema.version
+
+
+def _projected(record: SinkRecord, schema: Schema | None) -> SinkRecord:
+    if record.value_schema is None or schema is None:
+        raise DataException("Records with and without a schema cannot be in one file")
+    value = project(record.value_schema, record.value, schema)
+    return record.new_record(
+        record.topic,
+        record.kafka_partition,
+        record.key_schema,
+        record.key,
+        schema,
+        value,
+        record.timestamp,
+    )

@@ -1,0 +1,103 @@
+"""Names of the settings, and the values of those that have few."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+URL = "lake.url"
+ENDPOINT = "store.url"
+REGION = "s3.region"
+ACCESS_KEY = "aws.access.key.id"
+SECRET_KEY = "aws.secret.access.key"  # noqa: S105  the name of a setting
+GCS_CREDENTIALS = "gcs.credentials.path"
+AZURE_ACCOUNT = "azblob.account.name"
+AZURE_KEY = "azblob.account.key"
+RETRIES = "max.retries"
+BACKOFF_MS = "retry.backoff.ms"
+FORMAT = "format.class"
+TOPICS_DIR = "topics.dir"
+GUARANTEE = "delivery.guarantee"
+FLUSH_SIZE = "flush.size"
+MAX_BYTES = "file.max.bytes"
+ROTATE_MS = "rotate.interval.ms"
+SCHEDULE_MS = "rotate.schedule.interval.ms"
+PARTITIONER = "partitioner.class"
+FIELDS = "partition.field.name"
+PATH_FORMAT = "path.format"
+DURATION_MS = "partition.duration.ms"
+ZONE = "timezone"
+EXTRACTOR = "timestamp.extractor"
+TIMESTAMP_FIELD = "timestamp.field"
+CODEC = "parquet.codec"
+COMPRESSION = "compression.type"
+COMPATIBILITY = "schema.compatibility"
+NULLS = "behavior.on.null.values"
+PAD_WIDTH = "filename.offset.zero.pad.width"
+TABLE = "iceberg.tables"
+AUTO_CREATE = "iceberg.tables.auto-create-enabled"
+EVOLVE = "iceberg.tables.evolve-schema-enabled"
+PARTITION_BY = "iceberg.tables.default-partition-by"
+COMMIT_MS = "iceberg.control.commit.interval-ms"
+CATALOG = "iceberg.catalog"
+CATALOG_TYPE = "iceberg.catalog.type"
+CATALOG_URI = "iceberg.catalog.uri"
+CATALOG_WAREHOUSE = "iceberg.catalog.warehouse"
+CATALOG_CREDENTIAL = "iceberg.catalog.credential"
+CATALOG_TOKEN = "iceberg.catalog.token"  # noqa: S105  the name of a setting
+PREFIX = "prefix"
+TOPIC = "topic"
+PATTERN = "file.pattern"
+ORDER = "file.order"
+POLL_MS = "poll.interval.ms"
+BATCH_ROWS = "batch.max.rows"
+TASK_NUMBER = "task.number"
+TASK_COUNT = "task.count"
+
+
+class Format(StrEnum):
+    """What a file holds, or that the target is an Iceberg table."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+    CSV = "csv"
+    ICEBERG = "iceberg"
+
+
+FILE_FORMATS = (Format.PARQUET, Format.JSON, Format.CSV)
+
+
+class Guarantee(StrEnum):
+    """Whether LakeSink keeps consumer offsets beside the rows."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+class Partitioning(StrEnum):
+    """What the directory of a row depends on."""
+
+    DEFAULT = "default"
+    FIELD = "field"
+    TIME = "time"
+
+
+class Extractor(StrEnum):
+    """Origin of the time that the time partitioner and `rotate.interval.ms` look at."""
+
+    RECORD = "Record"
+    RECORD_FIELD = "RecordField"
+    WALLCLOCK = "Wallclock"
+
+
+class Compatibility(StrEnum):
+    """What a change of the records' schema does to an open file."""
+
+    NONE = "NONE"
+    BACKWARD = "BACKWARD"
+
+
+class Order(StrEnum):
+    """The order in which LakeSource reads files."""
+
+    NAME = "name"
+    TIME = "time"

@@ -1,0 +1,141 @@
+"""Rows of a file, in batches, from any row on."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyconnect_api import OPTIONAL_STRING_SCHEMA, DataException, Schema, SchemaBuilder, Struct
+from pyconnect_connectors.lake.arrow_types import Rows
+from pyconnect_connectors.lake.names import (
+    Format,
+)
+from pyconnect_connectors.lake.settings import SourceSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Values of one schema; `first` is the number of the first row, from 0."""
+
+    schema: Schema | None
+    values: Sequence[object]
+    first: int
+    is_last: bool
+
+
+def batches(
+    file: IO[bytes], path: str, begin: int, settings: SourceSettings
+) -> Generator[Batch, None, None]:
+    """Yield the rows of a file from the row `begin` on, and close it.
+
+    DataException for content that is not of the format.
+    """
+    try:
+        if settings.format is Format.PARQUET:
+            with file:
+                yield from _with_last(_parquet(file, begin, settings))
+        else:
+            read = _json if settings.format is Format.JSON else _csv
+            with file, _text(file, path) as text:
+                yield from _with_last(read(text, begin, settings))
+    except (pa.ArrowInvalid, csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
+        raise DataException(
+            f"{path} is not a {settings.format} file: {type(error).__name__}"
+        ) from None
+
+
+def _with_last(found: Iterator[Batch]) -> Iterator[Batch]:
+    """Mark the last batch, for which the next one has to be known."""
+    previous = next(found, None)
+    while previous is not None:
+        following = next(found, None)
+        yield Batch(
+            schema=previous.schema,
+            values=previous.values,
+            first=previous.first,
+            is_last=following is None,
+        )
+        previous = following
+
+
+def _parquet(file: IO[bytes], begin: int, settings: SourceSettings) -> Iterator[Batch]:
+    with pq.ParquetFile(file) as parquet:
+        rows = Rows(parquet.schema_arrow, settings.topic)
+        first = 0
+        groups: list[int] = []
+        for index in range(parquet.num_row_groups):
+            count = parquet.metadata.row_group(index).num_rows
+            if groups or first + count > begin:
+                groups.append(index)
+            else:
+                first += count
+        if not groups:
+            return
+        for batch in parquet.iter_batches(settings.batch_rows, row_groups=groups):
+            skipped = max(0, begin - first)
+            if skipped < batch.num_rows:
+                values = rows.structs(batch.slice(skipped))
+                yield _batch(rows.schema, values, first + skipped)
+            first += batch.num_rows
+
+
+def _json(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
+    decode = msgspec.json.Decoder().decode
+    lines = (line for line in text if line.strip())
+    first = sum(1 for _ in islice(lines, begin))
+    while chunk := list(islice(lines, settings.batch_rows)):
+        try:
+            values = list(map(decode, chunk))
+        except msgspec.MsgspecError:
+            raise _not_json(chunk, first) from None
+        yield _batch(None, values, first)
+        first += len(chunk)
+
+
+def _not_json(chunk: Sequence[str], first: int) -> DataException:
+    """Return what is wrong with the first of these rows that is not JSON."""
+    for number, line in enumerate(chunk, first):
+        try:
+            msgspec.json.decode(line)
+        except msgspec.MsgspecError as error:
+            return DataException(f"Row {number} is not JSON: {error}")
+    raise AssertionError("one of the rows was not JSON before")
+
+
+def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
+    reader = csv.reader(text)
+    names = next(reader, None)
+    if names is None:
+        return
+    builder = SchemaBuilder.struct().name(settings.topic)
+    for name in names:
+        builder.field(name, OPTIONAL_STRING_SCHEMA)
+    schema, width = builder.build(), len(names)
+    lines = (line for line in reader if line)
+    first = sum(1 for _ in islice(lines, begin))
+    while chunk := list(islice(lines, settings.batch_rows)):
+        for number, line in enumerate(chunk, first):
+            if len(line) != width:
+                raise DataException(f"Row {number} has {len(line)} values, not {width}")
+        values = [Struct.of_checked(schema, [v or None for v in line]) for line in chunk]
+        yield _batch(schema, values, first)
+        first += len(chunk)
+
+
+def _batch(schema: Schema | None, values: Sequence[object], first: int) -> Batch:
+    return Batch(schema=schema, values=values, first=first, is_last=False)
+
+
+def _text(file: IO[bytes], path: str) -> io.TextIOWrapper:
+    """Return the lines of a file, which may be compressed."""
+    binary: Any = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+    return io.TextIOWrapper(binary, "utf-8-sig", newline="")

@@ -1,0 +1,139 @@
+"""The task of LakeSink: buffers rows, and commits consumer offsets behind what is stored.
+
+When partitions are about to be closed (`is_closing`, KIP-275) the rows that are buffered of them
+are written first; otherwise their next owner would read them again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from pyconnect_api import (
+    ConnectException,
+    DataException,
+    RetriableException,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from pyconnect_connectors import version
+from pyconnect_connectors.lake.file_target import FileTarget
+from pyconnect_connectors.lake.settings import SinkSettings
+from pyconnect_connectors.lake.storage import Storage
+from pyconnect_connectors.lake.target import Target
+from pyconnect_connectors.lake.validation import check_sink
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+
+def target_of(settings: SinkSettings) -> Target:
+    """Return the files or tables that a config writes."""
+    if settings.tables is not None:
+        # pyiceberg is imported by the tasks that write tables only.
+        from pyconnect_connectors.lake.table_target import TableTarget
+
+        return TableTarget(settings)
+    return FileTarget(settings, Storage.open(settings.location, writes=True))
+
+
+class LakeSinkTask(SinkTask):
+    """Writes to one target."""
+
+    def __init__(self) -> None:
+        self._settings: SinkSettings
+        self._target: Target
+        self._failures = 0
+
+    def version(self) -> str:
+        return version()
+
+    def start(self, props: Mapping[str, str]) -> None:
+        settings = self._settings = SinkSettings.parse(props)
+        self._target = target_of(settings)
+        self._repeated(lambda: check_sink(settings))
+
+    def stop(self) -> None:
+        """Nothing is held open."""
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        for partition, offset in self._repeated(lambda: self._target.open(partitions)).items():
+            self.context.offset(partition, offset)
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        self._target.close(partitions)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        try:
+            self._add(records)
+            self._target.write_due()
+        except RetriableException as error:
+            self._failed(error)
+            self.context.timeout(self._settings.location.backoff_ms)
+            raise
+        self._failures = 0
+        self._rewind()
+
+    def pre_commit(
+        self, current_offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        if self.context.is_closing:
+            try:
+                self._target.finish(current_offsets)
+            except RetriableException as error:
+                LOG.warning("rows are left to the next owner", extra={"reason": str(error)})
+        found = {p: self._target.next_offset(p) for p in current_offsets}
+        return {
+            p: min(offset, current_offsets[p]) for p, offset in found.items() if offset is not None
+        }
+
+    def _add(self, records: Sequence[SinkRecord]) -> None:
+        try:
+            if not self._settings.ignores_nulls and any([r.value is None for r in records]):  # noqa: C419  hot
+                raise DataException("The record has no value; behavior.on.null.values=ignore")
+            self._target.add(records)
+        except DataException:
+            reporter = self.context.errant_record_reporter()
+            if reporter is None:
+                raise
+            self._add_each(records)
+
+    def _add_each(self, records: Sequence[SinkRecord]) -> None:
+        """Add records one by one and report those that cannot be written."""
+        reporter = self.context.errant_record_reporter()
+        assert reporter is not None
+        for record in records:
+            try:
+                if record.value is None and not self._settings.ignores_nulls:
+                    raise DataException("The record has no value")
+                self._target.add([record])
+            except DataException as error:
+                # Durable before the offset behind it is stored.
+                reporter.report(record, error).result()
+                self._target.skip(record)
+
+    def _rewind(self) -> None:
+        for partition, offset in self._target.take_rewinds().items():
+            self.context.offset(partition, offset)
+
+    def _repeated(self, attempt: Callable[[], Result]) -> Result:
+        """Do what the worker does not repeat after a RetriableException."""
+        while True:
+            try:
+                result = attempt()
+            except RetriableException as error:
+                self._failed(error)
+                time.sleep(self._settings.location.backoff_ms / 1000)
+            else:
+                self._failures = 0
+                return result
+
+    def _failed(self, error: RetriableException) -> None:
+        """Raise ConnectException after the last attempt."""
+        self._failures += 1
+        if self._failures > self._settings.location.max_retries:
+            raise ConnectException(f"{error} ({self._failures} attempts)") from error
+        LOG.warning("writing failed and is repeated", extra={"reason": str(error)})

@@ -1,0 +1,86 @@
+"""LakeSource: files to a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyconnect_api import (
+    Config,
+    ConfigDef,
+    ConnectException,
+    ExactlyOnceSupport,
+    SourceConnector,
+    SourceOffset,
+    SourcePartition,
+    SourceTask,
+)
+from pyconnect_connectors import version
+from pyconnect_connectors.lake.definitions import source_config_def
+from pyconnect_connectors.lake.names import (
+    TASK_COUNT,
+    TASK_NUMBER,
+)
+from pyconnect_connectors.lake.settings import SourceSettings
+from pyconnect_connectors.lake.source_task import (
+    DONE_FIELD,
+    FILE_FIELD,
+    ROW_FIELD,
+    LakeSourceTask,
+)
+from pyconnect_connectors.lake.validation import check_source, validated
+
+
+class LakeSourceConnector(SourceConnector):
+    """Gives each task a number; a file's path says which task reads it."""
+
+    def __init__(self) -> None:
+        self._props: Mapping[str, str] = {}
+
+    def version(self) -> str:
+        return version()
+
+    def config(self) -> ConfigDef:
+        return source_config_def()
+
+    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
+        return validated(source_config_def(), connector_configs, SourceSettings.parse, check_source)
+
+    def task_class(self) -> type[SourceTask]:
+        return LakeSourceTask
+
+    def exactly_once_support(
+        self, connector_configs: Mapping[str, str | None]
+    ) -> ExactlyOnceSupport:
+        """Each row has a position of its own."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    def start(self, props: Mapping[str, str]) -> None:
+        SourceSettings.parse(props)
+        self._props = props
+
+    def stop(self) -> None:
+        """Nothing runs in the background."""
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [
+            {**self._props, TASK_NUMBER: str(number), TASK_COUNT: str(max_tasks)}
+            for number in range(max_tasks)
+        ]
+
+    def alter_offsets(
+        self,
+        connector_config: Mapping[str, str],
+        offsets: Sequence[tuple[SourcePartition | None, SourceOffset | None]],
+    ) -> bool:
+        for partition, offset in offsets:
+            if partition is None or set(partition) != {FILE_FIELD}:
+                raise ConnectException(f"A partition must have the key '{FILE_FIELD}' and no other")
+            if offset is None:
+                continue
+            row = offset.get(ROW_FIELD)
+            if not isinstance(row, int) or row < 0 or not set(offset) <= {ROW_FIELD, DONE_FIELD}:
+                raise ConnectException(
+                    f"An offset must have the key '{ROW_FIELD}', a number that is not negative, "
+                    f"and may have the key '{DONE_FIELD}'"
+                )
+        return True

@@ -1,0 +1,196 @@
+"""The task of LakeSource: reads its files one after the other, a batch a poll.
+
+Each file is a source partition, and an offset is the number of its rows that were read. That of a
+file's last row says so, and the file is not opened again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import zlib
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from typing import NamedTuple, overload
+
+from pyconnect_api import (
+    ConnectException,
+    RetriableException,
+    SourceRecord,
+    SourceRecords,
+    SourceTask,
+)
+from pyconnect_connectors import version
+from pyconnect_connectors.lake.names import (
+    Order,
+)
+from pyconnect_connectors.lake.reading import Batch, batches
+from pyconnect_connectors.lake.settings import SourceSettings
+from pyconnect_connectors.lake.storage import Storage, StoredFile, storage_errors
+
+LOG = logging.getLogger(__name__)
+FILE_FIELD = "file"
+ROW_FIELD = "row"
+DONE_FIELD = "done"
+LONGEST_WAIT_S = 1.0
+
+
+class LakeSourceTask(SourceTask):
+    """Reads the files whose paths give its number."""
+
+    def __init__(self) -> None:
+        self._settings: SourceSettings
+        self._storage: Storage
+        self._seen: set[str] = set()
+        self._waiting: deque[_Place] = deque()
+        self._reading: _Place | None = None
+        self._batches: Generator[Batch, None, None] | None = None
+        self._next_look_s = 0.0
+        self._failures = 0
+
+    def version(self) -> str:
+        return version()
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._settings = SourceSettings.parse(props)
+        self._storage = Storage.open(self._settings.location, writes=False)
+
+    def stop(self) -> None:
+        self._close_file()
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        try:
+            batch = self._next_batch()
+        except RetriableException as error:
+            self._failed(error)
+            raise
+        self._failures = 0
+        return batch
+
+    def _failed(self, error: RetriableException) -> None:
+        """Wait before the next attempt; ConnectException after the last."""
+        if self._reading is not None:
+            self._waiting.appendleft(self._reading)
+        self._close_file()
+        self._failures += 1
+        if self._failures > self._settings.location.max_retries:
+            raise ConnectException(f"{error} ({self._failures} attempts)") from error
+        LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
+        self.context.stop_requested.wait(self._settings.location.backoff_ms / 1000)
+
+    def _next_batch(self) -> SourceRecords | None:
+        if self._reading is None and not self._begin():
+            return None
+        assert self._reading is not None
+        path, row = self._reading
+        with storage_errors(f"Cannot read {path}"):
+            if self._batches is None:
+                file = self._storage.open_file(path)
+                self._batches = batches(file, path, row, self._settings)
+            batch = next(self._batches, None)
+        if batch is None:
+            self._close_file()
+            return None
+        if batch.is_last:
+            self._close_file()
+        else:
+            self._reading = _Place(path, batch.first + len(batch.values))
+        return self._records(path, batch)
+
+    def _close_file(self) -> None:
+        if self._batches is not None:
+            self._batches.close()
+        self._reading = self._batches = None
+
+    def _begin(self) -> bool:
+        """Take the next file; wait and return False if none is new."""
+        if not self._waiting:
+            self._look()
+        if not self._waiting:
+            wait_s = self._next_look_s - time.monotonic()
+            self.context.stop_requested.wait(max(0.0, min(wait_s, LONGEST_WAIT_S)))
+            return False
+        self._reading = self._waiting.popleft()
+        return True
+
+    def _look(self) -> None:
+        """Find new files, unless that was done a short time ago."""
+        if time.monotonic() < self._next_look_s:
+            return
+        settings = self._settings
+        new = [
+            file
+            for file in self._storage.files(settings.prefix)
+            if file.path not in self._seen and self._is_read(file.path)
+        ]
+        new.sort(key=_by_time if settings.order is Order.TIME else _by_name)
+        partitions = [{FILE_FIELD: file.path} for file in new]
+        offsets = {
+            partition[FILE_FIELD]: offset
+            for partition, offset in self.context.offset_storage_reader.offsets(partitions)
+        }
+        for file in new:
+            offset = offsets.get(file.path) or {}
+            if not offset.get(DONE_FIELD):
+                self._waiting.append(_Place(file.path, int(str(offset.get(ROW_FIELD, 0)))))
+        self._seen.update(file.path for file in new)
+        self._next_look_s = time.monotonic() + settings.poll_ms / 1000
+
+    def _is_read(self, path: str) -> bool:
+        settings = self._settings
+        below = path.removeprefix(settings.prefix).lstrip("/")
+        return (
+            zlib.crc32(path.encode()) % settings.task_count == settings.task_number
+            and not any(name.startswith(("_", ".")) for name in below.split("/"))
+            and re.fullmatch(settings.pattern, below) is not None
+        )
+
+    def _records(self, path: str, batch: Batch) -> SourceRecords:
+        return SourceRecords(
+            {FILE_FIELD: path},
+            _Offsets(batch.first + 1, len(batch.values), is_last=batch.is_last),
+            self._settings.topic,
+            batch.schema,
+            batch.values,
+        )
+
+
+class _Place(NamedTuple):
+    """A file and the number of the row to read next."""
+
+    path: str
+    row: int
+
+
+class _Offsets(Sequence[Mapping[str, object]]):
+    """Offsets behind consecutive rows; each is made when it is looked at."""
+
+    def __init__(self, first: int, count: int, *, is_last: bool) -> None:
+        self._rows = range(first, first + count)
+        self._is_last = is_last
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, object]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, object]]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> Mapping[str, object] | Sequence[Mapping[str, object]]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        row = self._rows[index]
+        if self._is_last and row == self._rows[-1]:
+            return {ROW_FIELD: row, DONE_FIELD: True}
+        return {ROW_FIELD: row}
+
+
+def _by_name(file: StoredFile) -> tuple[object, ...]:
+    return (file.path,)
+
+
+def _by_time(file: StoredFile) -> tuple[object, ...]:
+    return file.modified, file.path

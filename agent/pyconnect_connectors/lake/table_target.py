@@ -1,0 +1,323 @@
+"""Iceberg tables: rows are buffered as Arrow batches, and committed in one snapshot per interval.
+
+A snapshot's summary holds the next offset of each Kafka partition. A commit is made only if the
+offsets of its own partitions are still those that it continues: so rows are in the table once, and
+a task whose partitions went to another one cannot write any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible, _dataframe_to_data_files
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from pyconnect_api import ConnectException, DataException, Schema, SinkRecord, TopicPartition
+from pyconnect_connectors.lake.arrow_types import Columns
+from pyconnect_connectors.lake.catalogs import (
+    add_columns,
+    append_once,
+    catalog_errors,
+    has_commit,
+    load_table,
+    new_table,
+    open_catalog,
+    stored_offsets,
+)
+from pyconnect_connectors.lake.names import (
+    AUTO_CREATE,
+    EVOLVE,
+)
+from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
+
+LOG = logging.getLogger(__name__)
+COMMIT_ATTEMPTS = 20
+_place = attrgetter("topic", "original_topic", "original_kafka_partition")
+_offset = attrgetter("original_kafka_offset")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Part:
+    """Rows of one partition for one table, from the offset `begin` to before `end`."""
+
+    begin: int
+    end: int = 0
+    batches: list[Any] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Writing:
+    """A commit under way: its data files are written once, however often it is repeated."""
+
+    commit_id: str
+    rows: Any
+    ends: Mapping[TopicPartition, int]
+    data_files: Sequence[DataFile] | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Buffer:
+    """What is to be written to a table; `bases` are the offsets that its partitions continue."""
+
+    parts: dict[TopicPartition, _Part] = field(default_factory=dict)
+    bases: dict[TopicPartition, int | None] = field(default_factory=dict)
+    size: int = 0
+    writing: _Writing | None = None
+
+    def drop(self, partition: TopicPartition) -> None:
+        part = self.parts.pop(partition, None)
+        self.bases.pop(partition, None)
+        if part is not None:
+            self.size -= sum(batch.nbytes for batch in part.batches)
+            self.writing = None
+
+
+class TableTarget:
+    """The tables of one task's partitions."""
+
+    def __init__(
+        self,
+        settings: SinkSettings,
+        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        assert settings.tables is not None
+        self._settings = settings
+        self._tables: TableSettings = settings.tables
+        self._now_ms = now_ms
+        self._opened_catalog: Catalog | None = None
+        self._buffers: dict[str, _Buffer] = {}
+        self._taken: dict[TopicPartition, int] = {}
+        self._rewinds: dict[TopicPartition, int] = {}
+        self._columns: Columns | None = None
+        self._next_due_ms = now_ms() + self._tables.commit_ms
+
+    def open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        found = {}
+        for partition in partitions:
+            self._taken[partition] = 0
+            # A transformation may have sent rows to other tables, which may not be as far.
+            if not self._settings.changes_topics:
+                base = self._base(self._table_name(partition.topic), partition)
+                if base is not None:
+                    found[partition] = self._taken[partition] = base
+        return found
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            for buffer in self._buffers.values():
+                buffer.drop(partition)
+            self._taken.pop(partition, None)
+            self._rewinds.pop(partition, None)
+
+    def skip(self, record: SinkRecord) -> None:
+        _, topic, number = _place(record)
+        partition = TopicPartition(topic, number)
+        if partition not in self._rewinds:
+            self._taken[partition] = max(self._taken[partition], _offset(record) + 1)
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        begins = self._begins(partition)
+        return min(begins) if begins else self._taken.get(partition) or None
+
+    def take_rewinds(self) -> Mapping[TopicPartition, int]:
+        rewinds, self._rewinds = self._rewinds, {}
+        return rewinds
+
+    def add(self, records: Sequence[SinkRecord]) -> None:
+        for (topic, original_topic, number), run in groupby(records, _place):
+            partition = TopicPartition(original_topic, number)
+            name = self._table_name(topic)
+            if self._buffer(name).writing is not None:
+                self._write(name)
+            if partition in self._rewinds:
+                continue
+            taken = self._taken[partition]
+            new = [r for r in run if _offset(r) >= taken]
+            valued = [r for r in new if r.value is not None]
+            for schema, part in groupby(valued, attrgetter("value_schema")):
+                if partition not in self._rewinds:
+                    self._add(name, partition, schema, list(part))
+            if new and partition not in self._rewinds:
+                self._taken[partition] = _offset(new[-1]) + 1
+
+    def _add(
+        self,
+        name: str,
+        partition: TopicPartition,
+        schema: Schema | None,
+        records: Sequence[SinkRecord],
+    ) -> None:
+        base, buffer = self._base(name, partition), self._buffer(name)
+        rows = records if base is None else [r for r in records if _offset(r) >= base]
+        if rows:
+            batch = self._columns_of(schema).batch(rows)
+            part = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
+            part.batches.append(batch)
+            part.end = _offset(rows[-1]) + 1
+            buffer.size += batch.nbytes
+        self._taken[partition] = _offset(records[-1]) + 1
+        if buffer.size >= self._settings.max_bytes:
+            self._write(name)
+
+    def _columns_of(self, schema: Schema | None) -> Columns:
+        if schema is None:
+            raise DataException("The value has no schema, which an Iceberg table needs")
+        if self._columns is None or self._columns.connect_schema is not schema:
+            self._columns = Columns(schema)
+        return self._columns
+
+    def write_due(self) -> None:
+        if self._now_ms() >= self._next_due_ms:
+            for name in self._buffers:
+                self._write(name)
+            # From now on: commits that take longer than the interval would follow each other.
+            self._next_due_ms = self._now_ms() + self._tables.commit_ms
+
+    def finish(self, partitions: Collection[TopicPartition]) -> None:
+        for name, buffer in self._buffers.items():
+            if buffer.parts.keys() & set(partitions):
+                self._write(name)
+
+    def _table_name(self, topic: str) -> str:
+        return self._tables.table.replace("${topic}", topic)
+
+    def _buffer(self, name: str) -> _Buffer:
+        return self._buffers.setdefault(name, _Buffer())
+
+    def _base(self, name: str, partition: TopicPartition) -> int | None:
+        """Return the offset that a table has of a partition; always None without the guarantee."""
+        bases = self._buffer(name).bases
+        if partition not in bases:
+            bases[partition] = None
+            if self._settings.exactly_once:
+                del bases[partition]
+                with catalog_errors(f"Cannot read table {name}"):
+                    table = load_table(self._catalog(), name)
+                found = {} if table is None else stored_offsets(table, self._settings.name)
+                bases[partition] = found.get(str(partition))
+        return bases[partition]
+
+    def _begins(self, partition: TopicPartition) -> list[int]:
+        return [b.parts[partition].begin for b in self._buffers.values() if partition in b.parts]
+
+    def _go_back(self, partition: TopicPartition) -> None:
+        """Read what is buffered of a partition again."""
+        self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
+        for buffer in self._buffers.values():
+            buffer.drop(partition)
+
+    def _catalog(self) -> Catalog:
+        if self._opened_catalog is None:
+            self._opened_catalog = open_catalog(self._tables)
+        return self._opened_catalog
+
+    # Commits
+
+    def _write(self, name: str) -> None:
+        """Commit what is buffered for a table."""
+        buffer = self._buffer(name)
+        if not buffer.parts:
+            return
+        if buffer.writing is None:
+            batches = [batch for part in buffer.parts.values() for batch in part.batches]
+            buffer.writing = _Writing(
+                commit_id=uuid.uuid4().hex,
+                rows=pa.concat_tables(
+                    [pa.Table.from_batches([batch]) for batch in batches],
+                    promote_options="permissive",
+                ),
+                ends={partition: part.end for partition, part in buffer.parts.items()},
+            )
+        writing = buffer.writing
+        with catalog_errors(f"Cannot write table {name}"):
+            is_ours = self._committed(name, buffer, writing)
+        if not is_ours:
+            LOG.warning("another task wrote rows of these partitions", extra={"table": name})
+            for partition in writing.ends:
+                self._go_back(partition)
+            return
+        bases = {**buffer.bases, **writing.ends} if self._settings.exactly_once else {}
+        self._buffers[name] = _Buffer(bases=bases)
+
+    def _committed(self, name: str, buffer: _Buffer, writing: _Writing) -> bool:
+        """Return False when another task has written rows of these partitions."""
+        for attempt in range(COMMIT_ATTEMPTS):
+            try:
+                table = self._prepared(name, writing.rows.schema)
+                if has_commit(table, writing.commit_id):
+                    return True
+                offsets = stored_offsets(table, self._settings.name)
+                if self._settings.exactly_once and any(
+                    offsets.get(str(p)) != buffer.bases.get(p) for p in writing.ends
+                ):
+                    return False
+                if writing.data_files is None:
+                    writing.data_files = _data_files(name, table, writing.rows)
+                offsets.update({str(p): end for p, end in writing.ends.items()})
+                append_once(
+                    table, writing.data_files, self._settings.name, offsets, writing.commit_id
+                )
+            except CommitFailedException:
+                # Another task was first. Tasks of one interval must not stay in step.
+                time.sleep(random.uniform(0, 0.05 * (attempt + 1)))
+            else:
+                return True
+        raise CommitFailedException(f"{COMMIT_ATTEMPTS} commits of other tasks were first")
+
+    def _prepared(self, name: str, schema: Any) -> Table:
+        """Return the table as it is now, with columns for the rows as far as that is allowed."""
+        table = load_table(self._catalog(), name)
+        if table is None:
+            if not self._tables.auto_create:
+                raise ConnectException(f"There is no table {name}; {AUTO_CREATE}=true creates it")
+            table = new_table(self._catalog(), name, schema, self._tables.partition_by)
+        if self._tables.evolve:
+            add_columns(table, schema)
+        missing = set(schema.names) - {column.name for column in table.schema().columns}
+        if missing:
+            raise ConnectException(
+                f"Table {name} lacks the columns {', '.join(sorted(missing))}; "
+                f"{EVOLVE}=true adds them"
+            )
+        return table
+
+
+def _data_files(name: str, table: Table, rows: Any) -> Sequence[DataFile]:
+    """Write the rows; `Table.append` would write them again at each attempt to commit."""
+    metadata = table.metadata
+    try:
+        _check_pyarrow_schema_compatible(metadata.schema(), rows.schema)
+    except ValueError as error:
+        lines = str(error).strip().splitlines()
+        raise ConnectException(f"The rows do not fit table {name}: {lines[0]}") from None
+    return list(_dataframe_to_data_files(metadata, rows, table.io))
+
+
+def replace_offsets(settings: SinkSettings, offsets: Mapping[TopicPartition, int | None]) -> None:
+    """Set the offsets from outside, in snapshots without rows; None forgets a partition."""
+    assert settings.tables is not None
+    by_table: dict[str, dict[str, int | None]] = {}
+    for partition, offset in offsets.items():
+        name = settings.tables.table.replace("${topic}", partition.topic)
+        by_table.setdefault(name, {})[str(partition)] = offset
+    with catalog_errors("Cannot change the stored offsets"):
+        catalog = open_catalog(settings.tables)
+        for name, changes in by_table.items():
+            table = load_table(catalog, name)
+            if table is None:
+                continue
+            changed = {**stored_offsets(table, settings.name), **changes}
+            kept = {key: offset for key, offset in changed.items() if offset is not None}
+            append_once(table, (), settings.name, kept, uuid.uuid4().hex)

@@ -1,0 +1,1 @@
+"""Tables of databases, copied at one moment of a run."""

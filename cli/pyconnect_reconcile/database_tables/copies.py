@@ -1,0 +1,71 @@
+"""Copies of tables: what one statement returned, so that the rows are those of one moment.
+
+A table cannot be read twice with the same answer while a sink writes it. SQLite is read by
+Python's own driver, other databases by Spark over JDBC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyconnect_reconcile.database_tables import sqlite
+from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
+from pyconnect_reconcile.document import Bounds
+from pyconnect_reconcile.files import FixedFiles
+from pyconnect_reconcile.properties import table_properties
+from pyconnect_reconcile.spark.errors import spark_errors_translated
+from pyconnect_reconcile.table_side import SQLITE, TableSide
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FETCH_ROWS = "10000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedTable:
+    """A table's rows in files, and the offsets that were committed before they were read."""
+
+    frame: DataFrame
+    files: FixedFiles
+    committed: Bounds = field(default_factory=dict)
+
+
+def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path) -> CopiedTable:
+    """Copy a table below `directory`; ReconcileError when the database refuses it."""
+    rows = directory / "rows"
+    files = FixedFiles(copies={rows: side.table})
+    if side.url.startswith(SQLITE):
+        copy = sqlite.copied(side, rows)
+        with spark_errors_translated():
+            frame = copy.read(session(), rows)
+        return CopiedTable(frame=frame, files=files, committed=copy.committed)
+    with spark_errors_translated():
+        # In this order: rows may be newer than the offsets, never older.
+        committed = _committed(session(), side) if side.offsets else {}
+        loaded = _reader(session(), side, side.table)
+        loaded.write.parquet(str(rows))
+        return CopiedTable(
+            frame=session().read.parquet(str(rows)), files=files, committed=committed
+        )
+
+
+def _reader(spark: SparkSession, side: TableSide, table: str) -> DataFrame:
+    options = {
+        "fetchsize": FETCH_ROWS,
+        "preferTimestampNTZ": "true",
+        **side.options,
+        **table_properties(side.properties),
+        "url": side.url,
+        "dbtable": table,
+    }
+    return spark.read.format("jdbc").options(**options).load()
+
+
+def _committed(spark: SparkSession, side: TableSide) -> Bounds:
+    assert side.offsets is not None
+    rows = _reader(spark, side, side.offsets.table).select(*OFFSET_COLUMNS).collect()
+    return bounds_of(side.offsets.connector, rows)

@@ -1,0 +1,48 @@
+"""Which rows of a source's table are beyond its committed offset, as columns of Spark."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile.table_side import Position
+
+
+def with_tail_of(rows: DataFrame, position: Position) -> DataFrame:
+    """Return the rows that the source can find, with the column `tail`: not read by then.
+
+    Rows without a position are never read.
+    """
+    time, number = _time(position), _number(position)
+    found = sql.lit(True)
+    for column in (time, number):
+        if column is not None:
+            found = found & column.isNotNull()
+    beyond = sql.lit(False)
+    if number is not None:
+        beyond = _after(rows, number, position.number)
+    if time is not None:
+        later = _after(rows, time, position.timestamp)
+        same = sql.lit(position.timestamp).cast(_type(rows, time)) == time
+        beyond = later | (same & beyond) if position.timestamp is not None else later
+    return rows.where(found).withColumn("tail", beyond)
+
+
+def _time(position: Position) -> Column | None:
+    columns = [sql.col(f"`{name}`") for name in position.timestamps]
+    return sql.coalesce(*columns) if columns else None
+
+
+def _number(position: Position) -> Column | None:
+    name = position.incrementing
+    return None if name is None else sql.col(f"`{name}`")
+
+
+def _after(rows: DataFrame, column: Column, value: str | None) -> Column:
+    if value is None:
+        return sql.lit(True)
+    return column > sql.lit(value).cast(_type(rows, column))
+
+
+def _type(rows: DataFrame, column: Column) -> str:
+    return str(rows.select(column.alias("column")).schema["column"].dataType.simpleString())

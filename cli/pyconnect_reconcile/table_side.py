@@ -1,0 +1,128 @@
+"""A table of a database as a side of a compare, and how records become its rows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_reconcile.document import Members
+from pyconnect_reconcile.errors import ReconcileError
+
+SQLITE = "jdbc:sqlite:"
+VALUE, KEY, KAFKA = "value", "key", "kafka"
+NUMERIC, BASE64 = "numeric", "base64"
+KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffsets:
+    """The table in which a sink keeps its consumer offsets; its rows are those of `connector`."""
+
+    table: str
+    connector: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far a source has read a table.
+
+    The order of rows is that of the first of `timestamps` that is not null, then of `incrementing`.
+    `timestamp` and `number` are the position; None: nothing was read yet in this order.
+    """
+
+    timestamps: tuple[str, ...] = ()
+    incrementing: str | None = None
+    timestamp: str | None = None
+    number: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSide:
+    """Rows of a table; `properties` names a file with user and password.
+
+    `zone` is that of timestamps without one. `offsets` are those that the sink keeps beside the
+    rows, `position` is that of the source.
+    """
+
+    url: str
+    table: str
+    properties: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    zone: str = "UTC"
+    offsets: CommittedOffsets | None = None
+    position: Position | None = None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Return what tells this table from others."""
+        return self.url, self.table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRule:
+    """How a record becomes a row whose columns are the fields of its value.
+
+    `of` says where the columns `keys` come from: the value, the record's key, or its place in Kafka
+    (topic, partition, offset). Without names they are all fields of the key. `whole` is a column
+    that has the whole value, as HoistField makes it. `decimals` is how JsonConverter wrote them.
+    """
+
+    of: str = VALUE
+    keys: tuple[str, ...] = ()
+    whole: str | None = None
+    decimals: str = BASE64
+
+
+def read_table_side(members: Members, where: str) -> TableSide:
+    """Read the members of a side of kind `table`."""
+    return TableSide(
+        url=members.text("url"),
+        table=members.text("table"),
+        properties=members.optional_text("properties"),
+        options=members.text_map("options"),
+        zone=members.text("zone", "UTC"),
+        offsets=_offsets(members.take("offsets"), f"{where}.offsets"),
+        position=_position(members.take("position"), f"{where}.position"),
+    )
+
+
+def read_row_rule(document: object, where: str) -> RowRule | None:
+    """Read the member `row` of a topic's side."""
+    if document is None:
+        return None
+    members = Members(document, where)
+    rule = RowRule(
+        of=members.choice("of", (VALUE, KEY, KAFKA), VALUE),
+        keys=members.texts("keys"),
+        whole=members.optional_text("whole"),
+        decimals=members.choice("decimals", (NUMERIC, BASE64), BASE64),
+    )
+    members.done()
+    if rule.of == KAFKA and len(rule.keys) not in (0, len(KAFKA_COLUMNS)):
+        raise ReconcileError(f"{where}: `keys` are the names of three columns, or none")
+    return rule
+
+
+def _offsets(document: object, where: str) -> CommittedOffsets | None:
+    if document is None:
+        return None
+    members = Members(document, where)
+    found = CommittedOffsets(table=members.text("table"), connector=members.text("connector"))
+    members.done()
+    return found
+
+
+def _position(document: object, where: str) -> Position | None:
+    if document is None:
+        return None
+    members = Members(document, where)
+    found = Position(
+        timestamps=members.texts("timestamps"),
+        incrementing=members.optional_text("incrementing"),
+        timestamp=members.optional_text("timestamp"),
+        number=members.optional_text("number"),
+    )
+    members.done()
+    if not found.timestamps and found.incrementing is None:
+        raise ReconcileError(f"{where}: `timestamps` or `incrementing` is missing")
+    return found

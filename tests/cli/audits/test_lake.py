@@ -1,0 +1,107 @@
+"""LakeSource and LakeSink as sides of a compare: what their configurations say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.audits.audited import Audited, Config, Document
+from pyconnect_cli.audits.resolution import SINKS, SOURCES, resolver
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.files import complete_files
+
+SINK: Config = {"connector.class": "LakeSink", "lake.url": "/lake"}
+SOURCE: Config = {
+    "connector.class": "pyconnect_connectors.lake.source.LakeSourceConnector",
+    "lake.url": "file:///lake",
+    "prefix": "in",
+    "format.class": "csv",
+}
+
+
+def audited(config: Config, *topics: str, offset: Document | None = None) -> Audited:
+    entries = [
+        OffsetEntry(partition={"file": "in/a.csv"}, offset={"row": 3, "done": True}),
+        OffsetEntry(partition={"file": "in/b.csv"}, offset={"row": 1}),
+    ]
+    return Audited(
+        name="c", config=config, topics=topics, offsets=entries if offset is None else []
+    )
+
+
+def test_a_sink_is_resolved_with_the_directory_of_its_topic() -> None:
+    """Its files are complete, so they are read while the sink goes on."""
+    resolve = resolver(SINK, SINKS)
+    assert resolve is not None
+    found = resolve(audited(SINK, "orders"))
+    assert found.side == {
+        "kind": "files",
+        "paths": ["/lake/topics/orders"],
+        "format": "parquet",
+        "complete": True,
+        "options": {"recursiveFileLookup": "true", "mergeSchema": "true"},
+    }
+    assert found.topic == {"row": {"of": "value", "decimals": "base64"}}
+    assert found.members == {"mode": "append", "duplicates_allowed": False}
+
+
+def test_a_source_is_resolved_with_the_files_that_it_has_read() -> None:
+    """Rows of the others may be in the topic or not."""
+    resolve = resolver(SOURCE, SOURCES)
+    assert resolve is not None
+    found = resolve(audited(SOURCE, "orders"))
+    assert found.side["paths"] == ["/lake/in"]
+    assert found.side["read"] == ["/lake/in/a.csv"]
+
+
+def test_json_is_compared_as_json() -> None:
+    """If the topic's values have no schemas either."""
+    plain = {**SINK, "format.class": "json", "value.converter.schemas.enable": "false"}
+    found = SINKS["LakeSink"](audited(plain, "orders"))
+    assert found.side["value"] == "json"
+    assert found.topic == {"value": "json"}
+
+
+@pytest.mark.parametrize(
+    ("config", "text"),
+    [
+        ({**SINK, "format.class": "iceberg"}, "format.class=iceberg"),
+        ({**SINK, "format.class": "json"}, "the topic's values have"),
+        ({**SINK, "lake.url": "s3://bucket/lake"}, "not a local path"),
+        ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "not a local path"),
+        ({**SINK, "transforms": "t"}, "transformations"),
+        ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(config: Config, text: str) -> None:
+    """With the way to do it by hand."""
+    resolvers = SINKS if str(config["connector.class"]).endswith("Sink") else SOURCES
+    resolve = resolver(config, resolvers)
+    assert resolve is not None
+    with pytest.raises(UsageError, match=text) as caught:
+        resolve(audited(config, "orders"))
+    assert "--files" in str(caught.value.hint)
+
+
+def test_a_source_that_has_read_no_file_is_refused() -> None:
+    """Its offsets come with the next flush."""
+    with pytest.raises(UsageError, match="not read a file to its end"):
+        SOURCES["LakeSource"](audited(SOURCE, "orders", offset={}))
+
+
+def test_complete_files_are_listed_once(tmp_path: Path) -> None:
+    """What comes later is not read, and changes nothing."""
+    for name in ("a", "b", "_c"):
+        (tmp_path / name).write_text("x")
+    found = complete_files([str(tmp_path)], [str(tmp_path / "a")])
+    assert found.listed == (str(tmp_path / "a"),)
+    assert found.beyond == (str(tmp_path / "b"),)
+    (tmp_path / "d").write_text("x")
+    assert found.changes([str(tmp_path)]) == []
+    (tmp_path / "b").write_text("other")
+    assert [finding.kind for finding in found.changes([str(tmp_path)])] == ["file-changed"]
+    with pytest.raises(ReconcileError, match="1 files that the source has read are gone"):
+        complete_files([str(tmp_path)], [str(tmp_path / "z")])

@@ -1,0 +1,496 @@
+"""LakeSink's files on a local path: names, rotation, formats, schemas, offsets."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from pyconnect_api import (
+    INT32_SCHEMA,
+    INT64_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
+    ConfigException,
+    ConnectException,
+    DataException,
+    SchemaBuilder,
+    Struct,
+    date_builder,
+    decimal_builder,
+    time_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import RecordingReporter, SinkHarness
+from pyconnect_connectors.lake.partitioners import strftime_format
+from pyconnect_connectors.lake.sink import LakeSinkConnector
+from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from tests.connectors.lake.rows import ROW, TOPIC, send
+
+
+def props(lake: Path, settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {
+        "name": "to-lake",
+        "lake.url": str(lake),
+        "retry.backoff.ms": "0",
+        **(settings or {}),
+    }
+
+
+def started(lake: Path, settings: Mapping[str, str] | None = None, **more: object) -> SinkHarness:
+    sink = SinkHarness(LakeSinkTask, props(lake, settings), **more)  # type: ignore[arg-type]
+    sink.start()
+    return sink
+
+
+def files(lake: Path) -> dict[str, Path]:
+    """What a reader of the lake sees, by paths below its directory."""
+    found = (path for path in lake.rglob("*") if path.is_file())
+    paths = {str(path.relative_to(lake)): path for path in found}
+    return {
+        name: path for name, path in sorted(paths.items()) if "/_" not in name and name[0] != "_"
+    }
+
+
+def ids(path: Path) -> list[int]:
+    if path.suffix == ".json":
+        return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    return pq.read_table(path)["id"].to_pylist()
+
+
+def test_files_are_named_after_their_first_rows(tmp_path: Path) -> None:
+    """Offsets are committed behind finished files, not behind the open one."""
+    sink = started(tmp_path, {"flush.size": "3"})
+    send(sink, range(7))
+    sink.deliver()
+    assert sink.commit() == {TOPIC: 6}
+    assert {name: ids(path) for name, path in files(tmp_path).items()} == {
+        "topics/topic/partition=0/topic+0+0000000000.snappy.parquet": [0, 1, 2],
+        "topics/topic/partition=0/topic+0+0000000003.snappy.parquet": [3, 4, 5],
+    }
+
+
+@pytest.mark.parametrize(("is_closing", "read_twice"), [(True, 0), (False, 400)])
+def test_partitions_that_close_leave_no_row_to_be_read_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_closing: bool, read_twice: int
+) -> None:
+    """Without the signal of KIP-275 the rows of the open file are read again by the next owner."""
+    sink = started(tmp_path, {"flush.size": "600"})
+    send(sink, range(1000))
+    sink.deliver(1000)
+    if not is_closing:
+        monkeypatch.setattr(type(sink.context), "is_closing", property(lambda _: False, _ignore))
+    sink.stop()
+    monkeypatch.undo()
+    sink.start()
+    assert len(sink.deliver(1000)) == read_twice
+    sink.stop()
+    assert sorted(n for path in files(tmp_path).values() for n in ids(path)) == list(range(1000))
+
+
+def _ignore(_context: object, _value: object) -> None:
+    """Keep the attribute as it is."""
+
+
+def test_a_new_task_continues_behind_the_files(tmp_path: Path) -> None:
+    """Though Kafka has no committed offset after the crash."""
+    sink = started(tmp_path, {"flush.size": "3"})
+    send(sink, range(5))
+    sink.deliver()
+    assert sink.committed == {}
+    sink.crash()
+    assert [record.kafka_offset for record in sink.deliver()] == [3, 4]
+    sink.stop()
+
+
+def test_a_commit_whose_files_are_missing_is_finished_first(tmp_path: Path) -> None:
+    """With the rows that were decided, though the settings would take more of them."""
+    settings = {"partitioner.class": "field", "partition.field.name": "city", "flush.size": "2"}
+    sink = started(tmp_path, settings)
+    send(sink, range(10))
+    sink.deliver(4)
+    sink.crash()
+    lost = tmp_path / "topics/topic/city=Bonn/topic+0+0000000001.snappy.parquet"
+    assert ids(lost) == [1]
+    lost.unlink()
+    sink.props["flush.size"] = "100"
+    sink.crash()
+    sink.deliver()
+    assert ids(lost) == [1]
+    sink.stop()
+    assert sorted(n for path in files(tmp_path).values() for n in ids(path)) == list(range(10))
+
+
+def test_other_settings_do_not_finish_a_commit(tmp_path: Path) -> None:
+    """Its rows would be in two files."""
+    sink = started(tmp_path, {"flush.size": "2"})
+    send(sink, range(2))
+    sink.deliver()
+    for path in files(tmp_path).values():
+        path.unlink()
+    sink.props["format.class"] = "json"
+    sink.crash()
+    with pytest.raises(ConnectException, match="begun with other settings"):
+        sink.deliver()
+
+
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+    """Two connectors with one directory would write the same names."""
+    first, second = started(tmp_path), started(tmp_path, {"name": "other"})
+    for sink in (first, second):
+        send(sink, range(2))
+        sink.deliver()
+    first.stop()
+    with pytest.raises(ConnectException, match="exists already and is not of this commit"):
+        second.stop()
+
+
+def test_changed_offsets_are_kafkas(tmp_path: Path) -> None:
+    """The commit log is forgotten; files that are there have to be deleted first."""
+    sink = started(tmp_path, {"flush.size": "2"})
+    send(sink, range(4))
+    sink.deliver()
+    sink.stop()
+    for path in files(tmp_path).values():
+        path.unlink()
+    assert LakeSinkConnector().alter_offsets(sink.props, {TOPIC: 0})
+    sink.committed = {TOPIC: 0}
+    sink.start()
+    assert len(sink.deliver()) == 4
+    assert len(files(tmp_path)) == 2
+    sink.stop()
+
+
+def test_at_least_once_needs_no_commit_log(tmp_path: Path) -> None:
+    """A file is replaced when its rows come again."""
+    sink = started(tmp_path, {"flush.size": "2", "delivery.guarantee": "at-least-once"})
+    send(sink, range(4))
+    sink.deliver()
+    sink.crash()
+    assert len(sink.deliver()) == 4
+    assert [ids(path) for path in files(tmp_path).values()] == [[0, 1], [2, 3]]
+    assert not list(tmp_path.rglob("*0.json"))
+    sink.stop()
+
+
+def test_half_written_files_are_where_no_reader_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name appears when its content is complete and on the disk."""
+    seen: list[list[str]] = []
+    monkeypatch.setattr("os.fsync", lambda _: seen.append(list(files(tmp_path))))
+    sink = started(tmp_path, {"flush.size": "2"})
+    send(sink, range(2))
+    sink.deliver()
+    assert seen[-2:] == [[], list(files(tmp_path))]
+    assert not any((tmp_path / "_pyconnect" / "staged").iterdir())
+
+
+def test_a_file_ends_with_its_time(tmp_path: Path) -> None:
+    """By the records' own time, from the file's first record on."""
+    sink = started(tmp_path, {"rotate.interval.ms": "3000", "format.class": "json"})
+    send(sink, range(8))
+    sink.deliver()
+    sink.stop()
+    assert [ids(path) for path in files(tmp_path).values()] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_a_file_ends_on_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without a new record."""
+    now_s = 1000.0
+    monkeypatch.setattr("time.time", lambda: now_s)
+    sink = started(tmp_path, {"rotate.schedule.interval.ms": "60000"})
+    send(sink, range(2))
+    sink.deliver()
+    now_s = 1019.9
+    sink.deliver()
+    assert files(tmp_path) == {}
+    now_s = 1020.0
+    sink.deliver()
+    assert len(files(tmp_path)) == 1
+    assert sink.commit() == {TOPIC: 2}
+
+
+def test_a_file_ends_with_its_size(tmp_path: Path) -> None:
+    """As far as records come one by one."""
+    sink = started(tmp_path, {"file.max.bytes": "50", "format.class": "json"})
+    send(sink, range(9))
+    for _ in range(9):
+        sink.deliver(1)
+    assert [path.stat().st_size >= 50 for path in files(tmp_path).values()] == [True] * 3
+
+
+def test_directories_are_those_of_fields(tmp_path: Path) -> None:
+    """Characters that mean something in a path are escaped as Hive does."""
+    settings = {"partitioner.class": "field", "partition.field.name": "city,id"}
+    sink = started(tmp_path, {**settings, "topics.dir": ""})
+    sink.send(Struct(ROW).put("id", 1).put("city", "a/b=ü c"), value_schema=ROW)
+    sink.send(Struct(ROW).put("id", 2), value_schema=ROW)
+    sink.deliver()
+    sink.stop()
+    assert [str(Path(name).parent) for name in files(tmp_path)] == [
+        "topic/city=__HIVE_DEFAULT_PARTITION__/id=2",
+        "topic/city=a%2Fb%3D%C3%BC c/id=1",
+    ]
+
+
+def test_directories_are_those_of_times(tmp_path: Path) -> None:
+    """In the zone of the config, from a field of the value."""
+    schema = SchemaBuilder.struct().field("at", timestamp_builder()).build()
+    settings = {
+        "partitioner.class": "time",
+        "path.format": "'day'=YYYY-MM-dd/'it''s' HH",
+        "timezone": "Europe/Berlin",
+        "timestamp.extractor": "RecordField",
+        "timestamp.field": "at",
+    }
+    sink = started(tmp_path, settings)
+    for hour in (10, 23):
+        at = datetime(2024, 6, 1, hour, 59, tzinfo=UTC)
+        sink.send(Struct(schema).put("at", at), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    assert [str(Path(name).parent) for name in files(tmp_path)] == [
+        "topics/topic/day=2024-06-01/it's 12",
+        "topics/topic/day=2024-06-02/it's 01",
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["YYYY/'x", "YYY", "hh"])
+def test_a_path_format_has_known_letters_only(pattern: str) -> None:
+    """Others would be taken for text, or lost."""
+    with pytest.raises(ConfigException, match=r"path\.format"):
+        strftime_format(pattern)
+
+
+def test_a_change_of_the_schema_begins_a_file(tmp_path: Path) -> None:
+    """Rows of one Parquet file are of one schema."""
+    wide = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
+    sink = started(tmp_path)
+    send(sink, range(2))
+    sink.send(Struct(wide).put("id", 2).put("note", "n"), value_schema=wide)
+    send(sink, range(3, 5))
+    sink.deliver()
+    sink.stop()
+    assert [pq.read_table(path).to_pydict() for path in files(tmp_path).values()] == [
+        {"id": [0, 1], "city": ["Ulm", "Bonn"]},
+        {"id": [2], "note": ["n"]},
+        {"id": [3, 4], "city": ["Ulm", "Bonn"]},
+    ]
+
+
+def test_older_rows_are_projected_when_that_is_asked_for(tmp_path: Path) -> None:
+    """Only a newer version of the schema begins another file."""
+    newer = (
+        SchemaBuilder.struct()
+        .name("row")
+        .version(2)
+        .field("id", INT64_SCHEMA)
+        .field("city", OPTIONAL_STRING_SCHEMA)
+        .field("note", SchemaBuilder.string().default("none"))
+        .build()
+    )
+    sink = started(tmp_path, {"schema.compatibility": "BACKWARD"})
+    send(sink, range(1))
+    sink.send(Struct(newer).put("id", 1).put("note", "n"), value_schema=newer)
+    send(sink, range(2, 4))
+    sink.deliver()
+    sink.stop()
+    assert [pq.read_table(path).to_pydict() for path in files(tmp_path).values()] == [
+        {"id": [0], "city": ["Ulm"]},
+        {"id": [1, 2, 3], "city": [None, None, "Ulm"], "note": ["n", "none", "none"]},
+    ]
+
+
+VALUES = (
+    SchemaBuilder.struct()
+    .field("price", decimal_builder(4))
+    .field("at", timestamp_builder())
+    .field("day", date_builder())
+    .field("hour", time_builder())
+    .field("tags", SchemaBuilder.array(OPTIONAL_STRING_SCHEMA))
+    .field("sizes", SchemaBuilder.map(STRING_SCHEMA, INT32_SCHEMA))
+    .field("place", SchemaBuilder.struct().field("x", INT32_SCHEMA).build())
+    .field("raw", SchemaBuilder.bytes())
+    .field("count", SchemaBuilder.int32().default(7).optional())
+    .build()
+)
+
+
+def values() -> Struct:
+    place = VALUES.field("place")
+    assert place is not None
+    return (
+        Struct(VALUES)
+        .put("price", Decimal("12345678901234567890.1234"))
+        .put("at", datetime(2024, 6, 1, 10, tzinfo=UTC))
+        .put("day", date(2024, 6, 1))
+        .put("hour", time(12, 30))
+        .put("tags", ["a", None])
+        .put("sizes", {"s": 1})
+        .put("place", Struct(place.schema).put("x", 3))
+        .put("raw", b"\x00\xff")
+    )
+
+
+def test_parquet_keeps_types_and_digits(tmp_path: Path) -> None:
+    """Defaults take the place of values that are missing."""
+    sink = started(tmp_path)
+    sink.send(values(), value_schema=VALUES)
+    sink.deliver()
+    sink.stop()
+    (path,) = files(tmp_path).values()
+    assert pq.read_table(path).to_pylist() == [
+        {
+            "price": Decimal("12345678901234567890.1234"),
+            "at": datetime(2024, 6, 1, 10, tzinfo=UTC),
+            "day": date(2024, 6, 1),
+            "hour": time(12, 30),
+            "tags": ["a", None],
+            "sizes": [("s", 1)],
+            "place": {"x": 3},
+            "raw": b"\x00\xff",
+            "count": 7,
+        }
+    ]
+
+
+def test_csv_has_json_for_what_is_nested(tmp_path: Path) -> None:
+    """The names are in the first line, once."""
+    sink = started(tmp_path, {"format.class": "csv", "compression.type": "gzip"})
+    for _ in range(2):
+        sink.send(values(), value_schema=VALUES)
+        sink.deliver()
+    sink.stop()
+    ((name, path),) = files(tmp_path).items()
+    assert name.endswith("+0000000000.csv.gz")
+    with gzip.open(path, "rt") as lines:
+        names, *rows = list(csv.reader(lines))
+    assert names == [field.name for field in VALUES.fields]
+    assert rows == 2 * [
+        [
+            "12345678901234567890.1234",
+            "2024-06-01 10:00:00.000000Z",
+            "2024-06-01",
+            "12:30:00.000000",
+            '["a", null]',
+            '[["s", 1]]',
+            '{"x": 3}',
+            "AP8=",
+            "7",
+        ]
+    ]
+
+
+def test_json_takes_any_value(tmp_path: Path) -> None:
+    """With a schema or without, one a line."""
+    sink = started(tmp_path, {"format.class": "json"})
+    sink.send(values(), value_schema=VALUES)
+    for value in ({"b": [1, None]}, "text\n", 5, None):
+        sink.send(value)
+    sink.props["behavior.on.null.values"] = "ignore"
+    sink.start()
+    sink.deliver()
+    sink.stop()
+    (path,) = files(tmp_path).values()
+    first, *others = path.read_text().splitlines()
+    assert json.loads(first, parse_float=Decimal) == {
+        "price": Decimal("12345678901234567890.1234"),
+        "at": "2024-06-01T10:00:00Z",
+        "day": "2024-06-01",
+        "hour": "12:30:00",
+        "tags": ["a", None],
+        "sizes": {"s": 1},
+        "place": {"x": 3},
+        "raw": "AP8=",
+        "count": 7,
+    }
+    assert others == ['{"b":[1,null]}', '"text\\n"', "5"]
+    assert sink.committed == {TOPIC: 5}
+
+
+def test_a_record_that_has_no_row_is_reported_or_fails_the_task(tmp_path: Path) -> None:
+    """Behind a report the offset moves on; records around it are written once."""
+    reporter = RecordingReporter()
+    tolerant = started(tmp_path / "a", reporter=reporter)
+    send(tolerant, range(2))
+    tolerant.send("a text")
+    tolerant.send(None)
+    send(tolerant, range(4, 6))
+    tolerant.deliver()
+    tolerant.stop()
+    assert len(reporter.reports) == 2
+    assert sorted(n for path in files(tmp_path / "a").values() for n in ids(path)) == [0, 1, 4, 5]
+    assert tolerant.committed == {TOPIC: 6}
+    strict = started(tmp_path / "b")
+    strict.send("a text")
+    with pytest.raises(DataException, match=r"has no schema, which format\.class=parquet needs"):
+        strict.deliver()
+
+
+def test_errors_show_no_values(tmp_path: Path) -> None:
+    """A value that does not fit its column is not named."""
+    schema = SchemaBuilder.struct().field("n", INT32_SCHEMA).build()
+    sink = started(tmp_path)
+    sink.send(Struct.of_checked(schema, ["a secret"]), value_schema=schema)
+    with pytest.raises(DataException, match="Field n has a value that does not fit") as caught:
+        sink.deliver()
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"lake.url": ""}, "lake.url"),
+        ({"lake.url": "lake"}, "lake.url"),
+        ({"lake.url": "ftp://host/lake"}, "lake.url"),
+        ({"aws.access.key.id": "key"}, "aws.access.key.id"),
+        ({"partitioner.class": "field"}, "partition.field.name"),
+        ({"partitioner.class": "time", "path.format": "QQ"}, "path.format"),
+        (
+            {"partitioner.class": "time", "timestamp.extractor": "Wallclock"},
+            "timestamp.extractor",
+        ),
+        ({"format.class": "avro"}, "format.class"),
+        ({"timezone": "Mars"}, "timezone"),
+    ],
+)
+def test_a_wrong_setting_is_found_by_validation(
+    tmp_path: Path, settings: dict[str, str], name: str
+) -> None:
+    """The error belongs to the setting that has to be changed."""
+    config = LakeSinkConnector().validate(props(tmp_path, settings))
+    assert [value.name for value in config.config_values if value.error_messages] == [name]
+
+
+def test_a_directory_that_cannot_be_written_is_found_by_validation(tmp_path: Path) -> None:
+    """A file is in its place."""
+    (tmp_path / "lake").write_text("")
+    config = LakeSinkConnector().validate(props(tmp_path / "lake"))
+    (text,) = [m for value in config.config_values for m in value.error_messages]
+    assert "Cannot" in text
+
+
+def test_a_bad_record_behind_a_rewind_skips_nothing(tmp_path: Path) -> None:
+    """The task finds in one delivery that another one was first, and a record without a value."""
+    settings = {"flush.size": "3", "format.class": "json"}
+    zombie = started(tmp_path, settings, reporter=RecordingReporter())
+    other = started(tmp_path, settings)
+    for sink in (zombie, other):
+        send(sink, range(3))
+    other.deliver(2)
+    other.stop()
+    zombie.send(None)
+    send(zombie, range(4, 6))
+    zombie.deliver()
+    zombie.deliver()
+    zombie.stop()
+    assert sorted(n for path in files(tmp_path).values() for n in ids(path)) == [0, 1, 2, 4, 5]

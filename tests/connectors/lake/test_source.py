@@ -1,0 +1,238 @@
+"""LakeSource on a local path: order, new files, offsets, formats."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyconnect_api import ConnectException, DataException, ExactlyOnceSupport, SourceRecord, Struct
+from pyconnect_api.testing import SourceHarness
+from pyconnect_connectors.lake.source import LakeSourceConnector
+from pyconnect_connectors.lake.source_task import LakeSourceTask
+
+
+def props(lake: Path, settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {
+        "lake.url": str(lake),
+        "topic": "rows",
+        "format.class": "json",
+        "poll.interval.ms": "1",
+        "retry.backoff.ms": "0",
+        **(settings or {}),
+    }
+
+
+def started(lake: Path, settings: Mapping[str, str] | None = None) -> SourceHarness:
+    source = SourceHarness(LakeSourceTask, props(lake, settings))
+    source.start()
+    return source
+
+
+def write(lake: Path, name: str, numbers: range) -> None:
+    path = lake / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{number}\n" for number in numbers))
+
+
+def read(records: list[SourceRecord]) -> list[object]:
+    return [record.value for record in records]
+
+
+def test_offsets_are_files_and_rows(tmp_path: Path) -> None:
+    """The last one of a file says that nothing follows."""
+    write(tmp_path, "in/a.json", range(3))
+    source = started(tmp_path, {"batch.max.rows": "2"})
+    records = source.run(3)
+    assert {str(record.source_partition) for record in records} == {"{'file': 'in/a.json'}"}
+    assert [record.source_offset for record in records] == [
+        {"row": 1},
+        {"row": 2},
+        {"row": 3, "done": True},
+    ]
+    source.stop()
+
+
+@pytest.mark.parametrize(("name", "count"), [("json", 10), ("csv", 10), ("parquet", 10)])
+def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, count: int) -> None:
+    """Whatever its format."""
+    table = pa.table({"n": [str(n) for n in range(count)]})
+    if name == "parquet":
+        pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+    else:
+        lines = [f'{{"n":"{n}"}}' if name == "json" else str(n) for n in range(count)]
+        (tmp_path / f"a.{name}").write_text("\n".join(lines if name == "json" else ["n", *lines]))
+    for begin in range(count):
+        source = started(tmp_path, {"format.class": name, "batch.max.rows": "4"})
+        source.offsets.store({"file": f"a.{name}"}, {"row": begin})
+        values = read(source.run(count - begin))
+        found = [v.get("n") if isinstance(v, Struct) else v["n"] for v in values]  # type: ignore[index]
+        assert found == [str(n) for n in range(begin, count)]
+        source.stop()
+
+
+def test_files_that_were_read_are_not_opened_again(tmp_path: Path) -> None:
+    """New ones are found while the task runs, wherever their names are in the order."""
+    write(tmp_path, "m.json", range(2))
+    source = started(tmp_path)
+    source.run(2)
+    source.commit()
+    write(tmp_path, "a.json", range(10, 12))
+    write(tmp_path, "z.json", range(20, 22))
+    assert read(source.run(4)) == [10, 11, 20, 21]
+    source.commit()
+    for path in tmp_path.iterdir():
+        path.write_text("not JSON")
+    source.restart()
+    assert source.poll() == []
+    source.stop()
+
+
+@pytest.mark.parametrize(("order", "first"), [("name", [0, 1]), ("time", [2, 3])])
+def test_files_are_read_in_the_order_of_names_or_times(
+    tmp_path: Path, order: str, first: list[int]
+) -> None:
+    """Of the last change, that is."""
+    write(tmp_path, "a.json", range(2))
+    write(tmp_path, "b.json", range(2, 4))
+    os.utime(tmp_path / "b.json", (1, 1))
+    source = started(tmp_path, {"file.order": order})
+    assert read(source.run(2)) == first
+    source.stop()
+
+
+def test_files_are_split_over_tasks(tmp_path: Path) -> None:
+    """Each is read by one of them, whatever their number was before."""
+    for number in range(20):
+        write(tmp_path, f"{number}.json", range(number, number + 1))
+    connector = LakeSourceConnector()
+    connector.start(props(tmp_path))
+    found = []
+    for config in connector.task_configs(3):
+        source = SourceHarness(LakeSourceTask, config)
+        source.start()
+        while records := source.poll():
+            found.append(records[0].value)
+        source.stop()
+    assert sorted(found) == list(range(20))
+
+
+def test_only_files_that_match_are_read(tmp_path: Path) -> None:
+    """Hidden names are those of files that are not complete, or no data."""
+    for name in ("in/a.json", "in/b.txt", "in/_c.json", "in/_log/d.json", "in/.e.json", "f.json"):
+        write(tmp_path, name, range(1))
+    source = started(tmp_path, {"prefix": "in", "file.pattern": r".*\.json"})
+    (record,) = source.run(1)
+    assert record.source_partition == {"file": "in/a.json"}
+    assert source.poll() == []
+    source.stop()
+
+
+def test_types_become_those_of_connect(tmp_path: Path) -> None:
+    """What Connect lacks is read as the next wider type, or as text."""
+    columns = {
+        "small": pa.array([200], pa.uint8()),
+        "price": pa.array([Decimal("1.50")]),
+        "at": pa.array([1717236000 * 10**9 + 5], pa.timestamp("ns")),
+        "word": pa.array(["a"]).dictionary_encode(),
+        "tags": pa.array([["a", None]]),
+        "sizes": pa.array([[("s", 1)]], pa.map_(pa.string(), pa.int32())),
+        "place": pa.array([{"at": datetime(2024, 6, 1, tzinfo=UTC)}]),
+        "big": pa.array([2**64 - 1], pa.uint64()),
+        "none": pa.array([None], pa.int8()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    source = started(tmp_path, {"format.class": "parquet"})
+    (record,) = source.run(1)
+    assert isinstance(record.value, Struct)
+    record.value.validate()
+    *plain, place, big, none = record.value.stored_values()
+    ten = datetime(2024, 6, 1, 10, tzinfo=UTC)
+    assert plain == [200, Decimal("1.50"), ten, "a", ["a", None], {"s": 1}]
+    assert isinstance(place, Struct)
+    assert place.stored_values() == [datetime(2024, 6, 1, tzinfo=UTC)]
+    assert (big, none) == ("18446744073709551615", None)
+    source.stop()
+
+
+def test_compressed_text_is_read(tmp_path: Path) -> None:
+    """The name says so; empty values of CSV are null."""
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'a,b\n1,\n"x\ny",2\n'))
+    source = started(tmp_path, {"format.class": "csv"})
+    values = [record.value for record in source.run(2)]
+    assert [v.stored_values() for v in values if isinstance(v, Struct)] == [
+        ["1", None],
+        ["x\ny", "2"],
+    ]
+    source.stop()
+
+
+@pytest.mark.parametrize(
+    ("written", "content", "text"),
+    [
+        ("parquet", b"text", "a is not a parquet file"),
+        ("json", b'{"a":1}\nsecret', "Row 1 is not JSON"),
+        ("json", b"\xff\xfe", "a is not a json file"),
+        ("csv", b"a,b\n1\n", "Row 0 has 1 values, not 2"),
+    ],
+)
+def test_content_of_another_format_fails_the_task(
+    tmp_path: Path, written: str, content: bytes, text: str
+) -> None:
+    """The error names the file or row, not what is in it."""
+    (tmp_path / "a").write_bytes(content)
+    source = started(tmp_path, {"format.class": written})
+    with pytest.raises(DataException, match=text) as caught:
+        source.run(2)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_vanished_fails_the_task(tmp_path: Path) -> None:
+    """Its rows are missing; after a restart it is not listed any more."""
+    write(tmp_path, "a.json", range(1))
+    write(tmp_path, "b.json", range(1))
+    source = started(tmp_path)
+    source.run(1)
+    (tmp_path / "b.json").unlink()
+    with pytest.raises(ConnectException, match=r"Cannot read b\.json"):
+        source.run(1)
+
+
+def test_delivery_exactly_once_is_supported(tmp_path: Path) -> None:
+    """Each row has a position of its own."""
+    support = LakeSourceConnector().exactly_once_support(props(tmp_path))
+    assert support is ExactlyOnceSupport.SUPPORTED
+
+
+def test_changed_offsets_are_files_and_rows(tmp_path: Path) -> None:
+    """Others are refused with their names."""
+    connector = LakeSourceConnector()
+    good = [({"file": "a"}, {"row": 1}), ({"file": "b"}, None)]
+    assert connector.alter_offsets(props(tmp_path), good)
+    for partition, offset in (({"path": "a"}, {"row": 1}), ({"file": "a"}, {"line": 1})):
+        with pytest.raises(ConnectException, match="must have the key"):
+            connector.alter_offsets(props(tmp_path), [(partition, offset)])
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"file.pattern": "("}, "file.pattern"),
+        ({"format.class": "iceberg"}, "format.class"),
+        ({"lake.url": "/no/such/directory"}, "lake.url"),
+        ({"topic": ""}, "topic"),
+    ],
+)
+def test_a_wrong_setting_is_found_by_validation(
+    tmp_path: Path, settings: dict[str, str], name: str
+) -> None:
+    """The error belongs to the setting that has to be changed."""
+    config = LakeSourceConnector().validate(props(tmp_path, settings))
+    assert [value.name for value in config.config_values if value.error_messages] == [name]

@@ -1,0 +1,336 @@
+"""Both connectors on a real MariaDB: types, cursors, upsert, offsets under locks."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import pytest
+
+from pyconnect_api import (
+    OPTIONAL_STRING_SCHEMA,
+    ConnectException,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    TopicPartition,
+    decimal_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import SinkHarness, SourceHarness
+from pyconnect_connectors.sql.sink import SqlSinkConnector
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.source_task import SqlSourceTask
+from tests.support.eventually import eventually
+from tests.support.mariadb import PASSWORD, MariaDbServer
+
+pytestmark = pytest.mark.wire
+
+ORDER = (
+    SchemaBuilder.struct()
+    .field("id", SchemaBuilder.int32())
+    .field("item", OPTIONAL_STRING_SCHEMA)
+    .build()
+)
+KEY = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).build()
+
+
+@pytest.fixture
+def database(mariadb: MariaDbServer) -> str:
+    return mariadb.new_database()
+
+
+def source(mariadb: MariaDbServer, database: str, **settings: str) -> SourceHarness:
+    config = {
+        **mariadb.settings(database),
+        "mode": "timestamp+incrementing",
+        "timestamp.column.name": "changed",
+        "incrementing.column.name": "id",
+        "poll.interval.ms": "1",
+        "tables": "orders",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    harness = SourceHarness(SqlSourceTask, config)
+    harness.start()
+    return harness
+
+
+def sink(mariadb: MariaDbServer, database: str, **settings: str) -> SinkHarness:
+    config = {
+        "name": "to-mariadb",
+        **mariadb.settings(database),
+        "auto.create": "true",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    return SinkHarness(SqlSinkTask, config)
+
+
+def order(number: int, item: str | None) -> Struct:
+    return Struct(ORDER).put("id", number).put("item", item)
+
+
+def ids(records: list[SourceRecord]) -> list[object]:
+    return [record.value.get("id") for record in records if isinstance(record.value, Struct)]
+
+
+@pytest.mark.parametrize("kind", ["datetime(6)", "timestamp(6)"])
+def test_microseconds_count_in_the_order_of_rows(
+    mariadb: MariaDbServer, database: str, kind: str
+) -> None:
+    """A record's timestamp has milliseconds; the position has all digits."""
+    mariadb.execute(
+        database, f"CREATE TABLE orders (id serial PRIMARY KEY, changed {kind} NOT NULL)"
+    )
+    for micros in (1, 2, 2, 3):
+        text = f"2024-01-01 00:00:00.00000{micros}"
+        mariadb.execute(database, "INSERT INTO orders (changed) VALUES (%s)", [text])
+    harness = source(mariadb, database, batch_max_rows="1")
+    seen = []
+    for _ in range(4):
+        (record,) = harness.run(1)
+        seen += ids([record])
+        harness.commit()
+        harness.restart()
+    assert seen == [1, 2, 3, 4]
+    assert harness.poll() == []
+    harness.stop()
+
+
+def test_a_large_table_is_read_through_a_cursor_of_the_server(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """One query; the server waits with the rest of its rows until they are asked for."""
+    mariadb.execute(
+        database,
+        "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed,"
+        " repeat('x', 1000) AS note FROM seq_1_to_20000",
+    )
+    harness = source(mariadb, database, batch_max_rows="500")
+    assert ids(harness.poll()) == list(range(1, 501))
+    busy = mariadb.execute(
+        None,
+        "SELECT state FROM information_schema.processlist WHERE db = %s AND command = 'Query'",
+        [database],
+    )
+    assert busy == [("Writing to net",)]
+    assert ids(harness.run(19_500)) == list(range(501, 20_001))
+    harness.stop()
+
+
+def test_a_source_stops_in_the_middle_of_a_table(mariadb: MariaDbServer, database: str) -> None:
+    """Without reading what is left of it, and without leaving a session."""
+    mariadb.execute(
+        database,
+        "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed,"
+        " repeat('x', 1000) AS note FROM seq_1_to_20000",
+    )
+    before = sent_bytes(mariadb)
+    harness = source(mariadb, database, batch_max_rows="500")
+    harness.poll()
+    harness.stop()
+    assert sent_bytes(mariadb) - before < 10_000_000
+    sessions = "SELECT 1 FROM information_schema.processlist WHERE db = %s"
+    eventually(lambda: mariadb.execute(None, sessions, [database]) == [])
+
+
+def sent_bytes(mariadb: MariaDbServer) -> int:
+    ((_, count),) = mariadb.execute(None, "SHOW GLOBAL STATUS LIKE 'Bytes_sent'")
+    return int(count)
+
+
+def test_types_of_columns_become_types_of_records(mariadb: MariaDbServer, database: str) -> None:
+    """Zones, scales, nulls; what Connect has no type for is text."""
+    mariadb.execute(
+        database,
+        "CREATE TABLE orders (id bigint PRIMARY KEY, tiny tinyint, flag boolean, small smallint,"
+        " wide int unsigned, price decimal(12, 2), ratio float, weight double, picture blob,"
+        " fixed binary(2), bits bit(9), day date, at time, changed timestamp(6) NULL,"
+        " plain datetime(3), made year, doc json, kind enum('a', 'b'), note varchar(10) NOT NULL,"
+        " missing decimal(5, 1))",
+    )
+    mariadb.execute(
+        database,
+        "INSERT INTO orders VALUES (1, 2, true, 3, 4000000000, 12.5, 0.5, 0.25, x'00ff', x'0102',"
+        " b'100000001', '2024-06-01', '12:30', '2024-06-01 10:00:00.123456',"
+        " '2024-06-01 12:00:00.5', 2024, '{\"a\": 1}', 'b', 'n', NULL)",
+    )
+    harness = source(mariadb, database, db_timezone="Europe/Berlin", mode="incrementing")
+    (record,) = harness.run(1)
+    assert isinstance(record.value, Struct)
+    value = {field.name: record.value.get(field) for field in record.value.schema.fields}
+    assert value == {
+        "id": 1,
+        "tiny": 2,
+        "flag": 1,
+        "small": 3,
+        "wide": 4_000_000_000,
+        "price": Decimal("12.50"),
+        "ratio": 0.5,
+        "weight": 0.25,
+        "picture": b"\x00\xff",
+        "fixed": b"\x01\x02",
+        "bits": b"\x01\x01",
+        "day": date(2024, 6, 1),
+        "at": time(12, 30),
+        "changed": datetime(2024, 6, 1, 10, 0, 0, 123_456, tzinfo=UTC),
+        "plain": datetime(2024, 6, 1, 10, 0, 0, 500_000, tzinfo=UTC),
+        "made": "2024",
+        "doc": '{"a": 1}',
+        "kind": "b",
+        "note": "n",
+        "missing": None,
+    }
+    record.value.validate()
+    harness.stop()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_rows_and_offsets_change_in_one_transaction(
+    mariadb: MariaDbServer, database: str, mode: str
+) -> None:
+    """A batch that the database refuses leaves neither."""
+    harness = sink(mariadb, database, insert_mode=mode, pk_mode="record_value", pk_fields="id")
+    harness.start()
+    for number in (1, 2):
+        harness.send(order(number, "a\tb\\'"), value_schema=ORDER)
+    harness.deliver()
+    mariadb.execute(database, "ALTER TABLE topic ADD CONSTRAINT few CHECK (id < 4)")
+    for number in (3, 4):
+        harness.send(order(number, None), value_schema=ORDER)
+    with pytest.raises(ConnectException, match=r"Cannot write to the database: .*few"):
+        harness.deliver()
+    assert mariadb.execute(database, "SELECT * FROM topic ORDER BY id") == [
+        (1, "a\tb\\'"),
+        (2, "a\tb\\'"),
+    ]
+    offsets = mariadb.execute(database, "SELECT epoch, next_offset FROM pyconnect_offsets")
+    assert offsets == [(1, 2)]
+
+
+def test_rows_are_added_replaced_and_deleted_by_key(mariadb: MariaDbServer, database: str) -> None:
+    """The last record of each key counts, a record without value removes its row."""
+    harness = sink(
+        mariadb, database, insert_mode="upsert", pk_mode="record_key", delete_enabled="true"
+    )
+    harness.start()
+    for number, item in ((1, "a"), (2, "b"), (1, "c"), (3, "d"), (2, None)):
+        value = None if item is None else order(number, item)
+        schema = None if item is None else ORDER
+        key = Struct(KEY).put("id", number)
+        harness.send(value, value_schema=schema, key=key, key_schema=KEY)
+    harness.deliver()
+    assert mariadb.execute(database, "SELECT * FROM topic ORDER BY id") == [(1, "c"), (3, "d")]
+    harness.stop()
+
+
+def test_a_new_task_continues_at_the_stored_offset_and_fences_the_old_one(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """Though Kafka has no committed offset; the zombie's transaction finds another epoch."""
+    zombie, successor = sink(mariadb, database), sink(mariadb, database)
+    zombie.start()
+    for harness in (zombie, successor):
+        for number in range(3):
+            harness.send(order(number, "x"), value_schema=ORDER)
+    zombie.deliver(2)
+    successor.start()
+    with pytest.raises(ConnectException, match="taken over by another task"):
+        zombie.deliver()
+    assert [record.kafka_offset for record in successor.deliver()] == [2]
+    rows = mariadb.execute(database, "SELECT id FROM topic ORDER BY id")
+    assert rows == [(0,), (1,), (2,)]
+    successor.stop()
+
+
+def test_two_tasks_claim_a_new_partition_at_the_same_time(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """One is first; the others find its row, or wait for its lock."""
+    harnesses = [sink(mariadb, database) for _ in range(8)]
+    errors: list[BaseException] = []
+
+    def run(harness: SinkHarness) -> None:
+        try:
+            harness.start()
+        except ConnectException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(harness,)) for harness in harnesses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    epochs = mariadb.execute(database, "SELECT epoch FROM pyconnect_offsets")
+    assert epochs == [(8,)]
+
+
+def test_a_lost_connection_is_made_again(mariadb: MariaDbServer, database: str) -> None:
+    """Source and sink go on where they were."""
+    mariadb.execute(
+        database,
+        "CREATE TABLE orders AS SELECT seq AS id, timestamp'2024-01-01 00:00:00' AS changed"
+        " FROM seq_1_to_100",
+    )
+    reading = source(mariadb, database, batch_max_rows="30")
+    writing = sink(mariadb, database)
+    writing.start()
+    seen = ids(reading.poll())
+    sessions = "SELECT id FROM information_schema.processlist WHERE db = %s"
+    for (session,) in mariadb.execute(None, sessions, [database]):
+        mariadb.execute(None, f"KILL {session}")
+    seen += ids(reading.run(70))
+    writing.assign(TopicPartition("topic", 1))
+    writing.send(order(1, "x"), value_schema=ORDER)
+    writing.deliver()
+    assert seen == list(range(1, 101))
+    assert mariadb.execute(database, "SELECT id FROM topic") == [(1,)]
+    reading.stop()
+    writing.stop()
+
+
+def test_types_of_records_become_types_of_columns(mariadb: MariaDbServer, database: str) -> None:
+    """Columns that the sink creates hold every digit and every millisecond."""
+    schema = (
+        SchemaBuilder.struct()
+        .field("price", decimal_builder(4))
+        .field("at", timestamp_builder())
+        .field("raw", SchemaBuilder.bytes())
+        .field("long", SchemaBuilder.string())
+        .field("item", OPTIONAL_STRING_SCHEMA)
+        .build()
+    )
+    at = datetime(2024, 6, 1, 10, 0, 0, 123_000, tzinfo=UTC)
+    values = [Decimal("12345678901234567890.1234"), at, b"\x00\n", "ü" * 40_000, None]
+    harness = sink(mariadb, database, db_timezone="Europe/Berlin")
+    harness.start()
+    harness.send(Struct.of_checked(schema, list(values)), value_schema=schema)
+    harness.deliver()
+    local = datetime(2024, 6, 1, 12, 0, 0, 123_000, tzinfo=UTC).replace(tzinfo=None)
+    assert mariadb.execute(database, "SELECT * FROM topic") == [(values[0], local, *values[2:])]
+    harness.stop()
+
+
+def test_a_table_without_transactions_is_refused(mariadb: MariaDbServer, database: str) -> None:
+    """Its rows would stay although the offsets are rolled back."""
+    mariadb.execute(database, "CREATE TABLE topic (id int, item text) ENGINE=Aria")
+    harness = sink(mariadb, database)
+    harness.start()
+    harness.send(order(1, "x"), value_schema=ORDER)
+    with pytest.raises(ConnectException, match="has no transactions"):
+        harness.deliver()
+    assert mariadb.execute(database, "SELECT * FROM topic") == []
+
+
+def test_a_wrong_password_is_found_by_validation(mariadb: MariaDbServer, database: str) -> None:
+    """The error shows neither the wrong one nor the right one."""
+    wrong = {**mariadb.settings(database), "connection.password": "guess"}
+    config = SqlSinkConnector().validate({"name": "s", **wrong})
+    errors = {value.name: value.error_messages for value in config.config_values}
+    (text,) = errors["connection.url"]
+    assert "Access denied for user" in text
+    assert PASSWORD not in text
+    assert "guess" not in text

@@ -1,0 +1,83 @@
+"""Copies of tables of SQLite: types as declared, rows and offsets of one moment."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pyconnect_reconcile.database_tables.sqlite import copied, spark_type
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.table_side import CommittedOffsets, TableSide
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(tmp_path / "shop?.db")) as connection:
+        yield connection
+
+
+def side(tmp_path: Path, table: str, **members: CommittedOffsets) -> TableSide:
+    return TableSide(url=f"jdbc:sqlite:{tmp_path / 'shop?.db'}", table=table, **members)
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        ("INTEGER", "bigint"),
+        ("varchar(10)", "string"),
+        ("DECIMAL(10, 2)", "decimal(10,2)"),
+        ("NUMERIC(5)", "decimal(5,0)"),
+        ("NUMERIC", "string"),
+        ("TIMESTAMP", "timestamp_ntz"),
+        ("DATE", "date"),
+        ("TIME", "string"),
+        ("double precision", "double"),
+        ("", "string"),
+    ],
+)
+def test_declared_types_are_those_of_spark(declared: str, expected: str) -> None:
+    """As SQLite itself does, by parts of their names."""
+    assert spark_type(declared) == expected
+
+
+def test_rows_are_copied_with_the_offsets_of_the_connector(
+    shop: sqlite3.Connection, tmp_path: Path
+) -> None:
+    """Other connectors, and partitions that were opened only, have no offset."""
+    shop.executescript(
+        "CREATE TABLE orders (id INTEGER, price DECIMAL(10, 2), paid BOOLEAN, raw BLOB);"
+        "INSERT INTO orders VALUES (1, '2.50', 1, x'00ff'), (NULL, NULL, NULL, NULL);"
+        "CREATE TABLE offsets (connector, topic, kafka_partition, epoch, next_offset);"
+        "INSERT INTO offsets VALUES ('a', 't', 0, 1, 7), ('a', 't', 1, 1, NULL),"
+        " ('b', 't', 1, 1, 9)"
+    )
+    offsets = CommittedOffsets(table="offsets", connector="a")
+    copy = copied(side(tmp_path, "orders", offsets=offsets), tmp_path / "rows")
+    assert copy.columns == {
+        "id": "bigint", "price": "decimal(10,2)", "paid": "boolean", "raw": "binary",
+    }  # fmt: skip
+    assert copy.committed == {"t": {0: 7}}
+    assert [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()] == [
+        {"id": 1, "price": "2.5", "paid": True, "raw": "AP8="},
+        dict.fromkeys(("id", "price", "paid", "raw")),
+    ]
+
+
+def test_a_query_has_the_types_of_its_columns(shop: sqlite3.Connection, tmp_path: Path) -> None:
+    """A view of the connection's own knows them."""
+    shop.executescript("CREATE TABLE orders (id INTEGER); INSERT INTO orders VALUES (1), (2)")
+    copy = copied(side(tmp_path, "(SELECT id FROM orders WHERE id > 1) q"), tmp_path / "rows")
+    assert copy.columns == {"id": "bigint"}
+    assert (tmp_path / "rows").read_text() == '{"id": 2}\n'
+
+
+def test_a_file_that_is_missing_is_not_made(tmp_path: Path) -> None:
+    """The audit writes nothing to the database."""
+    with pytest.raises(ReconcileError, match="orders cannot be read: unable to open"):
+        copied(side(tmp_path, "orders"), tmp_path / "rows")
+    assert not (tmp_path / "shop?.db").exists()

@@ -1,0 +1,113 @@
+"""LakeSource and LakeSink, audited from their configuration while they run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyconnect_reconcile.findings import Verdict
+from tests.support.agent import Agents
+from tests.support.audits import Audit
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.pyconnect_command import Pyconnect
+from tests.support.topics import create_topics
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+WAIT_S = 120
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+CONVERTERS = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER}
+
+
+def write(path: Path, numbers: range) -> None:
+    columns = {
+        "id": pa.array(numbers, pa.int64()),
+        "price": pa.array([Decimal(n).scaleb(-2) for n in numbers], pa.decimal128(12, 2)),
+        "at": pa.array(
+            [datetime.fromtimestamp(n, UTC) for n in numbers], pa.timestamp("ms", "UTC")
+        ),
+        "day": pa.array([date.fromordinal(700_000 + n) for n in numbers]),
+        "raw": pa.array([bytes([n % 256]) for n in numbers]),
+        "paid": pa.array([n % 2 == 0 for n in numbers]),
+        "city": pa.array([("Ulm", "Bonn", None)[n % 3] for n in numbers]),
+    }
+    pq.write_table(pa.table(columns), path)
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    with contextlib.closing(Agents(kafka_broker.bootstrap_servers, tmp_path)) as found:
+        yield found
+
+
+def test_files_agree_with_the_topic_between_them(
+    audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """A file that is lost is found, whatever its directory."""
+    broker, topic = kafka_broker.bootstrap_servers, unique_name("lake")
+    create_topics(broker, [topic], partitions=2)
+    incoming, lake = tmp_path / "in", tmp_path / "lake"
+    incoming.mkdir()
+    write(incoming / "a.parquet", range(100))
+    write(incoming / "b.parquet", range(100, 300))
+    agent = agents.start(properties={"offset.flush.interval.ms": "500"})
+    command = Pyconnect(tmp_path, agent.url, broker)
+    source, sink = unique_name("from-lake"), unique_name("to-lake")
+    agent.create(
+        source,
+        {
+            **CONVERTERS,
+            "connector.class": "LakeSource",
+            "lake.url": str(incoming),
+            "topic": topic,
+            "poll.interval.ms": "100",
+        },
+    )
+    agent.create(
+        sink,
+        {
+            **CONVERTERS,
+            "connector.class": "LakeSink",
+            "lake.url": str(lake),
+            "topics": topic,
+            "flush.size": "60",
+            "rotate.schedule.interval.ms": "500",
+            "partitioner.class": "field",
+            "partition.field.name": "city",
+            "consumer.override.isolation.level": "read_committed",
+        },
+    )
+
+    def offsets(name: str) -> list[dict[str, Any]]:
+        return [entry["offset"] for entry in agent.get(f"/connectors/{name}/offsets")["offsets"]]
+
+    def spec_of(job: str, name: str) -> dict[str, Any]:
+        ended = command("reconcile", job, name, "--print-spec", "-o", "json")
+        assert ended.code == 0, ended.err
+        spec: dict[str, Any] = json.loads(ended.out)
+        return spec
+
+    eventually(lambda: [o.get("done") for o in offsets(source)] == [True, True], WAIT_S)
+    eventually(lambda: sum(o["kafka_offset"] for o in offsets(sink)) >= 300, WAIT_S)
+    answer = audit.run(**spec_of("source-topic", source))
+    assert answer.outcome.counts["rows_left"] == 300
+    assert answer.verdict is Verdict.AGREE, answer.findings
+    answer = audit.run(**spec_of("topic-sink", sink))
+    assert answer.outcome.counts["rows_right"] == 300
+    assert answer.verdict is Verdict.AGREE, answer.findings
+    lost = next(lake.rglob("city=Bonn/*.parquet"))
+    rows = pq.read_metadata(lost).num_rows
+    lost.unlink()
+    totals = audit.run(**spec_of("topic-sink", sink)).outcome.totals
+    assert totals == {"missing": rows, "extra": 0, "repeated": 0}

@@ -1,0 +1,153 @@
+"""Records as rows: Connect's JSON and a table's columns have one form, whatever their types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from pyconnect_agent.builtin.converters.json import JsonConverter
+from pyconnect_api import (
+    Schema,
+    SchemaBuilder,
+    Struct,
+    date_builder,
+    decimal_builder,
+    time_builder,
+    timestamp_builder,
+)
+from pyconnect_reconcile.compares.sides import _rules
+from pyconnect_reconcile.table_side import RowRule
+from pyconnect_reconcile.values.rows import record_columns, row_plan, table_columns
+
+pytestmark = pytest.mark.spark
+
+RECORD = "topic string, partition int, offset bigint, key binary, value binary"
+
+
+def topic(spark: SparkSession, *records: tuple[bytes | None, bytes | None]) -> DataFrame:
+    rows = [("t", 0, offset, key, value) for offset, (key, value) in enumerate(records)]
+    return spark.createDataFrame(rows, RECORD)
+
+
+def compared(
+    records: DataFrame, table: DataFrame, rule: RowRule, *, zone: str = "UTC", writes: bool = True
+) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]], Sequence[str]]:
+    """Return both sides in the form that is compared, and the columns that no record has."""
+    plan = row_plan(records, rule, _rules(table), writes=writes)
+    found, columns, wrong = record_columns(records, plan)
+    left = found.select(*columns, wrong.alias("wrong")).collect()
+    assert not any(row[-1] for row in left)
+    right = table.select(*table_columns(plan, zone)).collect()
+    return [tuple(row)[:-1] for row in left], [tuple(row) for row in right], plan.left_out
+
+
+def written(schema: Schema, *values: object, enabled: bool = True) -> bytes:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": str(enabled).lower()}, False)
+    content = converter.from_connect_data(
+        "t", None, schema, Struct.of_checked(schema, list(values))
+    )
+    assert content is not None
+    return bytes(content)
+
+
+ROW = (
+    SchemaBuilder.struct()
+    .field("price", decimal_builder(2).optional().build())
+    .field("at", timestamp_builder().optional().build())
+    .field("day", date_builder().optional().build())
+    .field("clock", time_builder().optional().build())
+    .field("raw", SchemaBuilder.bytes().optional().build())
+    .field("ratio", SchemaBuilder.float32().optional().build())
+    .field("paid", SchemaBuilder.boolean().optional().build())
+    .field("doc", SchemaBuilder.string().optional().build())
+    .field("note", SchemaBuilder.string().optional().build())
+    .build()
+)
+AT = datetime(2024, 3, 31, 1, 30, 0, 123_000, tzinfo=UTC)
+VALUES = (
+    Decimal("-123456789012345678901234567890.12"), AT, date(1969, 12, 31), AT.time(),
+    b"\x00\xff", 1 / 3, False, '{"b": 1.50, "a": [1]}', 'ü "quoted" {',
+)  # fmt: skip
+NULLS = (None,) * len(VALUES)
+
+
+@pytest.mark.parametrize("digits", ["0.00", "1.27", "1.28", "-1.28", "-1.29", "327.67", "-327.68"])
+def test_decimals_in_base64_have_their_sign(spark: SparkSession, digits: str) -> None:
+    """Two's complement, of as many bytes as are needed."""
+    schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
+    table = spark.createDataFrame([(Decimal(digits),)], "price decimal(12,2)")
+    left, right, _ = compared(
+        topic(spark, (None, written(schema, Decimal(digits)))), table, RowRule()
+    )
+    assert left == right == [(Decimal(digits),)]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> None:
+    """As PostgreSQL and MariaDB return them; timestamps without a zone are of the connector's."""
+    local = {"UTC": "2024-03-31 01:30:00.123999", "Europe/Berlin": "2024-03-31 03:30:00.123"}
+    table = spark.sql(
+        "SELECT CAST('-123456789012345678901234567890.12' AS DECIMAL(38, 2)) AS price,"
+        f" TIMESTAMP_NTZ'{local[zone]}' AS at, DATE'1969-12-31' AS day,"
+        " TIMESTAMP_NTZ'1970-01-01 01:30:00.123' AS clock, X'00ff' AS raw,"
+        ' CAST(1 / 3 AS FLOAT) AS ratio, false AS paid, \'{"a":[1],"b":1.5}\' AS doc,'
+        " 'ü \"quoted\" {' AS note, 5 AS added"
+        " UNION ALL SELECT null, null, null, null, null, null, null, null, null, 5"
+    )
+    records = topic(spark, (None, written(ROW, *VALUES)), (None, written(ROW, *NULLS)))
+    left, right, left_out = compared(records, table, RowRule(), zone=zone)
+    assert left == right
+    assert left_out == ("added",)
+
+
+def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> None:
+    """Decimals and times are texts there; the schemas of the records say so."""
+    table = spark.createDataFrame([("2.5", "01:30:00.123000")], "price string, clock string")
+    schema = (
+        SchemaBuilder.struct()
+        .field("price", decimal_builder(2))
+        .field("clock", time_builder())
+        .build()
+    )
+    records = topic(spark, (None, written(schema, Decimal("2.50"), AT.time())))
+    left, right, _ = compared(records, table, RowRule())
+    assert left == right == [(Decimal("2.50"), 5_400_123)]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_without_schemas_the_table_says_what_values_are(spark: SparkSession, writes: bool) -> None:
+    """A source's decimals are in Base64; a sink's are numbers: schemaless records have no other."""
+    schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
+    value = b'{"price": 2.5}' if writes else written(schema, Decimal("2.50"), enabled=False)
+    table = spark.createDataFrame([(Decimal("2.50"),)], "price decimal(12,2)")
+    left, right, _ = compared(topic(spark, (None, value)), table, RowRule(), writes=writes)
+    assert left == right == [(Decimal("2.50"),)]
+
+
+def test_columns_of_the_key_come_from_where_the_sink_has_them(spark: SparkSession) -> None:
+    """Fields of the key, a key without fields, or the record's place."""
+    table = spark.createDataFrame([(7, "x")], "id int, note string")
+    value = json.dumps({"id": 1, "note": "x"}).encode()
+    struct = topic(spark, (b'{"id": 7}', value))
+    left, right, _ = compared(struct, table, RowRule(of="key"))
+    assert left == right == [(7, "x")]
+    single = topic(spark, (b"7", value))
+    left, right, _ = compared(single, table, RowRule(of="key", keys=("id",)))
+    assert left == right
+    placed = table.selectExpr("'t' AS a", "0 AS b", "0L AS c", "note")
+    left, right, _ = compared(single, placed, RowRule(of="kafka", keys=("a", "b", "c")))
+    assert left == right == [("t", 0, 0, "x")]
+
+
+def test_a_text_is_one_column(spark: SparkSession) -> None:
+    """Also where it looks like JSON."""
+    table = spark.createDataFrame([('{"a": 1}',), ("b",)], "line string")
+    records = topic(spark, (None, b'{"a": 1}'), (None, b"b"))
+    left, right, _ = compared(records, table, RowRule(whole="line"))
+    assert left == right

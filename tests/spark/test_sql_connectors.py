@@ -1,0 +1,352 @@
+"""SqlSource and SqlSink on real databases, audited from their configuration while they run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_reconcile.findings import Verdict
+from tests.support.agent import STRING_CONVERTER, Agent, Agents
+from tests.support.audits import Answer, Audit
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.mariadb import MariaDbServer, running_mariadb
+from tests.support.names import unique_name
+from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.pyconnect_command import Pyconnect
+from tests.support.reconcile_command import QUICK, Reconcile
+from tests.support.topics import create_topics
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+WAIT_S = 120
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+CONVERTERS = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER}
+ORDERS = (
+    "id bigserial PRIMARY KEY, price numeric(12, 2), at timestamptz NOT NULL DEFAULT now(),"
+    " day date, raw bytea, ratio real, paid boolean, doc jsonb, note text"
+)
+ADD_ORDERS = (
+    "INSERT INTO orders (price, day, raw, ratio, paid, doc, note)"
+    " SELECT n / 7.0 - 5, date '2024-01-01' + n, decode(lpad(to_hex(n), 4, '0'), 'hex'), n / 3.0,"
+    " n % 2 = 0, jsonb_build_object('b', n, 'a', 'x'), CASE WHEN n % 3 = 0 THEN NULL"
+    " ELSE 'note ' || n END FROM generate_series(1, 20) AS n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """One agent and a command for it; the audits get passwords from a file."""
+
+    agent: Agent
+    command: Pyconnect
+    directory: Path
+    broker: str
+
+    def spec_of(self, job: str, connector: str, side: str) -> dict[str, Any]:
+        """Resolve what `pyconnect reconcile` compares now."""
+        ended = self.command("reconcile", job, connector, "--print-spec", "-o", "json")
+        assert ended.code == 0, ended.err
+        assert PASSWORD not in ended.out
+        spec: dict[str, Any] = json.loads(ended.out)
+        if not spec[side]["url"].startswith("jdbc:sqlite:"):
+            file = self.directory / "secret.properties"
+            file.write_text(f"user={USER}\npassword={PASSWORD}\n")
+            spec[side]["properties"] = str(file)
+        return spec
+
+    def create(self, kind: str, config: Mapping[str, str]) -> str:
+        name = unique_name(kind)
+        self.agent.create(name, {**CONVERTERS, **config})
+        return name
+
+    def committed(self, connector: str) -> bool:
+        return bool(self.agent.get(f"/connectors/{connector}/offsets")["offsets"])
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDbServer]:
+    with running_mariadb() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shop(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    directory = tmp_path_factory.mktemp("shop")
+    broker = kafka_broker.bootstrap_servers
+    agents = Agents(broker, directory)
+    with contextlib.closing(agents):
+        agent = agents.start(properties={"offset.flush.interval.ms": "500"})
+        yield Shop(agent, Pyconnect(directory, agent.url, broker), directory, broker)
+
+
+@contextmanager
+def steadily_written(postgres: PostgresServer, database: str) -> Iterator[None]:
+    """Add orders while the block runs."""
+    enough = threading.Event()
+
+    def write() -> None:
+        with postgres.connect(database) as connection:
+            while not enough.wait(0.05):
+                connection.execute(ADD_ORDERS.encode())
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A source and a sink that move orders from a table to another one."""
+
+    database: str
+    source: str
+    sink: str
+
+
+def count(postgres: PostgresServer, database: str) -> int:
+    with postgres.connect(database) as connection:
+        row = connection.execute("SELECT count(*) FROM target").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.fixture(scope="module")
+def moved(shop: Shop, postgres: PostgresServer) -> Iterator[Moved]:
+    database, prefix = postgres.new_database(), unique_name("moved") + "-"
+    topic = f"{prefix}orders"
+    create_topics(shop.broker, [topic], partitions=2)
+    with postgres.connect(database) as connection:
+        connection.execute(f"CREATE TABLE orders ({ORDERS})".encode())
+        connection.execute("CREATE TABLE target (LIKE orders)")
+        connection.execute("ALTER TABLE target ADD COLUMN added timestamptz DEFAULT now()")
+        # A text in a column of JSON would be a text within it.
+        connection.execute("ALTER TABLE target ALTER COLUMN doc TYPE text")
+    with steadily_written(postgres, database):
+        source = shop.create(
+            "source",
+            {
+                "connector.class": "SqlSource",
+                **postgres.settings(database),
+                "mode": "incrementing",
+                "incrementing.column.name": "id",
+                "table.whitelist": "orders",
+                "topic.prefix": prefix,
+                "poll.interval.ms": "50",
+            },
+        )
+        sink = shop.create(
+            "sink",
+            {
+                "connector.class": "SqlSink",
+                **postgres.settings(database),
+                "topics": topic,
+                "table.name.format": "target",
+                "consumer.override.isolation.level": "read_committed",
+                "consumer.override.max.poll.records": "50",
+            },
+        )
+        eventually(lambda: count(postgres, database) > 100, WAIT_S)
+        eventually(lambda: all(map(shop.committed, (source, sink))), WAIT_S)
+        yield Moved(database, source, sink)
+
+
+def agreed(answer: Answer) -> None:
+    assert answer.kinds() == set()
+    assert not any(answer.outcome.totals.values())
+    assert answer.verdict is Verdict.AGREE
+    assert answer.outcome.counts["rows_left"] > 0
+
+
+def test_a_running_sink_agrees(
+    audit: Audit, shop: Shop, moved: Moved, postgres: PostgresServer
+) -> None:
+    """Rows that came after the stored offsets are under way; a column of no record is left out."""
+    spec = shop.spec_of("topic-sink", moved.sink, "right")
+    seen = count(postgres, moved.database)
+    eventually(lambda: count(postgres, moved.database) > seen + 100, WAIT_S)
+    answer = audit.run(**spec)
+    agreed(answer)
+    assert answer.outcome.counts["rows_left"] >= seen
+    assert "columns of no record: added" in answer.outcome.not_compared
+
+
+def test_a_running_source_agrees(audit: Audit, shop: Shop, moved: Moved) -> None:
+    """Rows behind the committed position may be in the topic already."""
+    agreed(audit.run(**shop.spec_of("source-topic", moved.source, "left")))
+
+
+def test_rows_that_were_removed_doubled_and_changed_are_found(
+    audit: Audit, shop: Shop, moved: Moved, postgres: PostgresServer
+) -> None:
+    """Each as what it is, though the sink goes on; then they are put right again."""
+    columns = "id, price, at, day, raw, ratio, paid, doc, note"
+    with postgres.connect(moved.database) as connection:
+        connection.execute("DELETE FROM target WHERE id = 5")
+        connection.execute(
+            f"INSERT INTO target ({columns}) SELECT {columns} FROM target WHERE id = 7".encode()
+        )
+        connection.execute("UPDATE target SET price = price + 0.01 WHERE id = 9")
+        answer = audit.run(**shop.spec_of("topic-sink", moved.sink, "right"))
+        connection.execute("DELETE FROM target WHERE id IN (5, 7, 9)")
+        connection.execute(
+            f"INSERT INTO target ({columns}) SELECT {columns} FROM orders"
+            " WHERE id IN (5, 7, 9)".encode()
+        )
+    assert answer.outcome.totals == {"missing": 2, "extra": 1, "repeated": 1}
+    assert answer.verdict is Verdict.DIFFER
+
+
+def test_a_whole_run_keeps_the_password_to_itself(shop: Shop, moved: Moved, tmp_path: Path) -> None:
+    """It is in no file of the report, which has Spark's log, and on no command line."""
+    reconcile = Reconcile(
+        tmp_path, PYCONNECT_URL=shop.agent.url, PYCONNECT_KAFKA_BOOTSTRAP=shop.broker
+    )
+    ended = reconcile("topic-sink", moved.sink, *QUICK)
+    assert ended.code == 0, ended.err
+    written = [path for path in ended.directory.rglob("*") if path.is_file()]
+    assert {"report.json", "spark.log"} <= {path.name for path in written}
+    for text in (ended.out, ended.err, *(path.read_text("latin-1") for path in written)):
+        assert PASSWORD not in text
+
+
+def test_the_last_row_of_each_key_is_compared(
+    audit: Audit, shop: Shop, moved: Moved, mariadb: MariaDbServer
+) -> None:
+    """With insert.mode=upsert on MariaDB; the key is that of the record."""
+    database = mariadb.new_database()
+    config = shop.agent.get(f"/connectors/{moved.sink}/config")
+    topic = config["topics"]
+    sink = shop.create(
+        "upsert",
+        {
+            "connector.class": "SqlSink",
+            **mariadb.settings(database),
+            "topics": topic,
+            "table.name.format": "target",
+            "auto.create": "true",
+            "insert.mode": "upsert",
+            "pk.mode": "record_key",
+            "db.timezone": "Europe/Berlin",
+            "consumer.override.isolation.level": "read_committed",
+        },
+    )
+    exists = "SELECT 1 FROM information_schema.tables WHERE table_name = 'target'"
+    eventually(lambda: mariadb.execute(database, exists), WAIT_S)
+    eventually(lambda: mariadb.execute(database, "SELECT 1 FROM target WHERE id = 100"), WAIT_S)
+    eventually(lambda: shop.committed(sink), WAIT_S)
+    agreed(audit.run(**shop.spec_of("topic-sink", sink, "right")))
+    mariadb.execute(database, "DELETE FROM target WHERE id = 5")
+    mariadb.execute(database, "UPDATE target SET note = 'other' WHERE id = 7")
+    mariadb.execute(database, "INSERT INTO target (id, at) VALUES (-1, now())")
+    answer = audit.run(**shop.spec_of("topic-sink", sink, "right"))
+    assert answer.outcome.totals == {"missing": 1, "different": 1, "extra": 1}
+
+
+def test_rows_that_changed_since_they_were_read_are_under_way(
+    audit: Audit, shop: Shop, mariadb: MariaDbServer
+) -> None:
+    """A source by time on MariaDB; a row that is gone from the table is extra in the topic."""
+    database, prefix = mariadb.new_database(), unique_name("timed") + "-"
+    mariadb.execute(
+        database,
+        "CREATE TABLE orders (id int PRIMARY KEY, changed datetime(6) NOT NULL, made timestamp(6),"
+        " price decimal(9, 3))",
+    )
+    mariadb.execute(
+        database,
+        "INSERT INTO orders SELECT seq, timestamp'2024-03-31 02:30:00.000001', utc_timestamp(6),"
+        " seq / 3 FROM seq_1_to_50",
+    )
+    source = shop.create(
+        "timed",
+        {
+            "connector.class": "SqlSource",
+            **mariadb.settings(database),
+            "mode": "timestamp+incrementing",
+            "incrementing.column.name": "id",
+            "timestamp.column.name": "changed",
+            "table.whitelist": "orders",
+            "topic.prefix": prefix,
+            "db.timezone": "America/New_York",
+            "poll.interval.ms": "50",
+        },
+    )
+
+    def read() -> bool:
+        entries = shop.agent.get(f"/connectors/{source}/offsets")["offsets"]
+        return bool(entries) and entries[0]["offset"]["incrementing"] == 50
+
+    eventually(read, WAIT_S)
+    agreed(audit.run(**shop.spec_of("source-topic", source, "left")))
+    spec = shop.spec_of("source-topic", source, "left")
+    mariadb.execute(database, "UPDATE orders SET changed = '2024-04-01', price = 1 WHERE id < 3")
+    mariadb.execute(database, "DELETE FROM orders WHERE id = 5")
+    answer = audit.run(**spec)
+    assert answer.outcome.totals == {"extra": 1}
+    [finding] = answer.of("extra")
+    assert [copy.topic for copy in finding.copies] == [f"{prefix}orders"]
+
+
+def test_lines_in_a_table_of_sqlite_agree(audit: Audit, shop: Shop, tmp_path: Path) -> None:
+    """HoistField makes rows of texts; their places in Kafka are the primary key."""
+    lines, database, topic = tmp_path / "lines.txt", tmp_path / "lines.db", unique_name("lines")
+    lines.write_text("".join(f'{{"line": {n}}}\n' for n in range(1000)))
+    text = {"key.converter": STRING_CONVERTER, "value.converter": STRING_CONVERTER}
+    shop.create(
+        "file",
+        {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic, **text},
+    )
+    sink = shop.create(
+        "table",
+        {
+            "connector.class": "SqlSink",
+            "connection.url": f"sqlite:///{database}",
+            "topics": topic,
+            "table.name.format": "lines",
+            "auto.create": "true",
+            "pk.mode": "kafka",
+            "consumer.override.isolation.level": "read_committed",
+            "transforms": "row",
+            "transforms.row.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+            "transforms.row.field": "line",
+            **text,
+        },
+    )
+
+    def written() -> bool:
+        with closing(sqlite3.connect(database)) as connection:
+            try:
+                rows = connection.execute("SELECT * FROM lines").fetchall()
+            except sqlite3.OperationalError:
+                return False
+        return len(rows) == 1000
+
+    eventually(written, WAIT_S)
+    eventually(lambda: shop.committed(sink), WAIT_S)
+    agreed(audit.run(**shop.spec_of("topic-sink", sink, "right")))
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("DELETE FROM lines WHERE __connect_offset = 77")
+        connection.execute("UPDATE lines SET line = line || ' ' WHERE __connect_offset = 78")
+    answer = audit.run(**shop.spec_of("topic-sink", sink, "right"))
+    assert answer.outcome.totals == {"missing": 2, "extra": 1, "repeated": 0}
+    assert {copy.offset for finding in answer.of("missing") for copy in finding.copies} == {77, 78}
