@@ -122,7 +122,7 @@ def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> 
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_without_schemas_the_table_says_what_values_are(spark: SparkSession, writes: bool) -> None:
-    """A source's decimals are in Base64; a sink's are numbers, as schemaless records have no other."""
+    """A source's decimals are in Base64; those of schemaless records in a sink are numbers."""
     schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
     value = b'{"price": 2.5}' if writes else written(schema, Decimal("2.50"), enabled=False)
     table = spark.createDataFrame([(Decimal("2.50"),)], "price decimal(12,2)")
