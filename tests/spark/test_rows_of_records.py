@@ -106,6 +106,14 @@ def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> Non
     assert left_out == ("added",)
 
 
+def test_a_boolean_may_be_a_number_in_the_table(spark: SparkSession) -> None:
+    """MariaDB has no type of its own for it."""
+    schema = SchemaBuilder.struct().field("paid", SchemaBuilder.boolean()).build()
+    table = spark.sql("SELECT CAST(1 AS TINYINT) AS paid")
+    left, right, _ = compared(topic(spark, (None, written(schema, True))), table, RowRule())
+    assert left == right == [(1,)]
+
+
 def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> None:
     """Decimals and times are texts there; the schemas of the records say so."""
     table = spark.createDataFrame([("2.5", "01:30:00.123000")], "price string, clock string")

@@ -279,6 +279,8 @@ def _of_record(column: RowColumn, plan: RowPlan) -> Column:
             )
         case "string":
             return _canonical(text)
+        case kind if column.field.type == "boolean":
+            return text.cast("boolean").cast(kind)
     return text.cast(column.kind)
 
 
