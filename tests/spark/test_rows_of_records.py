@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +24,8 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_reconcile.compares.sides import _rules
-from pyconnect_reconcile.table_side import RowRule
+from pyconnect_reconcile.database_tables.sqlite import copied
+from pyconnect_reconcile.table_side import RowRule, TableSide
 from pyconnect_reconcile.values.rows import record_columns, row_plan, table_columns
 
 pytestmark = pytest.mark.spark
@@ -159,3 +163,25 @@ def test_a_text_is_one_column(spark: SparkSession) -> None:
     records = topic(spark, (None, b'{"a": 1}'), (None, b"b"))
     left, right, _ = compared(records, table, RowRule(whole="line"))
     assert left == right
+
+
+def test_a_copy_of_sqlite_has_the_declared_types(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever classes SQLite has stored the values in, and however columns are named."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute(
+            "CREATE TABLE t (id INTEGER, price DECIMAL(9, 2), at DATETIME, day DATE, raw BLOB,"
+            " paid BOOLEAN, ratio REAL, `a ``b.c` TEXT)"
+        )
+        connection.execute(
+            "INSERT INTO t VALUES (1, '2.5', '2024-01-01 10:00:00.123', '2024-01-02', x'00ff', 1,"
+            " 0.5, 'x'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+        )
+    side = TableSide(url=f"jdbc:sqlite:{tmp_path / 'a.db'}", table="t")
+    frame = copied(side, tmp_path / "rows").read(spark, tmp_path / "rows")
+    at = datetime(2024, 1, 1, 10, 0, 0, 123_000, tzinfo=UTC).replace(tzinfo=None)
+    raw = bytearray(b"\x00\xff")
+    assert [tuple(row) for row in frame.collect()] == [
+        (1, Decimal("2.50"), at, date(2024, 1, 2), raw, True, 0.5, "x"),
+        (None,) * 8,
+    ]
+    assert frame.columns[-1] == "a `b.c"
