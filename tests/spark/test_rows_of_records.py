@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -21,7 +24,8 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_reconcile.compares.sides import _rules
-from pyconnect_reconcile.table_side import RowRule
+from pyconnect_reconcile.database_tables.sqlite import copied
+from pyconnect_reconcile.table_side import RowRule, TableSide
 from pyconnect_reconcile.values.rows import record_columns, row_plan, table_columns
 
 pytestmark = pytest.mark.spark
@@ -106,6 +110,22 @@ def test_columns_of_any_type_are_compared(spark: SparkSession, zone: str) -> Non
     assert left_out == ("added",)
 
 
+def test_a_short_float_may_be_a_double_in_the_table(spark: SparkSession) -> None:
+    """REAL of MariaDB is one; the digits behind those of the record say nothing."""
+    schema = SchemaBuilder.struct().field("ratio", SchemaBuilder.float32()).build()
+    table = spark.createDataFrame([(0.3333333432674408,)], "ratio double")
+    left, right, _ = compared(topic(spark, (None, written(schema, 1 / 3))), table, RowRule())
+    assert left == right
+
+
+def test_a_boolean_may_be_a_number_in_the_table(spark: SparkSession) -> None:
+    """MariaDB has no type of its own for it."""
+    schema = SchemaBuilder.struct().field("paid", SchemaBuilder.boolean()).build()
+    table = spark.sql("SELECT CAST(1 AS TINYINT) AS paid")
+    left, right, _ = compared(topic(spark, (None, written(schema, True))), table, RowRule())
+    assert left == right == [(1,)]
+
+
 def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> None:
     """Decimals and times are texts there; the schemas of the records say so."""
     table = spark.createDataFrame([("2.5", "01:30:00.123000")], "price string, clock string")
@@ -122,7 +142,7 @@ def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> 
 
 @pytest.mark.parametrize("writes", [True, False])
 def test_without_schemas_the_table_says_what_values_are(spark: SparkSession, writes: bool) -> None:
-    """A source's decimals are in Base64; a sink's are numbers: schemaless records have no other."""
+    """A source's decimals are in Base64; those of schemaless records in a sink are numbers."""
     schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
     value = b'{"price": 2.5}' if writes else written(schema, Decimal("2.50"), enabled=False)
     table = spark.createDataFrame([(Decimal("2.50"),)], "price decimal(12,2)")
@@ -150,4 +170,26 @@ def test_a_text_is_one_column(spark: SparkSession) -> None:
     table = spark.createDataFrame([('{"a": 1}',), ("b",)], "line string")
     records = topic(spark, (None, b'{"a": 1}'), (None, b"b"))
     left, right, _ = compared(records, table, RowRule(whole="line"))
-    assert left == right
+    assert left == right == [('{"a": 1}',), ("b",)]
+
+
+def test_a_copy_of_sqlite_has_the_declared_types(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever classes SQLite has stored the values in, and however columns are named."""
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
+        connection.execute(
+            "CREATE TABLE t (id INTEGER, price DECIMAL(9, 2), at DATETIME, day DATE, raw BLOB,"
+            " paid BOOLEAN, ratio REAL, `a ``b.c` TEXT)"
+        )
+        connection.execute(
+            "INSERT INTO t VALUES (1, '2.5', '2024-01-01 10:00:00.123', '2024-01-02', x'00ff', 1,"
+            " 0.5, 'x'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+        )
+    side = TableSide(url=f"jdbc:sqlite:{tmp_path / 'a.db'}", table="t")
+    frame = copied(side, tmp_path / "rows").read(spark, tmp_path / "rows")
+    at = datetime(2024, 1, 1, 10, 0, 0, 123_000, tzinfo=UTC).replace(tzinfo=None)
+    raw = bytearray(b"\x00\xff")
+    assert [tuple(row) for row in frame.collect()] == [
+        (1, Decimal("2.50"), at, date(2024, 1, 2), raw, True, 0.5, "x"),
+        (None,) * 8,
+    ]
+    assert frame.columns[-1] == "a `b.c"

@@ -29,6 +29,8 @@ from tests.support.topics import create_topics
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 WAIT_S = 120
+# Slowly: a busy machine audits a topic that grows all the time.
+PAUSE_S = 0.4
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 CONVERTERS = {"key.converter": JSON_CONVERTER, "value.converter": JSON_CONVERTER}
 ORDERS = (
@@ -102,7 +104,7 @@ def steadily_written(postgres: PostgresServer, database: str) -> Iterator[None]:
 
     def write() -> None:
         with postgres.connect(database) as connection:
-            while not enough.wait(0.05):
+            while not enough.wait(PAUSE_S):
                 connection.execute(ADD_ORDERS.encode())
 
     thread = threading.Thread(target=write)
@@ -165,7 +167,7 @@ def moved(shop: Shop, postgres: PostgresServer) -> Iterator[Moved]:
                 "consumer.override.max.poll.records": "50",
             },
         )
-        eventually(lambda: count(postgres, database) > 100, WAIT_S)
+        eventually(lambda: count(postgres, database) >= 100, WAIT_S)
         eventually(lambda: all(map(shop.committed, (source, sink))), WAIT_S)
         yield Moved(database, source, sink)
 

@@ -11,6 +11,7 @@ from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.loop import SinkLoop
@@ -81,6 +82,7 @@ class Sink:
         self.consumer = FakeConsumer()
         self.control = FakeControl()
         self.states: list[State] = []
+        self.retries: list[str | None] = []
         self.topics: list[str] = []
         self.context = WorkerSinkTaskContext(
             configs=dict,
@@ -113,6 +115,7 @@ class Sink:
             reports=None,
             metrics=self.metrics,
             report=self.states.append,
+            retries=ShownRetries(self.retries.append),
             flush_interval_ms=INTERVAL_MS,
             flush_timeout_ms=TIMEOUT_MS,
             max_poll_records=500,

@@ -12,6 +12,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.at_least_once.committer import SourceCommitter
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
@@ -72,6 +73,7 @@ class Source:
         self.producer = FakeProducer()
         self.control = FakeControl()
         self.states: list[State] = []
+        self.retries: list[str | None] = []
         self.topics: list[str] = []
         self.written: list[dict[bytes, bytes | None]] = []
         self.write_failure: Exception | None = None
@@ -115,6 +117,7 @@ class Source:
             sender=self.sender,
             control=self.control,  # type: ignore[arg-type]
             report=self.states.append,
+            retries=ShownRetries(self.retries.append),
             metrics=self.metrics,
         )
 

@@ -57,6 +57,10 @@ class TaskLifeCycle:
             StateReported(state=state, trace=trace, version=self._version, permanent=permanent)
         )
 
+    def show_retries(self, trace: str | None) -> None:
+        """Report RUNNING with the failure that is being repeated, None when it is over."""
+        self.report(State.RUNNING, None if trace is None else self.mask(trace))
+
     def fail(self, error: BaseException) -> None:
         """End with an error: FAILED, or UNASSIGNED once an end was asked for."""
         if self._control.stopping:

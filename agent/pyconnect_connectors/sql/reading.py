@@ -164,7 +164,7 @@ class TableReader:
                 else:
                     after = or_(time > last, and_(time == last, after))
         # Values as the driver has them: the columns of a batch are converted at once.
-        plain = [type_coerce(column, types.NullType()) for column in columns]
+        plain: list[Any] = [type_coerce(column, types.NullType()) for column in columns]
         query: Select[Any] = select(*plain).where(after, *conditions).order_by(*order)
         return query, parts
 

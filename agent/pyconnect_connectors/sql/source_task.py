@@ -37,6 +37,7 @@ class SqlSourceTask(SourceTask):
         self._reading = ""
         self._pass_ended = True
         self._failures = 0
+        self._waited = False
 
     def version(self) -> str:
         return version()
@@ -51,6 +52,11 @@ class SqlSourceTask(SourceTask):
         self._disconnect()
 
     def poll(self) -> SourceRecords | None:
+        if self._failures and not self._waited:
+            # Not before the failure was raised: the worker shows it in the status.
+            self._waited = True
+            if self.context.stop_requested.wait(self._settings.connection.backoff_ms / 1000):
+                return None
         try:
             with database_errors("Cannot read from the database"):
                 batch = self._next_batch()
@@ -67,8 +73,8 @@ class SqlSourceTask(SourceTask):
         self._failures += 1
         if self._failures > connection.max_retries:
             raise ConnectException(f"{error} ({self._failures} attempts)") from error
+        self._waited = False
         LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
-        self.context.stop_requested.wait(connection.backoff_ms / 1000)
 
     def _next_batch(self) -> SourceRecords | None:
         if self._batches is None and not self._begin():

@@ -62,14 +62,15 @@ class SqliteCopy:
     def read(self, spark: SparkSession, rows: Path) -> DataFrame:
         """Return the rows with the types of their columns."""
         from pyspark.sql import functions as sql
-        from pyspark.sql.types import StructType
 
-        schema = StructType()
-        for name, kind in self.columns.items():
-            schema = schema.add(name, kind if kind in _WRITTEN else "string")
+        names = {name: f"`{name.replace('`', '``')}`" for name in self.columns}
+        schema = ", ".join(
+            f"{names[name]} {kind if kind in _WRITTEN else 'string'}"
+            for name, kind in self.columns.items()
+        )
         frame = spark.read.schema(schema).json(rows.absolute().as_uri())
         return frame.select(
-            *(sql.col(f"`{name}`").cast(kind).alias(name) for name, kind in self.columns.items())
+            *(sql.col(names[name]).cast(kind).alias(name) for name, kind in self.columns.items())
         )
 
 

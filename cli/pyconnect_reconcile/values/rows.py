@@ -8,6 +8,7 @@ say it. Both sides are compared in one form for each column:
     timestamp      milliseconds since the epoch, which is what Connect keeps
     date, time     days since the epoch, milliseconds since midnight
     string         as it is; JSON objects and lists in canonical form
+    text           as it is: a column that has the whole value
     others         in the table's type
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -27,6 +28,7 @@ from pyconnect_reconcile.values.normal import REST
 
 ENVELOPE = frozenset({"schema", "payload"})
 FORMS = CONNECT_JSON, JSON, TEXT = "connect-json", "json", "text"
+FLOAT32 = "float"
 MOST_SCHEMAS = 1000
 _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
@@ -119,7 +121,10 @@ def row_plan(
             left_out.append(column.name)
             continue
         numeric = rule.decimals != BASE64 or (writes and contents[VALUE].form == JSON)
-        columns.append(_planned(column, of, known, numeric=numeric))
+        planned = _planned(column, of, known, numeric=numeric)
+        if column.name == rule.whole and planned.kind == "string":
+            planned = replace(planned, kind="text")
+        columns.append(planned)
     if not columns and value.fields:
         raise ReconcileError("the table has no column of the name of a field of the records")
     return RowPlan(columns=tuple(columns), keys=keys, contents=contents, left_out=tuple(left_out))
@@ -135,6 +140,9 @@ def _planned(column: ColumnRule, of: str, known: Field, *, numeric: bool) -> Row
             encoded = None if numeric else scale
         case "Timestamp" | "Date" | "Time" as logical:
             kind = logical.lower()
+        case None if known.type == FLOAT32 and kind == "double":
+            # Its digits in JSON are fewer than those of the double that a database makes of it.
+            kind = "float"
         case None if is_decimal and known.type is None and not numeric and of in _PARSED:
             encoded = int(kind.rstrip(")").partition(",")[2] or 0)
     return RowColumn(
@@ -277,8 +285,12 @@ def _of_record(column: RowColumn, plan: RowPlan) -> Column:
             return (
                 sql.encode(text, "UTF-8") if column.field.type == "string" else sql.unbase64(text)
             )
+        case "text":
+            return text
         case "string":
             return _canonical(text)
+        case kind if column.field.type == "boolean":
+            return text.cast("boolean").cast(kind)
     return text.cast(column.kind)
 
 
@@ -300,6 +312,8 @@ def _of_table(column: RowColumn, zone: str) -> Column:
             return _millis(sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp"))
         case "time":
             return _millis(found.cast("timestamp"))
+        case "text":
+            return found.cast("string")
         case "string":
             return _canonical(found.cast("string"))
     return found.cast(column.kind)

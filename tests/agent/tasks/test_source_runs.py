@@ -30,6 +30,7 @@ from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
@@ -210,6 +211,7 @@ class Run:
             sender=self.sender,
             control=self.control,  # type: ignore[arg-type]
             report=lambda state: None,
+            retries=ShownRetries(lambda trace: None),
             metrics=self.metrics,
         )
 

@@ -14,6 +14,7 @@ from pyconnect_api import (
     ConnectException,
     DataException,
     ExactlyOnceSupport,
+    RetriableException,
     SourceRecord,
     Struct,
 )
@@ -320,3 +321,17 @@ def test_errors_do_not_repeat_the_url(file: Path) -> None:
     with pytest.raises(ConfigException) as caught:
         SqlSourceConnector().start(wrong)
     assert "secret" not in str(caught.value)
+
+
+def test_a_failure_is_raised_before_the_wait(tmp_path: Path) -> None:
+    """The worker shows it in the status at once; the next attempt is after the backoff."""
+    missing = tmp_path / "missing" / "shop.db"
+    source = SourceHarness(SqlSourceTask, incrementing(missing, retry_backoff_ms="3000"))
+    task = source.start()
+    with pytest.raises(RetriableException, match="unable to open database file"):
+        task.poll()
+    assert source.stop_requested.waits_s == []
+    with pytest.raises(RetriableException):
+        task.poll()
+    assert source.stop_requested.waits_s == [3.0]
+    source.stop()

@@ -15,6 +15,7 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.sink.commits import CommittingConsumer, PendingReports, SinkCommits
 from pyconnect_agent.tasks.sink.context import PausableConsumer, WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
@@ -69,6 +70,7 @@ class SinkLoop:
         reports: ErrantReports | None,
         metrics: SinkMetrics,
         report: Callable[[State], None],
+        retries: ShownRetries,
         flush_interval_ms: int,
         flush_timeout_ms: int,
         max_poll_records: int,
@@ -82,6 +84,7 @@ class SinkLoop:
         self._reports = reports
         self._metrics = metrics
         self._report = report
+        self._retries = retries
         self._flush_interval_ms = flush_interval_ms
         self._max_poll_records = max_poll_records
         self._now_ms = now_ms
@@ -160,6 +163,7 @@ class SinkLoop:
         else:
             if not self._paused_for_redelivery:
                 self._resume_all()
+            self._retries.forget()
             self._report(State.RUNNING)
 
     def _resume_all(self) -> None:
@@ -206,8 +210,9 @@ class SinkLoop:
             self._task.put(batch if isinstance(batch, SinkRecords) else list(batch))
             if self._reports is not None:
                 self._reports.raise_failure()
-        except RetriableException:
+        except RetriableException as exc:
             LOG.exception("put failed and is repeated")
+            self._retries.failed(exc)
             if not self._paused_for_redelivery:
                 # Nothing new may come before the batch was taken, but polls must go on: they keep
                 # the membership alive.
@@ -218,6 +223,7 @@ class SinkLoop:
             raise ConnectException(
                 "Exiting WorkerSinkTask due to unrecoverable exception."
             ) from exc
+        self._retries.succeeded()
         self._metrics.put(len(self._batch), (time.monotonic() - began_s) * 1000)
         self.offsets.accept_batch()
         self._batch = ()

@@ -17,6 +17,7 @@ from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconvert
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.transformations import chain
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup import client_settings
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
@@ -132,6 +133,7 @@ class SinkWork:
             reports=errors.reports,
             metrics=metrics,
             report=self._report,
+            retries=ShownRetries(self._life_cycle.show_retries),
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             max_poll_records=config.max_poll_records or MAX_POLL_RECORDS,

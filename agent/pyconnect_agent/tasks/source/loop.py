@@ -14,6 +14,7 @@ from typing import Protocol
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.pipeline import Pipeline
 from pyconnect_agent.tasks.source.run import OutgoingRun
@@ -46,6 +47,7 @@ class SourceLoop:
         sender: Sender,
         control: Control,
         report: StateReporter,
+        retries: ShownRetries,
         metrics: SourceMetrics,
     ) -> None:
         self._task = task
@@ -55,6 +57,7 @@ class SourceLoop:
         self._sender = sender
         self._control = control
         self._report = report
+        self._retries = retries
         self._metrics = metrics
         self._unsent: Sequence[SourceRecord] = ()
         self.polling_since_s: float | None = None
@@ -98,6 +101,7 @@ class SourceLoop:
             self._sender.begin_iteration()
         if not self._control.stopping:
             self._sender.resumed()
+            self._retries.forget()
             self._report(State.RUNNING)
 
     def _poll(self) -> Sequence[SourceRecord]:
@@ -105,11 +109,13 @@ class SourceLoop:
         began_s = self.polling_since_s = time.monotonic()
         try:
             polled = self._task.poll() or ()
-        except RetriableException:
+        except RetriableException as exc:
             LOG.warning("poll failed and is repeated", exc_info=True)
+            self._retries.failed(exc)
             return ()
         finally:
             self.polling_since_s = None
+        self._retries.succeeded()
         if polled:
             self._metrics.polled(len(polled), (time.monotonic() - began_s) * 1000)
         return polled

@@ -21,6 +21,7 @@ from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.records.topic_creation import topic_creation_of
 from pyconnect_agent.tasks.records.transformations import chain
+from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
@@ -146,6 +147,7 @@ class SourceWork:
             sender=delivery.sender,
             control=control,
             report=self._report,
+            retries=ShownRetries(self._life_cycle.show_retries),
             metrics=self._metrics,
         )
         control.statistics = self._statistics
