@@ -38,6 +38,9 @@ def main() -> int:
         print(__doc__)
         print("benchmarks:", *names(), sep="\n  ")
         return 0
+    if name == "--names":
+        print(*names())
+        return 0
     if name not in names():
         print(f"error: there is no benchmark {name!r}", file=sys.stderr)
         print(f"hint: one of {', '.join(names())}", file=sys.stderr)

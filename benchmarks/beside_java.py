@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -68,6 +69,12 @@ CASES = (
 )
 
 
+class Runner(Protocol):
+    """Does the work of a connector's config while the context lasts."""
+
+    def running(self, config: Mapping[str, str]) -> contextlib.AbstractContextManager[None]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Worker:
     """A worker's REST interface."""
@@ -107,7 +114,7 @@ def _wait_for(count: Callable[[], int], target: int, deadline_s: float) -> int:
     return seen
 
 
-def source_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
+def source_rate(bench: Bench, worker: Runner, case: Case, topic: str) -> float:
     place = TopicPartition(topic, 0)
     uncommitted, committed = (
         Consumer(
@@ -131,7 +138,7 @@ def source_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
         return counted_rate(partial(end, uncommitted), partial(end, committed), bench.lines)
 
 
-def sink_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
+def sink_rate(bench: Bench, worker: Runner, case: Case, topic: str) -> float:
     output = bench.directory / unique_name("out")
     config = {**bench.sink(topic, output), **case.settings}
 
@@ -145,8 +152,8 @@ def sink_rate(bench: Bench, worker: Worker, case: Case, topic: str) -> float:
         output.unlink(missing_ok=True)
 
 
-def measure(bench: Bench, workers: Mapping[str, Worker], case: Case, runs: int) -> None:
-    """Print a row of the table."""
+def measure(bench: Bench, workers: Mapping[str, Runner], case: Case, runs: int) -> None:
+    """Print a row of the table; `workers` has `ours` and the `peer`."""
     if case.is_source:
         rate = source_rate
         topics: Iterator[str] = iter(bench.new_topic, None)
@@ -161,10 +168,10 @@ def measure(bench: Bench, workers: Mapping[str, Worker], case: Case, runs: int) 
             found = rate(bench, workers[name], case, next(topics))
             if run >= 0:
                 rates[name].append(found / 1000)
-    ratios = [ours / java for java, ours in zip(rates["java"], rates["ours"], strict=True)]
-    java, ours = (statistics.median(rates[name]) for name in ("java", "ours"))
+    ratios = [ours / peer for peer, ours in zip(rates["peer"], rates["ours"], strict=True)]
+    peer, ours = (statistics.median(rates[name]) for name in ("peer", "ours"))
     print(
-        f"| {case.title} | {java:.0f} | {ours:.0f} | {statistics.median(ratios):.2f} |"
+        f"| {case.title} | {peer:.0f} | {ours:.0f} | {statistics.median(ratios):.2f} |"
         f" {min(ratios):.2f} to {max(ratios):.2f} |",
         flush=True,
     )
@@ -181,15 +188,17 @@ def busy() -> Iterator[None]:
         process.wait()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--lines", type=int, default=2_000_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--case", default="", help="only the cases whose title holds this text")
     parser.add_argument("--busy", action="store_true")
-    parser.add_argument("--jars", action="store_true")
-    options = parser.parse_args()
-    cases = [case for case in CASES if options.case in case.title]
+    return parser
+
+
+@contextlib.contextmanager
+def bench_of(options: argparse.Namespace) -> Iterator[tuple[Bench, Servers]]:
+    """Start a broker, write the lines and, with `--busy`, use a processor."""
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         servers = stack.enter_context(contextlib.closing(Servers(find_runtime(), directory)))
@@ -203,18 +212,32 @@ def main() -> None:
             settings={},
         )
         write_lines(bench.lines_file, bench.lines)
+        if options.busy:
+            stack.enter_context(busy())
+        yield bench, servers
+
+
+def print_head(options: argparse.Namespace, peer: str) -> None:
+    machine = "a busy machine" if options.busy else "an idle machine"
+    print(f"{options.runs} runs of {options.lines} lines of {LINE_BYTES} bytes, {machine}\n")
+    print(f"| k records/s | {peer} | pyconnect | times | lowest to highest |")
+    print("|---|---|---|---|---|", flush=True)
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--case", default="", help="only the cases whose title holds this text")
+    parser.add_argument("--jars", action="store_true", help="Apache's connectors in ours too")
+    options = parser.parse_args()
+    cases = [case for case in CASES if options.case in case.title]
+    with bench_of(options) as (bench, servers):
+        print_head(options, "Java")
         plugins: dict[str, str] = {}
         if options.jars:
-            plugin_path = directory / "plugins"
+            plugin_path = bench.directory / "plugins"
             plugin_path.mkdir()
             file_connectors(servers.runtime, plugin_path)
             plugins = {"plugin.path": str(plugin_path)}
-        if options.busy:
-            stack.enter_context(busy())
-        machine = "a busy machine" if options.busy else "an idle machine"
-        print(f"{options.runs} runs of {bench.lines} lines of {LINE_BYTES} bytes, {machine}\n")
-        print("| k records/s | Java | pyconnect | times | lowest to highest |")
-        print("|---|---|---|---|---|")
         for exactly_once in (True, False):
             chosen = [case for case in cases if case.exactly_once is exactly_once]
             if chosen:
@@ -239,7 +262,7 @@ def _measure_all(
     address = bench.bootstrap_servers
     java = servers.java_worker(address, unique_name("java"), properties=properties, as_shipped=True)
     agent = servers.agent(address, unique_name("ours"), properties={**properties, **plugins})
-    workers = {"java": Worker(java.url), "ours": Worker(agent.url)}
+    workers = {"peer": Worker(java.url), "ours": Worker(agent.url)}
     for case in cases:
         measure(bench, workers, case, runs)
     java.stop()
