@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -45,12 +45,17 @@ class WorkerHealth:
 
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
     """Return the addresses in force; with `everywhere` also those that statuses name."""
+    if everywhere:
+        return all_worker_urls(session, session.client.connector_views())
+    return list(session.client.exchange.urls)
+
+
+def all_worker_urls(session: Session, views: Mapping[str, ConnectorView]) -> list[str]:
+    """Return the addresses in force and those that the statuses of these connectors name."""
     urls = list(session.client.exchange.urls)
-    if not everywhere:
-        return urls
     known = {address for url in urls for address in _addresses(url)}
     scheme = urlsplit(urls[0]).scheme
-    for worker in sorted(_assigned_workers(session.client.connector_views())):
+    for worker in sorted(_assigned_workers(views)):
         url = f"{scheme}://{worker}"
         addresses = _addresses(url)
         if not addresses & known:
@@ -138,7 +143,7 @@ def _health(client: ConnectClient, url: str) -> Health:
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
-def _assigned_workers(views: dict[str, ConnectorView]) -> set[str]:
+def _assigned_workers(views: Mapping[str, ConnectorView]) -> set[str]:
     return {
         item.worker_id
         for view in views.values()

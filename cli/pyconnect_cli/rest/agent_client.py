@@ -6,6 +6,7 @@ that becomes PreconditionFailed (exit 9), with the reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -53,6 +54,16 @@ class AgentChild:
     @property
     def name(self) -> str:
         return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentMetric:
+    """One metric; `value` is a number, a text such as a state, or None for no number at all."""
+
+    group: str
+    name: str
+    tags: Mapping[str, str]
+    value: int | float | str | None
 
 
 class RunsElsewhere(Conflict):
@@ -110,6 +121,15 @@ class AgentClient:
             lambda body: [
                 _read_child(answer.url, as_object(entry)) for entry in as_list(body["list"])
             ],
+            {"list": answer.body},
+        )
+
+    def metrics(self) -> list[AgentMetric]:
+        """Return everything that the agent measures."""
+        answer = self._send("GET", "agent", "metrics.json")
+        return parse(
+            "list of metrics",
+            lambda body: [_read_metric(as_object(entry)) for entry in as_list(body["list"])],
             {"list": answer.body},
         )
 
@@ -218,6 +238,16 @@ def _read_child(url: str, body: Json) -> AgentChild:
         last_commit_ms=_number(body["last_commit_ms"]),
         queue_size=_number(body["queue_size"]),
         raw=body,
+    )
+
+
+def _read_metric(body: Json) -> AgentMetric:
+    value = body["value"]
+    return AgentMetric(
+        group=str(body["group"]),
+        name=str(body["name"]),
+        tags={name: str(tag) for name, tag in as_object(body["tags"]).items()},
+        value=value if value is None or isinstance(value, int | float | str) else str(value),
     )
 
 
