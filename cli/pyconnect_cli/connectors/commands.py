@@ -1,7 +1,7 @@
 """`pyconnect connectors`: everything about connectors, over REST.
 
-The verbs stand in four modules: what shows, what works from files, the editor, what acts on a
-selection.
+The verbs stand in five modules: what shows, what works from files, what works on another cluster,
+the editor, what acts on a selection.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ from pyconnect_cli.connectors import (
     from_files as _connectors_files,
 )
 from pyconnect_cli.connectors import (
+    promote as _connectors_promote,
+)
+from pyconnect_cli.connectors import (
     show as _connectors_show,
 )
 
 app = typer.Typer(help="List, create, change, pause, stop, restart and delete connectors.")
-for part in (_connectors_show, _connectors_files, _connectors_edit, _connectors_act):
+for part in (
+    _connectors_show,
+    _connectors_files,
+    _connectors_promote,
+    _connectors_edit,
+    _connectors_act,
+):
     app.registered_commands.extend(part.app.registered_commands)

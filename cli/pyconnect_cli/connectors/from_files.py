@@ -1,4 +1,4 @@
-"""`connectors create apply diff patch validate export`: what works from files and keys."""
+"""`connectors create apply patch validate export`: what works from files and keys."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ SetOption = Annotated[
         "--set", "-s", metavar="KEY=VALUE", help="configuration key with its value; repeatable"
     ),
 ]
+UnsetOption = Annotated[
+    list[str] | None,
+    typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
+]
 SIGNS = {
     Change.CREATE: ("+", "good"),
     Change.UPDATE: ("~", "warning"),
@@ -79,7 +83,7 @@ def create(
     documents = _documents(files, keys, name)
     for document in documents:
         refuse_masked(document)
-    state = None if initial_state is None else _initial_state(initial_state)
+    state = None if initial_state is None else initial_state_of(initial_state)
     if offsets is not None and len(documents) > 1:
         raise UsageError("--offsets-from is for one connector")
     snapshot = None if offsets is None else read_offsets_for(documents[0], offsets)
@@ -129,31 +133,38 @@ def apply(
             " every file is applied",
             hint="leave it out, or add --prune",
         )
-    documents = read_connector_files(_required(files))
-    plan = _plan(session, documents, prune=prune)
+    documents = read_connector_files(required_files(files))
+    plan = plan_files(session, documents, prune=prune)
+    carry_out(session, plan, "apply", validated=not no_validate)
+
+
+def carry_out(
+    session: Session,
+    plan: Sequence[PlannedChange],
+    verb: str,
+    *,
+    validated: bool,
+    ask_all: bool = False,
+) -> None:
+    """Show a plan, validate, ask, change and wait; with `--dry-run` only show it.
+
+    The user is asked about deletions, with `ask_all` about every change.
+    """
     dry_run = bool(session.given.get("dry_run"))
-    _show_plan(session, plan, as_data=dry_run)
+    show_plan(session, plan, as_data=dry_run)
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
     if dry_run:
         _exit_if_changes(session, changes)
         return
-    if not no_validate:
+    if validated:
         _validate_all(session, [p.file for p in changes if p.file is not None])
     deletions = [planned.name for planned in changes if planned.change is Change.DELETE]
-    if deletions:
+    if ask_all and changes:
+        confirm_steps(session, verb, [planned.name for planned in changes])
+    elif deletions:
         confirm_steps(session, "delete", deletions)
-    run_steps(session, "apply", [_apply_step(session, planned) for planned in changes])
+    run_steps(session, verb, [_apply_step(session, planned) for planned in changes])
     wait_if_asked(session, [p.name for p in changes if p.change is not Change.DELETE])
-
-
-@app.command()
-def diff(context: typer.Context, *, files: FilesOption = None) -> None:
-    """Show the changes that `apply` would make; exit 1 if there are any."""
-    session = session_of(context)
-    plan = _plan(session, read_connector_files(_required(files)), prune=False)
-    _show_plan(session, plan, as_data=True)
-    if any(planned.change is not Change.UNCHANGED for planned in plan):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
 @app.command(cls=ActingVerb)
@@ -162,14 +173,11 @@ def patch(
     names: NamesArgument = None,
     *,
     keys: SetOption = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
-    ] = None,
+    unset: UnsetOption = None,
 ) -> None:
     """Change single keys of a connector's configuration and keep the others (KIP-477)."""
     session = session_of(context)
-    change: dict[str, str | None] = {**_pairs(keys or ()), **dict.fromkeys(unset or (), None)}
+    change = key_changes(keys, unset)
     if not change:
         raise UsageError("nothing to change", hint="--set KEY=VALUE, --unset KEY")
     views = selected_views(session, names or ())
@@ -258,9 +266,10 @@ def export(
     write_connector_files(session, directory, documents, mode=PRIVATE if show_secrets else None)
 
 
-def _plan(
+def plan_files(
     session: Session, documents: Sequence[ConnectorFile], *, prune: bool
 ) -> list[PlannedChange]:
+    """Plan what makes the cluster match the files; with `prune` what the selection may delete."""
     views = session.client.connector_views()
     configs = {name: view.info.config for name, view in views.items() if view.info}
     doomed: list[str] = []
@@ -275,7 +284,7 @@ def _plan(
     return plan_apply(documents, configs, doomed)
 
 
-def _show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
+def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
     """Print a plan: on stdout when it is what was asked for, else as a message."""
     output = session.output
     if output.machine:
@@ -388,6 +397,11 @@ def _documents(
     ]
 
 
+def key_changes(keys: Sequence[str] | None, unset: Sequence[str] | None) -> dict[str, str | None]:
+    """Read --set and --unset: None removes a key."""
+    return {**_pairs(keys or ()), **dict.fromkeys(unset or (), None)}
+
+
 def _pairs(texts: Sequence[str]) -> dict[str, str | None]:
     pairs: dict[str, str | None] = {}
     for text in texts:
@@ -398,13 +412,15 @@ def _pairs(texts: Sequence[str]) -> dict[str, str | None]:
     return pairs
 
 
-def _required(files: Sequence[str] | None) -> Sequence[str]:
+def required_files(files: Sequence[str] | None) -> Sequence[str]:
+    """Return the files that were given; UsageError without any."""
     if not files:
         raise UsageError("no file was given", hint="-f FILE, -f DIRECTORY or -f -")
     return files
 
 
-def _initial_state(text: str) -> str:
+def initial_state_of(text: str) -> str:
+    """Read a state that a connector can be created in."""
     state = text.upper()
     if state not in {"RUNNING", "PAUSED", "STOPPED"}:
         raise UsageError(f"`{text}` is not an initial state", hint="RUNNING, PAUSED or STOPPED")

@@ -19,6 +19,8 @@ from pyconnect_cli.render.styles import cell_width, printable, shorten
 Row = TypeVar("Row")
 GAP = 2
 NARROWEST_LAST = 12
+READABLE_LAST = 30
+WORTH_LESS = 3
 MARK = "•"
 
 
@@ -153,8 +155,8 @@ def _fitted(
 ) -> tuple[list[int], list[int]]:
     """Return which columns are kept, and the widths of all of them.
 
-    Spare columns go while the last one would have less than NARROWEST_LAST; then the first one,
-    the name, is cut.
+    Spare columns go while the last one would be narrower than NARROWEST_LAST, those that are worth
+    less while it would be narrower than READABLE_LAST; then the first one, the name, is cut.
     """
     fitted = list(widths)
     kept = list(range(len(columns)))
@@ -169,9 +171,9 @@ def _fitted(
         key=lambda at: -(columns[at].spare or 0),
     )
     for at in spare:
-        if room() >= wanted:
-            break
-        kept.remove(at)
+        least = READABLE_LAST if (columns[at].spare or 0) >= WORTH_LESS else NARROWEST_LAST
+        if room() < min(widths[last], least):
+            kept.remove(at)
     if room() < wanted:
         fitted[0] = max(8, fitted[0] - (wanted - room()))
     fitted[last] = max(min(fitted[last], room()), 4)

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.kafka.model import OpenProducer
 from pyconnect_cli.overview.gather import Watcher, hanging_transactions
-from pyconnect_cli.overview.look import ClusterLook
 from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.session import Session, session_of
@@ -40,7 +41,11 @@ def status(
     """
     session = session_of(context)
     lag_known = bool(session.settings.kafka_bootstrap)
-    look = _with_transactions(session, Watcher(session).look(lag=lag_known), group_id)
+    _ = session.client  # made before the threads: its secrets are fetched once
+    hanging = in_background(lambda: _hanging(session, group_id))
+    look = Watcher(session).look(lag=lag_known)
+    found_hanging, doubts = hanging.result()
+    look = replace(look, hanging=found_hanging, doubts=(*look.doubts, *doubts))
     found = cluster_status(look, context=session.settings.context, lag_known=lag_known)
     style = session.output.style
     text = "\n".join(status_lines(found, width=style.width, colour=style.colour))
@@ -49,12 +54,15 @@ def status(
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-def _with_transactions(session: Session, look: ClusterLook, group_id: str | None) -> ClusterLook:
+def _hanging(
+    session: Session, group_id: str | None
+) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
+    """Return the hanging transactions, None where they are not known, and why."""
     if not session.settings.kafka_bootstrap:
-        return look
+        return None, ()
     idle_ms = round(parse_duration(MIN_IDLE) * 1000)
     try:
-        return replace(look, hanging=hanging_transactions(session, group_id, idle_ms))
+        return hanging_transactions(session, group_id, idle_ms), ()
     except PyconnectError as error:
         reason = f"{error.message} ({error.hint})" if error.hint else error.message
-        return replace(look, doubts=(*look.doubts, f"{HANGING_DOUBT}: {reason}"))
+        return None, (f"{HANGING_DOUBT}: {reason}",)

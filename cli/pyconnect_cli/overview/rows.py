@@ -170,6 +170,7 @@ def _connector_row(
     sizes = [item.memory for item in (own, *tasks) if item and item.memory is not None]
     places = positions.places.get(view.name) if positions else None
     lags = [place.lag for place in (places or {}).values()]
+    known_lags = [lag for lag in lags if lag is not None]
     return ConnectorRow(
         name=view.name,
         type=view.type,
@@ -179,8 +180,8 @@ def _connector_row(
         tasks=tasks,
         cause=next((root_cause(trace) for trace in traces if trace), ""),
         rate=sum(known_rates) if known_rates else moved,
-        lag=None if places is None else sum(lag for lag in lags if lag is not None),
-        unread=sum(lag is None for lag in lags),
+        lag=sum(known_lags) if known_lags else None,
+        unread=len(lags) - len(known_lags),
         memory=sum(sizes) if sizes else None,
     )
 

@@ -43,7 +43,7 @@ def column(shown: Table, title: str) -> list[str]:
 def test_what_failed_stands_first() -> None:
     """Then by name."""
     assert names(drawn()) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
-    assert column(drawn(), "CAUSE")[0] == "IllegalStateException: disk …"
+    assert column(drawn(), "CAUSE")[0] == "IllegalStateException: disk full"
 
 
 def test_a_number_sorts_the_largest_first_and_what_is_not_known_last() -> None:
