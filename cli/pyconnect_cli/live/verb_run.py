@@ -98,7 +98,7 @@ def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:
     other = Session(session.environ)
     settings = replace(
         session.settings, yes=agreed, output="table", columns=(), no_headers=False, quiet=False,
-        verbose=0,
+        verbose=0, jq=None,
     )  # fmt: skip
     # Cached properties: what is set is not made again.
     other.__dict__ |= {"settings": settings, "output": output, "endpoint": session.endpoint}

@@ -11,6 +11,7 @@ from typing import NamedTuple
 STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "UNASSIGNED")
 CONNECTOR_TYPES = ("source", "sink")
 OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "ndjson", "name")
+COLOURS = ("auto", "always", "never")
 WAIT_STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "DELETED")
 
 
@@ -59,6 +60,11 @@ GLOBAL_OPTIONS = (
     OptionSpec(
         ("--columns",), "columns of a table, separated by commas", "LIST", "PYCONNECT_COLUMNS"
     ),
+    OptionSpec(
+        ("--jq",),
+        "jq program that selects from the results, as `.failed[].name`; implies -o json",
+        "PROGRAM",
+    ),
     OptionSpec(("--no-headers",), "tables without a header line", env="PYCONNECT_NO_HEADERS"),
     OptionSpec(
         ("--timeout",),
@@ -87,7 +93,14 @@ GLOBAL_OPTIONS = (
         common=True,
     ),
     OptionSpec(("--debug",), "Python traceback of an error", env="PYCONNECT_DEBUG"),
-    OptionSpec(("--no-color",), "no colours (NO_COLOR is honoured too)", env="PYCONNECT_NO_COLOR"),
+    OptionSpec(
+        ("--color",),
+        "colours: auto (on terminals, unless NO_COLOR is set), always or never",
+        "WHEN",
+        "PYCONNECT_COLOR",
+        choices=COLOURS,
+    ),
+    OptionSpec(("--no-color",), "as --color never", env="PYCONNECT_NO_COLOR"),
     OptionSpec(("--config",), "the user's configuration file", "FILE", "PYCONNECT_CONFIG"),
     OptionSpec(("--username",), "user of HTTP basic authentication", "NAME", "PYCONNECT_USERNAME"),
     OptionSpec(
