@@ -50,7 +50,7 @@ def test_without_the_library_the_error_names_the_extra(
     monkeypatch.setitem(sys.modules, "jq", None)
     outcome = run("connectors", "list", "--jq", ".")
     assert outcome.code == 9
-    assert "pip install 'pyconnect-worker[jq]'" in outcome.err
+    assert "install the extra [jq]: " in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,18 @@ def top(
     something shows the plan of its verb and asks. Lag needs --kafka-bootstrap, rates and memory
     come from agents.
 
-    The view needs the extra `[top]`: pip install 'pyconnect-worker[top]'.
+    The view needs the extra [top].
     """
     session = session_of(context)
     interval_s = parse_duration(interval, what="--interval")
     if interval_s < SHORTEST_S:
         raise UsageError(f"--interval: `{interval}` is too short", hint="the shortest is 500ms")
     if find_spec("textual") is None:
+        from pyconnect_clients.installation import install_command
+
         raise PreconditionFailed(
             "the live view needs the library textual, which is not installed",
-            hint="pip install 'pyconnect-worker[top]'; without it: pyconnect status",
+            hint=f"install the extra [top]: {install_command('top')}; without it: pyconnect status",
         )
     # The library draws on stderr.
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):

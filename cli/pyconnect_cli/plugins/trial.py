@@ -20,6 +20,7 @@ from pyconnect_cli.parsing.arguments import FilesOption
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
+from pyconnect_clients.installation import install_command
 
 app = typer.Typer()
 
@@ -113,7 +114,7 @@ def _run(
         raise PyconnectError(
             f"the self-check of `{plugin}` ended with exit code {done.returncode}:\n"
             f"{done.stderr.strip()}",
-            hint="the agent's packages must be installed beside this command",
+            hint=f"the agent must be installed beside this command: {install_command('agent')}",
             exit_code=ExitCode.NEGATIVE,
         )
     return steps

@@ -23,9 +23,12 @@ def jq_filter(expression: str) -> JqFilter:
     try:
         import jq
     except ImportError as missing:
+        from pyconnect_clients.installation import install_command
+
         raise PreconditionFailed(
             "--jq needs the library jq, which is not installed",
-            hint="pip install 'pyconnect-worker[jq]'; or, with the jq program: -o json | jq …",
+            hint=f"install the extra [jq]: {install_command('jq')}; or, with the jq program:"
+            " -o json | jq …",
         ) from missing
     try:
         program = jq.compile(expression)

@@ -160,7 +160,8 @@ def test_without_the_extra_the_command_says_which_one_is_missing(
     monkeypatch.setattr("pyconnect_cli.live.commands.find_spec", lambda _: None)
     outcome = run("top")
     assert outcome.code == 9
-    assert "pip install 'pyconnect-worker[top]'" in outcome.err
+    assert "install the extra [top]: " in outcome.err
+    assert "pyconnect status" in outcome.err
 
 
 def test_no_other_command_imports_the_library(url: str, environ: dict[str, str]) -> None:
