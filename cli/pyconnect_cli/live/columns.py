@@ -36,7 +36,10 @@ def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
     """Return the columns of the connectors' page."""
 
     def restarts(row: ConnectorRow) -> int | None:
-        found = [_restarts(state, row.name), *(_restarts(state, task.name) for task in row.tasks)]
+        found = [
+            _restarts(state, row.name, row.restarts),
+            *(_restarts(state, task.name, task.restarts) for task in row.tasks),
+        ]
         known = [number for number in found if number is not None]
         return sum(known) if known else None
 
@@ -121,8 +124,8 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
         ),
         Column(
             title="RST",
-            text=lambda row: number_text(_restarts(state, row.name)),
-            order=lambda row: _restarts(state, row.name),
+            text=lambda row: number_text(_restarts(state, row.name, row.restarts)),
+            order=lambda row: _restarts(state, row.name, row.restarts),
             right=True,
             spare=5,
             letter="T",
@@ -150,9 +153,14 @@ def age_text(epoch_ms: int | None, now_ms: int) -> str:
     return "-" if epoch_ms is None else format_duration(max(0, now_ms - epoch_ms) / 1000)
 
 
-def _restarts(state: State, name: str) -> int | None:
-    """Return how often a process was replaced; None where nothing is known of its processes."""
-    return state.restarts.get(name, 0) if name in state.pids else None
+def _restarts(state: State, name: str, told: int | None) -> int | None:
+    """Return how often it was restarted: as its agent counts, or as its processes were replaced.
+
+    None where nothing is known of its processes.
+    """
+    seen = state.restarts.get(name, 0) if name in state.pids else None
+    known = [number for number in (told, seen) if number is not None]
+    return max(known) if known else None
 
 
 def _task_state(row: TaskRow) -> str:

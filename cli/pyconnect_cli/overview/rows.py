@@ -19,8 +19,8 @@ FAILED = "FAILED"
 class TaskRow:
     """A task, or a connector's own instance (`task` None). None: not known.
 
-    `rate` is in records a second, `memory` in bytes; `active_ms` is the time of the last poll or
-    put since the epoch.
+    `restarts` are those that the agent has made by itself. `rate` is in records a second, `memory`
+    in bytes; `active_ms` is the time of the last poll or put since the epoch.
     """
 
     connector: str
@@ -31,6 +31,7 @@ class TaskRow:
     rate: float | None = None
     memory: int | None = None
     pid: int | None = None
+    restarts: int | None = None
     queue: int | None = None
     active_ms: int | None = None
     responsive: bool = True
@@ -59,6 +60,7 @@ class ConnectorRow:
     lag: int | None = None
     unread: int = 0
     memory: int | None = None
+    restarts: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -183,6 +185,7 @@ def _connector_row(
         lag=sum(known_lags) if known_lags else None,
         unread=len(lags) - len(known_lags),
         memory=sum(sizes) if sizes else None,
+        restarts=own.restarts if own else None,
     )
 
 
@@ -198,10 +201,18 @@ def _task_row(known: _Processes, connector: str, task: int | None, item: Instanc
         rate=known.rates.get(name),
         memory=child.rss_bytes if child else None,
         pid=child.pid if child else None,
+        restarts=_automatic_restarts(child) if child else None,
         queue=child.queue_size if child else None,
         active_ms=child.last_activity_ms if child else None,
         responsive=child is None or child.pid is None or child.responsive,
     )
+
+
+def _automatic_restarts(child: AgentChild) -> int | None:
+    """Return how often the agent has restarted it; None of an agent that does not say."""
+    told = child.raw.get("restarts")
+    total = told.get("total") if isinstance(told, Mapping) else None
+    return total if isinstance(total, int) else None
 
 
 def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow:

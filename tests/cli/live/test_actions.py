@@ -72,5 +72,6 @@ def test_every_key_is_a_verb_that_exists_and_says_whether_it_changes(key: str) -
         if verb is None:
             assert action.words[:2] in LATER
             continue
-        options = {flag for spec in verb.shared_options() for flag in spec.opts}
+        options = {flag for spec in (*verb.params, *verb.shared_options()) for flag in spec.opts}
+        assert {word for word in action.words if word.startswith("--")} <= options
         assert ("--dry-run" in options) == found.changes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyconnect_cli.live.columns import rate_text
@@ -20,7 +22,7 @@ from pyconnect_cli.live.state import (
 from pyconnect_cli.live.table import GAP, Table, sort_columns, table
 from pyconnect_cli.live.words import help_lines, hints, summary
 from tests.cli.live.shown import busy_cluster
-from tests.cli.overview.worlds import look, view
+from tests.cli.overview.worlds import agent, child, look, view
 
 
 def drawn(*events: Event, width: int = 120) -> Table:
@@ -69,6 +71,24 @@ def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
         "orders-lake/0",
     ]
     assert len(names(drawn(Commanded("t")))) == 6
+
+
+def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None:
+    """Of a connector and its tasks together; whatever restarted them."""
+
+    def restarts(total: int | None, *pids: int) -> list[str]:
+        state = State()
+        for pid in pids:
+            told = {} if total is None else {"restarts": {"total": total}}
+            task = replace(child("a", 0, pid=pid), raw=told)
+            found = look(view("a", "RUNNING"), workers=[agent(children=[task])])
+            state = after(state, Looked(found))
+        return column(table(state, width=120, now_ms=0), "RST")
+
+    assert restarts(None, 10, 11, 12) == ["2"]
+    assert restarts(5, 10) == ["5"]
+    assert restarts(None, 10) == ["0"]
+    assert column(drawn(), "RST")[-2:] == ["-", "0"]
 
 
 def test_a_filter_looks_at_every_column() -> None:
