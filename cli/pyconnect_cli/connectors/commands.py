@@ -1,15 +1,15 @@
 """`pyconnect connectors`: everything about connectors, over REST.
 
-The verbs stand in six modules: what shows, logs, the dead letter queue, what works from files, the
-editor, what acts on a selection.
+The verbs stand in seven modules: what shows, logs, the dead letter queue, what works from files,
+what works on another cluster, the editor, what acts on a selection.
 """
 
 from __future__ import annotations
 
 import typer
 
-from pyconnect_cli.connectors import act, dead_letters, edit, from_files, logs, show
+from pyconnect_cli.connectors import act, dead_letters, edit, from_files, logs, promote, show
 
 app = typer.Typer(help="List, create, change, pause, stop, restart and delete connectors.")
-for part in (show, logs, dead_letters, from_files, edit, act):
+for part in (show, logs, dead_letters, from_files, promote, edit, act):
     app.registered_commands.extend(part.app.registered_commands)
