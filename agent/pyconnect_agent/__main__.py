@@ -11,19 +11,28 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyconnect_agent.version import version
+from pyconnect_clients.installation import install_command
 
 if TYPE_CHECKING:
     from pyconnect_agent.children.launch import Launcher
 
 EXIT_USAGE = 1
+EXIT_START = 3  # as `worker.lifecycle`, which cannot be imported without these
+LIBRARIES = ("h11", "msgspec", "prometheus_client", "regex", "starlette", "uvicorn")
+"""The extra `agent`: whoever only operates workers has installed the command without it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    if missing := [library for library in LIBRARIES if find_spec(library) is None]:
+        _tell(f"error: libraries of the agent are not installed: {', '.join(missing)}")
+        _tell(f"hint: install the extra [agent]: {install_command('agent')}")
+        return EXIT_START
     launcher = _fork_server()
     from pyconnect_agent.command import run
     from pyconnect_agent.restarting import run_again
@@ -41,6 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The worker has stopped in order; no thread of a client library may hold its process up.
         os._exit(code)
     return code
+
+
+def _tell(line: str) -> None:
+    """Print a line on stderr: there is no log yet."""
+    sys.stderr.write(f"{line}\n")
 
 
 def _fork_server() -> Launcher:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from pyconnect_cli.errors import ExitCode, Interrupted, PreconditionFailed, PyconnectError
+from pyconnect_cli.render.jq_filter import jq_filter
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.render.streams import tell
@@ -75,6 +76,7 @@ class Session:
                 columns=settings.columns,
                 headers=not settings.no_headers,
                 quiet=settings.quiet,
+                jq=None if settings.jq is None else jq_filter(settings.jq),
                 colour=colour_wanted(settings, self.environ, terminal=sys.stdout.isatty()),
                 error_colour=colour_wanted(settings, self.environ, terminal=sys.stderr.isatty()),
                 width=terminal_width(),

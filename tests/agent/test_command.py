@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.__main__ import main
+from pyconnect_agent.__main__ import LIBRARIES, main
 from tests.support.worker_properties import PROPERTIES
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_only_the_worker_file_is_required(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,6 +22,24 @@ def test_only_the_worker_file_is_required(capsys: pytest.CaptureFixture[str]) ->
     assert ended.value.code == 1
     said = capsys.readouterr().err
     assert "the following arguments are required: worker.properties\n" in said
+
+
+def test_without_its_libraries_the_agent_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 3, before the file is read."""
+    monkeypatch.setattr("pyconnect_agent.__main__.LIBRARIES", ("h11", "no_such_library"))
+    assert main(["worker.properties"]) == 3
+    said = capsys.readouterr().err
+    assert "not installed: no_such_library\n" in said
+    assert "install the extra [agent]: " in said
+
+
+def test_the_libraries_are_those_of_the_extra() -> None:
+    """Under the names that they are imported by."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = {each.partition(">=")[0] for each in project["optional-dependencies"]["agent"]}
+    assert {library.replace("_", "-") for library in LIBRARIES} == named
 
 
 @pytest.mark.parametrize(

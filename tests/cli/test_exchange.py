@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import unquote
 
 import httpx
 import pytest
 
+from pyconnect_cli.acting.background import ask_all
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,
@@ -76,6 +80,25 @@ def test_a_refused_connection_moves_on_and_the_next_request_starts_there() -> No
     assert network.client.connector_names() == ["a"]
     network.client.connector_names()
     assert [request.url.host for request in network.sent] == ["one", "two", "two"]
+
+
+def test_threads_share_one_pool_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that nobody closes would leave its sockets open."""
+    network = Network(lambda _: httpx.Response(200, json=[]))
+    made: list[httpx.Client] = []
+    both = threading.Barrier(2)
+
+    class SlowClient(httpx.Client):
+        def __init__(self, **options: Any) -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.5)  # until the other thread makes one too
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(httpx, "Client", SlowClient)
+    ask_all([1, 2], lambda _: network.client.connector_names())
+    network.client.close()
+    assert [client.is_closed for client in made] == [True]
 
 
 def test_all_addresses_refusing_is_unreachable_and_names_each() -> None:

@@ -538,8 +538,9 @@ def test_every_verb_that_changes_something_says_so() -> None:
     }
     assert {path.rpartition(" ")[2] for path in changing} == {
         "abandon", "abort", "alter", "apply", "copy", "create", "delete", "down", "drain", "edit",
-        "import", "kill", "patch", "pause", "purge", "reset", "restart", "resume", "run", "seek",
-        "set", "stop", "terminate", "trust", "undo", "undrain", "untrust", "up", "use", "demo",
+        "import", "kill", "patch", "pause", "promote", "purge", "reset", "restart", "resume", "run",
+        "seek", "set", "stop", "terminate", "trust", "undo", "undrain", "untrust", "up", "use",
+        "demo",
     }  # fmt: skip
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Command
 
@@ -64,6 +66,40 @@ def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
     assert command("tasks", "describe", f"{name}/7") == 3
     assert command("connectors", "delete", name, "--yes", "--wait", "DELETED") == 0, command.err
     assert command("connectors", "get", name) == 3
+
+
+def test_status_names_what_failed_and_what_lags(
+    worker_url: str, kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """The root cause of the failure, the lag of a sink, the rate of its commits: of both kinds."""
+    command = Command(tmp_path / "home", worker_url, kafka_broker.bootstrap_servers)
+    topic, source, sink, broken = (unique_name(each) for each in ("t", "source", "sink", "broken"))
+    lines = tmp_path / "in.txt"
+    lines.write_text("line\n" * 100)
+    create = ("connectors", "create")
+    file_source = ("-s", "connector.class=FileStreamSource", "-s", f"topic={topic}")
+    file_sink = ("-s", "connector.class=FileStreamSink", "-s", f"topics={topic}")
+    assert command(*create, source, *file_source, "-s", f"file={lines}", "--wait", "RUNNING") == 0
+    assert command(*create, sink, *file_sink, "-s", f"file={tmp_path / 'out.txt'}") == 0
+    assert command(*create, broken, *file_sink, "-s", f"file={tmp_path / 'no' / 'out.txt'}") == 0
+
+    def status() -> Any:
+        assert command("status", "-o", "json") == 1, command.err
+        return json.loads(command.out)
+
+    def cause() -> str:
+        return str({each["name"]: each for each in status()["failed"]}[f"{broken}/0"]["cause"])
+
+    eventually(lambda: f"{broken}/0" in [each["name"] for each in status()["failed"]])
+    assert any(word in cause() for word in ("FileNotFound", "NoSuchFile")), cause()
+    # Committed every minute, and when the sink is stopped.
+    assert command("connectors", "stop", sink, "--wait", "STOPPED") == 0, command.err
+    eventually(lambda: status()["lag"].get(sink) == 0, describe=lambda: status()["lag"])
+    with lines.open("a") as more:
+        more.write("line\n" * 7)
+    eventually(lambda: status()["lag"].get(sink) == 7, describe=lambda: status()["lag"])
+    for name in (source, sink, broken):
+        assert command("connectors", "delete", name, "--yes") == 0, command.err
 
 
 def test_wrong_configurations_are_told_before_they_are_stored(

@@ -107,6 +107,8 @@ def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
     with serve(FakeConnect(connectors=sinks)) as url:
         command = Pyconnect(tmp_path, url, kafka_broker.bootstrap_servers)
         outcome = command("offsets", "lag", "--all", "-o", "json")
+        status = command("status", "-o", "json")
+    assert json.loads(status.out)["lag"] == {"behind": 1, "committed": 0}
     lags = [(row["connector"], row["partition"], row["lag"]) for row in json.loads(outcome.out)]
     assert lags == [("behind", 0, 1), ("behind", 1, 0), ("committed", 0, 0), ("committed", 1, 0)]
     places = {TopicPartition(topic, 1): (2, 42)}

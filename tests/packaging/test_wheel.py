@@ -67,8 +67,12 @@ def files_of(wheel: Path) -> list[str]:
 
 
 def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
-    """All import packages with their type markers and the licence; no tests, no scripts."""
+    """Import packages with type markers, licence, manual pages; no tests, no scripts."""
     names = files_of(wheel)
+    shared = {name for name in names if ".data/" in name}
+    assert {Path(name).suffix for name in shared} == {".1"}
+    assert any(name.endswith(".data/data/share/man/man1/pyconnect.1") for name in shared)
+    names = [name for name in names if name not in shared]
     packages = {name.split("/")[0] for name in names if ".dist-info" not in name}
     assert packages == {
         "pyconnect_agent",
@@ -133,30 +137,59 @@ def test_the_source_distribution_makes_the_same_wheel(
         assert (source / needed).exists(), needed
 
 
-def test_both_commands_run_from_any_directory(wheel: Path, tmp_path: Path) -> None:
-    """A bare virtual environment, the locked requirements, the wheel: nothing of the checkout."""
-    home = tmp_path / "environment"
-    venv.create(home, with_pip=True)
-    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "-q"]
-    requirements = ROOT / "requirements" / "runtime.txt"
-    subprocess.run([*pip, "--require-hashes", "-r", str(requirements)], check=True)
-    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    for command in (
-        ["pyconnect", "--help"],
-        ["pyconnect", "version"],
-        ["pyconnect", "connectors", "--help"],
-        ["pyconnect-agent", "--version"],
-        ["pyconnect-agent", "--help"],
-    ):
-        done = subprocess.run(
-            [str(home / "bin" / command[0]), *command[1:]],
-            cwd=elsewhere,
-            env={"HOME": str(elsewhere), "PATH": "/usr/bin:/bin"},
+class Installation:
+    """A bare environment with pinned requirements and the wheel: nothing of the checkout."""
+
+    def __init__(self, wheel: Path, requirements: str, directory: Path) -> None:
+        self.home = directory / "environment"
+        self.elsewhere = directory / "elsewhere"
+        self.elsewhere.mkdir()
+        venv.create(self.home, with_pip=True)
+        pip = [str(self.home / "bin" / "python"), "-m", "pip", "install", "-q"]
+        locked = ROOT / "requirements" / requirements
+        subprocess.run([*pip, "--require-hashes", "-r", str(locked)], check=True)
+        subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the environment, in another directory."""
+        return subprocess.run(
+            [str(self.home / "bin" / command), *arguments],
+            cwd=self.elsewhere,
+            env={"HOME": str(self.elsewhere), "PATH": "/usr/bin:/bin"},
             capture_output=True,
             text=True,
             check=False,
         )
+
+
+def test_both_commands_run_from_any_directory(wheel: Path, tmp_path: Path) -> None:
+    """With the requirements of a worker."""
+    installed = Installation(wheel, "runtime.txt", tmp_path)
+    for command in (
+        ("pyconnect", "--help"),
+        ("pyconnect", "version"),
+        ("pyconnect", "connectors", "--help"),
+        ("pyconnect-agent", "--version"),
+        ("pyconnect-agent", "--help"),
+    ):
+        done = installed.run(*command)
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
+
+
+def test_the_command_needs_nothing_of_the_agent(wheel: Path, tmp_path: Path) -> None:
+    """Every noun loads; the agent and the extras say what they miss, and how to install it."""
+    installed = Installation(wheel, "command.txt", tmp_path)
+    for library in ("starlette", "uvicorn", "msgspec", "regex", "prometheus_client", "textual"):
+        assert installed.run("python", "-c", f"import {library}").returncode == 1
+    assert installed.run("python", "-m", "pip", "check").returncode == 0
+    nouns = "from pyconnect_cli.manual import pages; print(len(dict(pages())))"
+    done = installed.run("python", "-c", nouns)
+    assert int(done.stdout) > 15, done.stderr
+    assert installed.run("pyconnect", "--url", "http://127.0.0.1:9", "status").returncode == 7
+    assert installed.run("python", "-c", "import pyconnect_agent.acl_probe").returncode == 0
+    agent = installed.run("pyconnect-agent", "worker.properties")
+    assert agent.returncode == 3
+    assert "are not installed: msgspec, prometheus_client, regex, starlette" in agent.stderr
+    assert "install the extra [agent]: " in agent.stderr
+    assert "extra [top]" in installed.run("pyconnect", "top").stderr

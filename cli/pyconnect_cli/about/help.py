@@ -36,9 +36,9 @@ variable. They are never printed or logged. A file that holds a secret and that 
 is refused.
 
 ./pyconnect.toml belongs to the directory, not to you. It may set `current` and how results are
-printed: output, columns, no_headers, no_color, quiet, verbose. A file that sets anything else, such
-as an address, a credential or `yes`, is refused (exit 2) until you trust it. Trust ends when the
-file changes. The Tab key follows the same rule, and it reads no secret.
+printed: output, columns, no_headers, color, no_color, quiet, verbose. A file that sets anything
+else, such as an address, a credential or `yes`, is refused (exit 2) until you trust it. Trust ends
+when the file changes. The Tab key follows the same rule, and it reads no secret.
 
   pyconnect config trust          # this directory's file, after you have read it
   pyconnect config untrust
@@ -75,7 +75,8 @@ OUTPUT = """\
 json and yaml are the shapes of Connect's REST interface; their fields are stable, tables are not.
 Data goes to stdout, everything else to stderr. --columns NAME,STATE chooses and orders columns,
 --no-headers leaves the first line out. Colours are used on terminals only; NO_COLOR and
---no-color switch them off.
+--color never switch them off, --color always is for a pager.
+--jq PROGRAM selects from the JSON, as in --jq '.failed[].name' (extra [jq]).
 
 Tables fit the terminal: prose is wrapped and other texts are cut. If the columns would be too
 narrow, each item is a block of lines. Nothing is cut with -o wide, in a pipe or in a file.

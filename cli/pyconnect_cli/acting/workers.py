@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -40,9 +40,14 @@ class WorkerHealth:
 
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
     """Return the addresses in force; with `everywhere` also those that statuses name."""
-    if not everywhere:
-        return list(session.client.exchange.urls)
-    return urls_with(session, _assigned_workers(session.client.connector_views()))
+    if everywhere:
+        return all_worker_urls(session, session.client.connector_views())
+    return list(session.client.exchange.urls)
+
+
+def all_worker_urls(session: Session, views: Mapping[str, ConnectorView]) -> list[str]:
+    """Return the addresses in force and those that the statuses of these connectors name."""
+    return urls_with(session, _assigned_workers(views))
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
@@ -139,7 +144,7 @@ def _health(client: ConnectClient, url: str) -> Health:
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
-def _assigned_workers(views: dict[str, ConnectorView]) -> set[str]:
+def _assigned_workers(views: Mapping[str, ConnectorView]) -> set[str]:
     return {
         item.worker_id
         for view in views.values()

@@ -1,4 +1,4 @@
-"""`connectors create apply diff patch validate export`: what works from files and keys."""
+"""`connectors create apply patch validate export`: what works from files and keys."""
 
 from __future__ import annotations
 
@@ -46,6 +46,10 @@ SetOption = Annotated[
         "--set", "-s", metavar="KEY=VALUE", help="configuration key with its value; repeatable"
     ),
 ]
+UnsetOption = Annotated[
+    list[str] | None,
+    typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
+]
 
 
 @app.command(cls=CreatingVerb)
@@ -79,7 +83,7 @@ def create(
     documents = _documents(files, keys, name)
     for document in documents:
         refuse_masked(document)
-    state = None if initial_state is None else _initial_state(initial_state)
+    state = None if initial_state is None else initial_state_of(initial_state)
     if offsets is not None and len(documents) > 1:
         raise UsageError("--offsets-from is for one connector")
     snapshot = None if offsets is None else read_offsets_for(documents[0], offsets)
@@ -137,33 +141,39 @@ def apply(
             " every file is applied",
             hint="leave it out, or add --prune",
         )
-    documents = read_connector_files(_required(files))
+    documents = read_connector_files(required_files(files))
     views = session.client.connector_views()
-    plan = _plan(session, documents, views, prune=prune)
+    plan = plan_files(session, documents, views, prune=prune)
+    carry_out(session, plan, "apply", views, validated=not no_validate)
+
+
+def carry_out(
+    session: Session,
+    plan: Sequence[PlannedChange],
+    verb: str,
+    views: Mapping[str, ConnectorView],
+    *,
+    validated: bool,
+    ask_all: bool = False,
+) -> None:
+    """Show a plan, validate, ask, change and wait; with `--dry-run` only show and validate it.
+
+    Consent is needed for deletions, and with `ask_all` for every change; on a terminal also for
+    several changes. `views`: the connectors before the change.
+    """
     dry_run = bool(session.given.get("dry_run"))
     show_plan(session, plan, as_data=dry_run)
     changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
-    if not no_validate:
+    if validated:
         validate_all(session, [p.file for p in changes if p.file is not None])
     if session.ends_with_plan(changes=bool(changes)):
         return
     deletes = any(planned.change is Change.DELETE for planned in changes)
-    if deletes or (len(changes) > 1 and session.interactive):
-        session.confirm(f"apply: {total(plan)}?")
+    if deletes or (ask_all and changes) or (len(changes) > 1 and session.interactive):
+        session.confirm(f"{verb}: {total(plan)}?")
     steps = [_apply_step(session, planned) for planned in changes]
-    run_steps(session, "apply", steps, asks=Asks.BEFORE)
+    run_steps(session, verb, steps, asks=Asks.BEFORE)
     wait_if_asked(session, {p.name: _goal(p, views) for p in changes})
-
-
-@app.command()
-def diff(context: typer.Context, *, files: FilesOption = None) -> None:
-    """Show the changes that `apply` would make; exit 1 if there are any."""
-    session = session_of(context)
-    documents = read_connector_files(_required(files))
-    plan = _plan(session, documents, session.client.connector_views(), prune=False)
-    show_plan(session, plan, as_data=True)
-    if any(planned.change is not Change.UNCHANGED for planned in plan):
-        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
 @app.command(cls=ActingVerb)
@@ -172,14 +182,11 @@ def patch(
     names: NamesArgument = None,
     *,
     keys: SetOption = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
-    ] = None,
+    unset: UnsetOption = None,
 ) -> None:
     """Change single keys of a connector's configuration and keep the others (KIP-477)."""
     session = session_of(context)
-    change: dict[str, str | None] = {**pairs(keys or ()), **dict.fromkeys(unset or (), None)}
+    change = key_changes(keys, unset)
     if not change:
         raise UsageError("nothing to change", hint="--set KEY=VALUE, --unset KEY")
     views = selected_views(session, names or ())
@@ -274,13 +281,14 @@ def export(
     write_connector_files(session, directory, documents, mode=PRIVATE if show_secrets else None)
 
 
-def _plan(
+def plan_files(
     session: Session,
     documents: Sequence[ConnectorFile],
     views: Mapping[str, ConnectorView],
     *,
     prune: bool,
 ) -> list[PlannedChange]:
+    """Plan what makes the cluster match the files; with `prune` what the selection may delete."""
     configs = {name: view.info.config for name, view in views.items() if view.info}
     doomed: list[str] = []
     if prune:
@@ -346,6 +354,11 @@ def _documents(
     return [replace(file, config={**file.config, **given}) for file in documents]
 
 
+def key_changes(keys: Sequence[str] | None, unset: Sequence[str] | None) -> dict[str, str | None]:
+    """Read --set and --unset: None removes a key."""
+    return {**pairs(keys or ()), **dict.fromkeys(unset or (), None)}
+
+
 def pairs(texts: Sequence[str]) -> dict[str, str | None]:
     """Return KEY=VALUE texts as a map; UsageError for another text."""
     found: dict[str, str | None] = {}
@@ -357,13 +370,15 @@ def pairs(texts: Sequence[str]) -> dict[str, str | None]:
     return found
 
 
-def _required(files: Sequence[str] | None) -> Sequence[str]:
+def required_files(files: Sequence[str] | None) -> Sequence[str]:
+    """Return the files that were given; UsageError without any."""
     if not files:
         raise UsageError("no file was given", hint="-f FILE, -f DIRECTORY or -f -")
     return files
 
 
-def _initial_state(text: str) -> str:
+def initial_state_of(text: str) -> str:
+    """Read a state that a connector can be created in."""
     state = text.upper()
     if state not in {"RUNNING", "PAUSED", "STOPPED"}:
         raise UsageError(f"`{text}` is not an initial state", hint="RUNNING, PAUSED or STOPPED")

@@ -70,11 +70,16 @@ class PlannedChange:
 
 
 def plan_apply(
-    files: Sequence[ConnectorFile], configs: Mapping[str, Config], prune: Sequence[str] = ()
+    files: Sequence[ConnectorFile],
+    configs: Mapping[str, Config],
+    prune: Sequence[str] = (),
+    *,
+    masked: bool = False,
 ) -> list[PlannedChange]:
     """Compare files with the stored configs; `prune` are names to delete when no file has them.
 
-    UsageError for a connector that two documents describe, or for a masked value in a file.
+    UsageError for a connector that two documents describe, or for a masked value in a file;
+    `masked` allows these, for a plan that is only shown.
     """
     places: dict[str, str] = {}
     plan = []
@@ -84,7 +89,8 @@ def plan_apply(
                 f"connector `{file.name}` is described in {places[file.name]} and in {file.place}"
             )
         places[file.name] = file.place
-        refuse_masked(file)
+        if not masked:
+            refuse_masked(file)
         plan.append(_planned(file, configs.get(file.name)))
     plan.extend(
         PlannedChange(name=name, change=Change.DELETE) for name in prune if name not in places

@@ -15,11 +15,11 @@ import typer
 
 from pyconnect_cli.acting.conditions import selected_or_all, selection_from, texts
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import TopicPartition, kafka_offset, sink_topics, topic_partition
-from pyconnect_cli.kafka.reader import read_to_the_end
+from pyconnect_cli.offsets.behind_markers import all_read
 from pyconnect_cli.offsets.options import SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.offsets.plan.checks import parse_partition
@@ -33,8 +33,6 @@ from pyconnect_cli.session import session_of
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
-
-MOST_MARKERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,19 +178,8 @@ def _behind_markers(
     settings: Mapping[str, str], view: OffsetsView, lags: Sequence[Lag]
 ) -> list[Lag]:
     """Look for records where few offsets are left: transactions end with a marker."""
-    near = {
-        lag.partition: (lag.offset, lag.end)
-        for lag in lags
-        if lag.offset is not None
-        and lag.end is not None
-        and 0 < lag.end - lag.offset <= MOST_MARKERS
-    }
-    isolation = view.config.get("consumer.override.isolation.level") or "read_uncommitted"
-    try:
-        read = read_to_the_end(settings, near, isolation)
-    except PyconnectError:
-        # Who may describe a topic may still be denied reading it.
-        return list(lags)
+    places = {lag.partition: (lag.offset, lag.end) for lag in lags}
+    read = all_read(settings, view.config, places)
     return [replace(lag, all_read=lag.partition in read) for lag in lags]
 
 

@@ -9,6 +9,7 @@ import typer
 
 from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.confirmation import Asks, confirm_names
+from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
@@ -35,21 +36,10 @@ from pyconnect_cli.offsets.run import Around, change_offsets, offsets_view, snap
 from pyconnect_cli.offsets.show import backups_of
 from pyconnect_cli.offsets.topic_bounds import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.rest.offset_entries import same_entries
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer()
-
-# What `copy --to-context` keeps of the command line and of PYCONNECT_* variables; all else, such
-# as credentials, is the first cluster's and must not reach the other one.
-OF_EVERY_CLUSTER = frozenset(
-    {
-        "output", "columns", "no_headers", "timeout", "request_timeout", "yes", "quiet",
-        "verbose", "debug", "no_color", "config",
-    }
-)  # fmt: skip
-SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
 
 
 @app.command(cls=OffsetsVerb)
@@ -137,7 +127,7 @@ def copy(
     snapshot = snapshot_of(offsets_view(session, source_view), session.client.worker_info())
     if not snapshot.offsets:
         raise NotFound(f"{source} has no stored offsets: nothing was changed")
-    other = session if to_context is None else _session_of_context(session, to_context)
+    other = session if to_context is None else session_of_context(session, to_context)
     try:
         cluster_id = other.client.worker_info().kafka_cluster_id
 
@@ -188,18 +178,6 @@ def _planned(
     wanted, force = snapshot.offsets, options.force
     doubts = None if force else topic_doubts(session, view, wanted)
     return plan_alter(view, options.wish, wanted, action=action, force=force, topic_doubts=doubts)
-
-
-def _session_of_context(session: Session, name: str) -> Session:
-    """Return a session with another cluster: addresses, credentials and brokers are its own."""
-    of_cluster = [option for option in GLOBAL_OPTIONS if option.name not in OF_EVERY_CLUSTER]
-    variables = {option.env for option in of_cluster} | SECRET_VARIABLES
-    other = Session({k: v for k, v in session.environ.items() if k not in variables})
-    names = {option.name for option in of_cluster}
-    other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
-    other.arguments = session.arguments
-    other.budget = session.budget
-    return other
 
 
 def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsSnapshot:

@@ -9,23 +9,23 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import selection_from, unknown_connector
+from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
+from pyconnect_cli.offsets.stored import known_offsets, offset_differences
+from pyconnect_cli.offsets.watch import watch_offsets
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
+from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import (
-    ConnectorOffsets,
     OffsetEntry,
-    by_key,
-    same_offset,
     show_offset,
     show_partition,
 )
@@ -60,14 +60,35 @@ HISTORY_COLUMNS: Sequence[Column[OffsetsSnapshot]] = (
 
 
 @app.command(cls=SelectingVerb)
-def get(context: typer.Context, names: NamesArgument = None) -> None:
+def get(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="a line for each change of a connector's offset, until Ctrl-C or for --timeout"
+            " when it is given",
+        ),
+    ] = False,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="TIME", help="time between looks of --watch")
+    ] = "2s",
+) -> None:
     """Show the stored offsets of connectors.
 
     With one name, -o json prints the REST body, which `alter -f` accepts; otherwise an object of
     them by name.
     """
     session = session_of(context)
-    if names and len(names) == 1 and not selection_from(session.given, ()).filters:
+    single = names and len(names) == 1 and not selection_from(session.given, ()).filters
+    if watch:
+        if not names or not single:
+            raise UsageError("--watch needs the name of one connector")
+        watch_offsets(session, names[0], parse_duration(interval, what="--interval"))
+        return
+    if names and single:
         offsets = known_offsets(session, names[0])
         session.output.listing(
             COLUMNS,
@@ -122,7 +143,7 @@ def diff(
     else:
         connector_type = session.client.connector(name).type
         wanted = read_offsets_file(str(file), connector_type).entries
-    changes = _differences(stored, wanted)
+    changes = offset_differences(stored, wanted)
     session.output.listing(
         DIFFERENCE_COLUMNS,
         changes,
@@ -185,25 +206,3 @@ def history(
 def backups_of(session: Session) -> Backups:
     """Return the backups of the user."""
     return Backups(backup_directory(session.environ))
-
-
-def known_offsets(session: Session, name: str) -> ConnectorOffsets:
-    """Return a connector's offsets; NotFound (exit 3) lists the near names."""
-    try:
-        return session.client.connector_offsets(name)
-    except NotFound as exc:
-        raise unknown_connector(name, session.client.connector_names()) from exc
-
-
-def _differences(
-    stored: Sequence[OffsetEntry], wanted: Sequence[OffsetEntry]
-) -> list[OffsetChange]:
-    ours, theirs = by_key(stored), by_key(wanted)
-    changes = []
-    for key in dict.fromkeys([*ours, *theirs]):
-        before = ours[key].offset if key in ours else None
-        after = theirs[key].offset if key in theirs else None
-        if not same_offset(before, after):
-            partition = (ours.get(key) or theirs[key]).partition
-            changes.append(OffsetChange(partition=partition, before=before, after=after))
-    return changes

@@ -14,7 +14,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "connectors apply -f connectors/ --dry-run",
         "connectors apply -f connectors/ --prune -l team=orders --yes",
     ),
-    "connectors diff": ("connectors diff -f connectors/",),
+    "connectors diff": (
+        "connectors diff -f connectors/",
+        "connectors diff orders --to-context prod",
+    ),
+    "connectors promote": (
+        "connectors promote orders --to-context prod --dry-run",
+        "connectors promote -l team=orders --to-context prod --map file:/run/dev=file:/run/prod",
+    ),
     "connectors patch": ("connectors patch orders --set tasks.max=4 --unset errors.tolerance",),
     "connectors validate": ("connectors validate -f orders.json",),
     "connectors export": ("connectors export --all --dir backup/",),
@@ -80,6 +87,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "upgrade status",
     ),
     "agent drain": ("agent drain http://connect-1:8083",),
+    "status": ("status", "status -o json"),
+    "top": ("top --context prod",),
     "context set": (
         "context set prod --url https://connect-1:8083 --url https://connect-2:8083 --use",
         "context set prod --username ops --password-command 'pass connect/prod'",

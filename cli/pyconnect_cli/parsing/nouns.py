@@ -80,6 +80,12 @@ NOUNS = (
         "Show, check and drain pyconnect's own workers.",
         ("agents",),
     ),
+    Noun(
+        "status",
+        "pyconnect_cli.overview.commands",
+        "Show on one screen what runs, what failed and why, and what lags.",
+    ),
+    Noun("top", "pyconnect_cli.live.commands", "Watch and operate a cluster in a live view."),
     Noun("health", "pyconnect_cli.diagnostics.health", "Check the health of each worker."),
     Noun("info", "pyconnect_cli.diagnostics.info", "Show the cluster: version, workers, states."),
     Noun(

@@ -12,6 +12,7 @@ from typing import NamedTuple
 STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "UNASSIGNED")
 CONNECTOR_TYPES = ("source", "sink")
 OUTPUT_FORMATS = ("table", "wide", "json", "yaml", "ndjson", "name")
+COLOURS = ("auto", "always", "never")
 WAIT_STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "DELETED")
 
 
@@ -69,6 +70,11 @@ GLOBAL_OPTIONS = (
         common=True,
     ),
     OptionSpec(("--columns",), "columns of a table, separated by commas", "LIST"),
+    OptionSpec(
+        ("--jq",),
+        "jq program that selects from the results, as `.failed[].name`; implies -o json",
+        "PROGRAM",
+    ),
     OptionSpec(("--no-headers",), "tables without a header line"),
     OptionSpec(
         ("--timeout",),
@@ -92,7 +98,13 @@ GLOBAL_OPTIONS = (
         common=True,
     ),
     OptionSpec(("--debug",), "Python traceback of an error"),
-    OptionSpec(("--no-color",), "no colours (NO_COLOR is honoured too)"),
+    OptionSpec(
+        ("--color",),
+        "colours: auto (on terminals, unless NO_COLOR is set), always or never",
+        "WHEN",
+        choices=COLOURS,
+    ),
+    OptionSpec(("--no-color",), "as --color never"),
     OptionSpec(("--config",), "the user's configuration file", "FILE"),
     OptionSpec(("--username",), "user of HTTP basic authentication", "NAME"),
     OptionSpec(

@@ -25,6 +25,7 @@ from pyconnect_cli.parsing.arguments import FilesOption
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
+from pyconnect_clients.installation import install_command
 
 app = typer.Typer()
 
@@ -151,7 +152,7 @@ def _run(
     if not steps:
         raise PyconnectError(
             f"the self-check of `{plugin}` ended with exit code {code}:\n{texts[1].strip()}",
-            hint="the agent's packages must be installed beside this command",
+            hint=f"the agent must be installed beside this command: {install_command('agent')}",
             exit_code=ExitCode.NEGATIVE,
         )
     return ended_steps(steps, code, texts[0])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.render.jq_filter import JqFilter
 from pyconnect_cli.render.streams import tell, write_data
 from pyconnect_cli.render.styles import paint, printable
 from pyconnect_cli.render.tables import Column, choose_columns, table_lines
@@ -25,6 +26,7 @@ class OutputStyle:
     columns: tuple[str, ...] = ()
     headers: bool = True
     quiet: bool = False
+    jq: JqFilter | None = None  # what is printed of a document
     colour: bool = False
     error_colour: bool = False
     width: int | None = None  # None: cut nothing
@@ -113,6 +115,10 @@ class Output:
         self, document: object, *, text: str | None = None, name: str | None = None
     ) -> None:
         """Print one document: `text` for people when given, else JSON; or YAML, ndjson, `name`."""
+        if self.style.jq is not None:
+            for line in self.style.jq(document):
+                self.line(line)
+            return
         match self.style.format:
             case "yaml":
                 self.line(to_yaml(document).rstrip("\n"))

@@ -6,6 +6,7 @@ that becomes PreconditionFailed (exit 9), with the reason.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -117,6 +118,16 @@ class AgentLog:
     lines: tuple[AgentLogLine, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentMetric:
+    """One metric; `value` is a number, a text such as a state, or None for no number at all."""
+
+    group: str
+    name: str
+    tags: Mapping[str, str]
+    value: int | float | str | None
+
+
 class RunsElsewhere(Conflict):
     """The task belongs to another worker; `worker_url` is its address, None when unknown."""
 
@@ -172,6 +183,15 @@ class AgentClient:
             lambda body: [
                 _read_child(answer.url, as_object(entry)) for entry in as_list(body["list"])
             ],
+            {"list": answer.body},
+        )
+
+    def metrics(self) -> list[AgentMetric]:
+        """Return everything that the agent measures."""
+        answer = self._send("GET", "agent", "metrics.json")
+        return parse(
+            "list of metrics",
+            lambda body: [_read_metric(as_object(entry)) for entry in as_list(body["list"])],
             {"list": answer.body},
         )
 
@@ -340,6 +360,16 @@ def _read_restarts(value: object) -> AutomaticRestarts:
         next_ms=_number(body["next_ms"]),
         ended=optional_text(body["ended"]),
         raw=body,
+    )
+
+
+def _read_metric(body: Json) -> AgentMetric:
+    value = body["value"]
+    return AgentMetric(
+        group=str(body["group"]),
+        name=str(body["name"]),
+        tags={name: str(tag) for name, tag in as_object(body["tags"]).items()},
+        value=value if value is None or isinstance(value, int | float | str) else str(value),
     )
 
 

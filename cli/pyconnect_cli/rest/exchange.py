@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -133,6 +134,7 @@ class Exchange:
         self._preferred = 0
         self._answered: set[int] = set()
         self._http: httpx.Client | None = None
+        self._making = threading.Lock()
 
     @property
     def urls(self) -> list[str]:
@@ -260,24 +262,29 @@ class Exchange:
         return response
 
     def _client(self) -> httpx.Client:
-        if self._http is None:
-            import httpx
+        # Threads share it: one that two of them made would never be closed.
+        with self._making:
+            if self._http is None:
+                self._http = self._new_client()
+            return self._http
 
-            endpoint = self._endpoint
-            headers = {"User-Agent": "pyconnect"}
-            auth: httpx.Auth | None = None
-            if endpoint.token:
-                headers["Authorization"] = f"Bearer {endpoint.token}"
-            elif endpoint.username:
-                auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
-            secure = any(url.startswith("https") for url in self.urls)
-            self._http = httpx.Client(
-                verify=tls_context(endpoint) if secure else False,
-                auth=auth,
-                headers=headers,
-                transport=self._transport,
-            )
-        return self._http
+    def _new_client(self) -> httpx.Client:
+        import httpx
+
+        endpoint = self._endpoint
+        headers = {"User-Agent": "pyconnect"}
+        auth: httpx.Auth | None = None
+        if endpoint.token:
+            headers["Authorization"] = f"Bearer {endpoint.token}"
+        elif endpoint.username:
+            auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
+        secure = any(url.startswith("https") for url in self.urls)
+        return httpx.Client(
+            verify=tls_context(endpoint) if secure else False,
+            auth=auth,
+            headers=headers,
+            transport=self._transport,
+        )
 
     def _note(self, line: str) -> None:
         if self._verbosity:

@@ -46,12 +46,14 @@ CLUSTER_KEYS = ("group", "offsets_topic", "inventory")
 TEXT_KEYS = frozenset(
     {
         "username", "ca_file", "cert", "key", "description", "context",
-        "output", "timeout", "request_timeout", "columns", "config",
+        "output", "color", "timeout", "request_timeout", "columns", "config",
         "kafka_bootstrap", "kafka_properties", *CLUSTER_KEYS,
         *(secret + kind for secret in LITERAL_SECRETS for kind in SECRET_KINDS),
     }
 )  # fmt: skip
-PRESENTATION_KEYS = frozenset({"output", "columns", "no_headers", "no_color", "quiet", "verbose"})
+PRESENTATION_KEYS = frozenset(
+    {"output", "columns", "no_headers", "color", "no_color", "quiet", "verbose"}
+)
 SWITCH_KEYS = frozenset({"insecure", "no_headers", "yes", "quiet", "debug", "no_color"})
 PATH_KEYS = frozenset(
     {"ca_file", "cert", "key", "password_file", "token_file", "kafka_properties", "inventory"}

@@ -17,7 +17,7 @@ from typing import Literal
 
 from pyconnect_cli.errors import ContextError, UsageError
 from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OUTPUT_FORMATS
+from pyconnect_cli.parsing.options import COLOURS, GLOBAL_OPTIONS, OUTPUT_FORMATS
 from pyconnect_cli.rest.budget import DEFAULT_REQUEST_S, DEFAULT_RUN_S, Limits
 from pyconnect_cli.settings.contexts import LITERAL_SECRETS, ConfigFiles, Setting, load_config_files
 
@@ -99,7 +99,9 @@ class Settings:
     quiet: bool
     verbose: int
     debug: bool
+    color: str
     no_color: bool
+    jq: str | None
     username: str | None
     password: Secret | None
     token: Secret | None
@@ -177,13 +179,12 @@ class _Resolver:
         context_name = None
         if self._context:
             context_name, self._origins["context"] = self._context
-        output = self._text("output") or "table"
-        # The parser has checked a flag: some commands know more formats.
-        if self._origins["output"] != "flag" and output not in OUTPUT_FORMATS:
-            raise UsageError(
-                f"output format `{output}` ({self._origins['output']}) is not one of"
-                f" {', '.join(OUTPUT_FORMATS)}"
-            )
+        output = self._choice("output", OUTPUT_FORMATS, "table")
+        jq = self._text("jq")
+        if jq is not None and output != "json":
+            if self._origins["output"] == "flag":
+                raise UsageError("--jq selects from JSON", hint="leave -o out, or give -o json")
+            output = "json"
         password, token = self._credentials()
         return Settings(
             files=self._files,
@@ -200,7 +201,9 @@ class _Resolver:
             quiet=bool(self._get("quiet")),
             verbose=int(str(self._get("verbose") or 0)),
             debug=bool(self._get("debug")),
+            color=self._choice("color", COLOURS, "auto"),
             no_color=bool(self._get("no_color")),
+            jq=jq,
             username=self._text("username"),
             password=password,
             token=token,
@@ -223,6 +226,15 @@ class _Resolver:
                 return layer.values[name]
         self._origins[name] = NO_ORIGIN
         return None
+
+    def _choice(self, name: str, known: tuple[str, ...], default: str) -> str:
+        text = self._text(name) or default
+        # The parser has checked a flag: some commands know more formats.
+        if self._origins[name] != "flag" and text not in known:
+            raise UsageError(
+                f"{name} `{text}` ({self._origins[name]}) is not one of {', '.join(known)}"
+            )
+        return text
 
     def _seconds(self, name: str, default_s: float) -> float:
         text = self._text(name)
@@ -329,7 +341,14 @@ def _number(text: str, variable: str) -> int:
 
 
 def colour_wanted(settings: Settings, environ: Mapping[str, str], *, terminal: bool) -> bool:
-    """Decide on colours: `--no-color`, NO_COLOR and dumb terminals say no, FORCE_COLOR yes."""
+    """Decide on colours: a setting, else NO_COLOR, FORCE_COLOR, and what the terminal can show.
+
+    Of several settings `--no-color` on the command line comes first, then `color`.
+    """
+    if settings.no_color and settings.origins.get("no_color") == "flag":
+        return False
+    if settings.color != "auto":
+        return settings.color == "always"
     if settings.no_color or environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR"):

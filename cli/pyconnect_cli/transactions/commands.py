@@ -25,6 +25,7 @@ from pyconnect_cli.transactions.find import (
     MIN_IDLE,
     asked_cluster,
     cluster_topics,
+    hanging_in,
     known_transactions,
     refuse_living,
 )
@@ -229,13 +230,8 @@ def find_hanging(
     session = session_of(context)
     idle_ms = _milliseconds(min_idle)
     wanted = topics or cluster_topics(session, asked_cluster(session, group_id, connectors or ()))
-    with kafka_protocol(session, PURPOSE) as protocol:
-        if topics:
-            existing_partitions(protocol, topics)
-        producers = open_producers(protocol, wanted)
-        known = known_transactions(protocol, producers)
+    found = hanging_in(session, wanted, idle_ms, PURPOSE, check=bool(topics))
     now_ms = _now_ms()
-    found = hanging(producers, known, now_ms=now_ms, min_idle_ms=idle_ms)
     session.output.listing(
         PRODUCER_COLUMNS,
         found,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
-from pyconnect_cli.kafka.protocol import KafkaProtocol
+from pyconnect_cli.kafka.protocol import KafkaProtocol, kafka_protocol
 from pyconnect_cli.kafka.transactional_ids import leader_id
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
+    existing_partitions,
     list_transactional_ids,
+    open_producers,
 )
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
-from pyconnect_cli.transactions.plan import LEADER, owner_of
+from pyconnect_cli.transactions.plan import LEADER, hanging, owner_of
 
 MIN_IDLE = "15m"
 """The brokers' default of transaction.max.timeout.ms: no living transaction is older."""
@@ -115,6 +118,22 @@ def cluster_topics(session: Session, cluster: AskedCluster) -> list[str]:
         except PyconnectError as error:
             session.output.warning(f"{name}: its topics are not known: {error.message}")
     return sorted(topics)
+
+
+def hanging_in(
+    session: Session, topics: Sequence[str], min_idle_ms: int, reason: str, *, check: bool = False
+) -> list[OpenProducer]:
+    """Return the transactions in these topics that will never end.
+
+    `check`: NotFound for a topic that does not exist. `reason`: why brokers are needed.
+    """
+    with kafka_protocol(session, reason) as protocol:
+        if check:
+            existing_partitions(protocol, topics)
+        producers = open_producers(protocol, topics)
+        known = known_transactions(protocol, producers)
+    now_ms = round(time.time() * 1000)
+    return hanging(producers, known, now_ms=now_ms, min_idle_ms=min_idle_ms)
 
 
 def known_transactions(

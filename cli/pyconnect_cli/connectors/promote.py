@@ -1,0 +1,132 @@
+"""`connectors diff promote`: a cluster beside files or another cluster, without its secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.connectors.from_files import (
+    SetOption,
+    UnsetOption,
+    carry_out,
+    initial_state_of,
+    key_changes,
+    plan_files,
+    required_files,
+)
+from pyconnect_cli.connectors.other_cluster import MapOption, other_cluster, plan_for
+from pyconnect_cli.connectors.plan import Change, PlannedChange
+from pyconnect_cli.connectors.plan_output import show_plan
+from pyconnect_cli.connectors.promotion import remapping
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import ActingVerb
+
+app = typer.Typer()
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    files: FilesOption = None,
+    to_context: Annotated[
+        str | None,
+        typer.Option(
+            "--to-context",
+            metavar="CONTEXT",
+            help="context of another cluster to compare with, instead of files",
+        ),
+    ] = None,
+    maps: MapOption = None,
+    keys: SetOption = None,
+    unset: UnsetOption = None,
+) -> None:
+    """Show the changes that `apply` or `promote` would make; exit 1 if there are any.
+
+    With --to-context the command compares all connectors, or those that are named, with their
+    namesakes on another cluster.
+    """
+    session = session_of(context)
+    if to_context is not None:
+        if files:
+            raise UsageError("-f and --to-context exclude each other")
+        plan = _plan_there(session, names, to_context, maps, key_changes(keys, unset))
+    elif names or maps or keys or unset:
+        raise UsageError("names, --map, --set and --unset are for --to-context")
+    else:
+        documents = read_connector_files(required_files(files))
+        plan = plan_files(session, documents, session.client.connector_views(), prune=False)
+        show_plan(session, plan, as_data=True)
+    if any(planned.change is not Change.UNCHANGED for planned in plan):
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+def _plan_there(
+    session: Session,
+    names: Sequence[str] | None,
+    to_context: str,
+    maps: Sequence[str] | None,
+    values: Mapping[str, str | None],
+) -> list[PlannedChange]:
+    """Plan and show what would make another cluster's connectors the same."""
+    rules = remapping(maps or (), values)
+    selection = selection_from({} if names else {"all": True}, names or ())
+    views = select(session.client.connector_views(), selection)
+    with other_cluster(session, to_context) as other:
+        there = other.client.connector_views()
+        plan = plan_for(session, other, views, there, rules, strict=False)
+        show_plan(other, plan, as_data=True)
+        if not names:
+            here = {view.name for view in views}
+            for name in there:
+                if name not in here:
+                    session.output.message(f"{name}: only in {to_context}")
+    return plan
+
+
+@app.command(cls=ActingVerb)
+def promote(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    to_context: Annotated[
+        str, typer.Option("--to-context", metavar="CONTEXT", help="context of the other cluster")
+    ],
+    maps: MapOption = None,
+    keys: SetOption = None,
+    unset: UnsetOption = None,
+    initial_state: Annotated[
+        str | None,
+        typer.Option(
+            "--initial-state",
+            metavar="STATE",
+            help="initial state of connectors that are new there: RUNNING, PAUSED or STOPPED"
+            " (KIP-980)",
+        ),
+    ] = None,
+    no_validate: Annotated[
+        bool, typer.Option("--no-validate", help="no validation before the first change")
+    ] = False,
+) -> None:
+    """Create or change connectors on another cluster to match those of this one.
+
+    References to config providers go as they are, or as --map changes them. A secret in plain text
+    is not copied: the other cluster keeps the value that it has; without one the command refuses
+    (exit 2), and --set gives a reference.
+    """
+    session = session_of(context)
+    rules = remapping(maps or (), key_changes(keys, unset))
+    state = None if initial_state is None else initial_state_of(initial_state)
+    views = selected_views(session, names or ())
+    with other_cluster(session, to_context) as other:
+        there = other.client.connector_views()
+        plan = plan_for(session, other, views, there, rules, initial_state=state)
+        carry_out(other, plan, "promote", there, validated=not no_validate, ask_all=True)

@@ -1,0 +1,205 @@
+"""The columns of each page: what a row shows in them and how they sort. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from pyconnect_cli.live.state import State
+from pyconnect_cli.overview.rows import ConnectorRow, TaskRow, WorkerRow
+from pyconnect_cli.overview.status import memory_text, number_text, short_cause
+from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.render.styles import state_style
+
+Row = TypeVar("Row")
+UNITS = ((9_950.0, 1.0, ""), (999_500.0, 1e3, "k"), (float("inf"), 1e6, "M"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Generic[Row]):
+    """A column; `order` None: it sorts by its text. `spare`: left out where there is no room.
+
+    Columns with the highest `spare` go first; None: never. `letter` sorts by it, with shift.
+    """
+
+    title: str
+    text: Callable[[Row], str]
+    order: Callable[[Row], float | None] | None = None
+    style: Callable[[str], str | None] | None = None
+    right: bool = False
+    spare: int | None = None
+    letter: str = ""
+
+
+def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
+    """Return the columns of the connectors' page."""
+
+    def restarts(row: ConnectorRow) -> int | None:
+        found = [
+            _restarts(state, row.name, row.restarts),
+            *(_restarts(state, task.name, task.restarts) for task in row.tasks),
+        ]
+        known = [number for number in found if number is not None]
+        return sum(known) if known else None
+
+    return (
+        Column(title="NAME", text=lambda row: row.name, letter="N"),
+        Column(title="TYPE", text=lambda row: row.type, spare=3),
+        Column(title="STATE", text=lambda row: row.state, style=state_style, letter="S"),
+        Column(title="TASKS", text=lambda row: row.progress, style=state_style),
+        Column(
+            title="REC/S",
+            text=lambda row: rate_text(row.rate),
+            order=lambda row: row.rate,
+            right=True,
+            spare=1,
+            letter="R",
+        ),
+        Column(
+            title="LAG",
+            text=lambda row: number_text(row.lag),
+            order=lambda row: row.lag,
+            right=True,
+            spare=0,
+            letter="L",
+        ),
+        Column(
+            title="MEMORY",
+            text=lambda row: memory_text(row.memory),
+            order=lambda row: row.memory,
+            right=True,
+            spare=2,
+            letter="M",
+        ),
+        Column(
+            title="RST",
+            text=lambda row: number_text(restarts(row)),
+            order=restarts,
+            right=True,
+            spare=4,
+            letter="T",
+        ),
+        Column(title="WORKER", text=lambda row: row.worker, spare=5, letter="W"),
+        Column(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
+    )
+
+
+def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
+    """Return the columns of the tasks' page; ages are at `now_ms` since the epoch."""
+    return (
+        Column(title="TASK", text=lambda row: row.name, letter="N"),
+        Column(title="STATE", text=_task_state, style=state_style, letter="S"),
+        Column(title="WORKER", text=lambda row: row.worker, spare=3, letter="W"),
+        Column(
+            title="REC/S",
+            text=lambda row: rate_text(row.rate),
+            order=lambda row: row.rate,
+            right=True,
+            spare=0,
+            letter="R",
+        ),
+        Column(
+            title="MEMORY",
+            text=lambda row: memory_text(row.memory),
+            order=lambda row: row.memory,
+            right=True,
+            spare=1,
+            letter="M",
+        ),
+        Column(
+            title="QUEUE",
+            text=lambda row: number_text(row.queue),
+            order=lambda row: row.queue,
+            right=True,
+            spare=4,
+        ),
+        Column(
+            title="ACTIVE",
+            text=lambda row: age_text(row.active_ms, now_ms),
+            order=lambda row: row.active_ms,
+            right=True,
+            spare=2,
+            letter="A",
+        ),
+        Column(
+            title="RST",
+            text=lambda row: number_text(_restarts(state, row.name, row.restarts)),
+            order=lambda row: _restarts(state, row.name, row.restarts),
+            right=True,
+            spare=5,
+            letter="T",
+        ),
+        Column(
+            title="PID", text=lambda row: "-" if row.pid is None else str(row.pid), right=True,
+            spare=6,
+        ),
+        Column(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
+    )  # fmt: skip
+
+
+def rate_text(rate: float | None) -> str:
+    """Return records a second with about three digits: 0.5, 12, 340, 12.3k, 1.2M."""
+    if rate is None:
+        return "-"
+    divisor, unit = next((divisor, unit) for limit, divisor, unit in UNITS if rate < limit)
+    number = rate / divisor
+    short = number < 99.95 if unit else number < 10 and number != round(number)
+    return f"{number:.{1 if short else 0}f}{unit}"
+
+
+def age_text(epoch_ms: int | None, now_ms: int) -> str:
+    """Return how long ago a moment was."""
+    return "-" if epoch_ms is None else format_duration(max(0, now_ms - epoch_ms) / 1000)
+
+
+def _restarts(state: State, name: str, told: int | None) -> int | None:
+    """Return how often it was restarted: as its agent counts, or as its processes were replaced.
+
+    None where nothing is known of its processes.
+    """
+    seen = state.restarts.get(name, 0) if name in state.pids else None
+    known = [number for number in (told, seen) if number is not None]
+    return max(known) if known else None
+
+
+def _task_state(row: TaskRow) -> str:
+    return row.state if row.responsive else f"{row.state} (no answer)"
+
+
+def _bad(text: str) -> str | None:
+    return "bad" if text else None
+
+
+WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
+    Column(title="WORKER", text=lambda row: row.address, letter="N"),
+    Column(title="HEALTH", text=lambda row: row.status, style=state_style, letter="S"),
+    Column(title="KIND", text=lambda row: row.kind, spare=4),
+    Column(title="VERSION", text=lambda row: row.version or "-", spare=5),
+    Column(title="STATE", text=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
+    Column(title="PHASE", text=lambda row: row.phase or "-", spare=0),
+    Column(
+        title="CONNECTORS",
+        text=lambda row: str(row.connectors),
+        order=lambda row: row.connectors,
+        right=True,
+        spare=3,
+    ),
+    Column(
+        title="TASKS",
+        text=lambda row: str(row.tasks),
+        order=lambda row: row.tasks,
+        right=True,
+        spare=1,
+        letter="T",
+    ),
+    Column(
+        title="MEMORY",
+        text=lambda row: memory_text(row.memory),
+        order=lambda row: row.memory,
+        right=True,
+        spare=2,
+        letter="M",
+    ),
+    Column(title="MESSAGE", text=lambda row: row.message),
+)

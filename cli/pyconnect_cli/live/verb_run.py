@@ -1,0 +1,105 @@
+"""Run a verb of the command line and keep what it prints: for the live view.
+
+The verb gets the settings, addresses and credentials of the view, and an output that collects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import typer
+
+from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.parsing.nouns import find_noun
+from pyconnect_cli.render.output import Output, OutputStyle, error_lines
+from pyconnect_cli.render.styles import paint
+from pyconnect_cli.session import Session
+from pyconnect_cli.verbs import load_noun
+
+
+class Ended(NamedTuple):
+    """A verb's exit code and its lines, results and messages in their order; ANSI colours."""
+
+    code: int
+    lines: tuple[str, ...]
+
+
+class CollectedOutput(Output):
+    """An output that prints nothing."""
+
+    def __init__(self, *, width: int) -> None:
+        super().__init__(OutputStyle(colour=True, error_colour=True, width=width))
+        self.lines: list[str] = []
+
+    @property
+    def drawn(self) -> bool:
+        """No verb draws on the terminal of the view."""
+        return False
+
+    def line(self, text: str = "") -> None:
+        """Keep a line of data."""
+        self.lines += text.split("\n")
+
+    def message(self, text: str, *, style: str | None = None) -> None:
+        """Keep a message."""
+        self.lines.append(paint(text, style, colour=True))
+
+    def warning(self, text: str) -> None:
+        """Keep a warning."""
+        self.lines.append(f"{paint('warning:', 'warning', colour=True)} {text}")
+
+    def error(self, error: PyconnectError) -> None:
+        """Keep an error and its hint."""
+        self.lines += error_lines(error, colour=True)
+
+
+def run_verb(
+    session: Session, words: tuple[str, ...], *, width: int, agreed: bool = False
+) -> Ended:
+    """Run `pyconnect WORDS` as the view's user; `agreed`: its questions are answered with yes."""
+    output = CollectedOutput(width=width)
+    verb_session = _session_like(session, output, agreed=agreed)
+    verb_session.arguments = words
+    try:
+        return Ended(_invoke(verb_session, words), tuple(output.lines))
+    except PyconnectError as error:
+        if error.message:
+            output.error(error)
+        return Ended(error.exit_code, tuple(output.lines))
+    finally:
+        verb_session.close()
+
+
+def has_verb(noun: str, verb: str) -> bool:
+    """Whether this version of the command line has a verb."""
+    found = find_noun(noun)
+    return found is not None and verb in getattr(load_noun(found), "commands", {})
+
+
+def _invoke(session: Session, words: tuple[str, ...]) -> int:
+    noun = find_noun(words[0])
+    assert noun is not None
+    command = load_noun(noun)
+    try:
+        with command.make_context(
+            f"pyconnect {noun.name}", list(words[1:]), obj=session
+        ) as context:
+            answer = context.command.invoke(context)
+    except typer.Exit as leaving:
+        return leaving.exit_code
+    except typer.TyperException as error:
+        raise PyconnectError(error.format_message(), exit_code=ExitCode.USAGE) from error
+    return answer if isinstance(answer, int) else ExitCode.OK
+
+
+def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:
+    """Return a session with the cluster of another one; secrets are not fetched again."""
+    other = Session(session.environ)
+    settings = replace(
+        session.settings, yes=agreed, output="table", columns=(), no_headers=False, quiet=False,
+        verbose=0, jq=None,
+    )  # fmt: skip
+    # Cached properties: what is set is not made again.
+    other.__dict__ |= {"settings": settings, "output": output, "endpoint": session.endpoint}
+    return other

@@ -1,0 +1,34 @@
+"""The offsets that a cluster has stored, and what differs between two sets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyconnect_cli.acting.conditions import unknown_connector
+from pyconnect_cli.errors import NotFound
+from pyconnect_cli.offsets.plan.change import OffsetChange
+from pyconnect_cli.rest.offset_entries import ConnectorOffsets, OffsetEntry, by_key, same_offset
+from pyconnect_cli.session import Session
+
+
+def known_offsets(session: Session, name: str) -> ConnectorOffsets:
+    """Return a connector's offsets; NotFound (exit 3) lists the near names."""
+    try:
+        return session.client.connector_offsets(name)
+    except NotFound as exc:
+        raise unknown_connector(name, session.client.connector_names()) from exc
+
+
+def offset_differences(
+    stored: Sequence[OffsetEntry], wanted: Sequence[OffsetEntry]
+) -> list[OffsetChange]:
+    """Return the partitions whose offset is not the same on both sides, in their order."""
+    ours, theirs = by_key(stored), by_key(wanted)
+    changes = []
+    for key in dict.fromkeys([*ours, *theirs]):
+        before = ours[key].offset if key in ours else None
+        after = theirs[key].offset if key in theirs else None
+        if not same_offset(before, after):
+            partition = (ours.get(key) or theirs[key]).partition
+            changes.append(OffsetChange(partition=partition, before=before, after=after))
+    return changes

@@ -1,0 +1,1 @@
+"""A whole cluster at one moment: `pyconnect status`, and what the live view draws."""

@@ -1,0 +1,68 @@
+"""`pyconnect status`: one screen about a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.background import in_background
+from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.kafka.model import OpenProducer
+from pyconnect_cli.overview.gather import Watcher, hanging_transactions
+from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
+from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.transactions.find import MIN_IDLE
+
+app = typer.Typer(help="Show on one screen what runs, what failed and why, and what lags.")
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    *,
+    group_id: Annotated[
+        str | None,
+        typer.Option(
+            "--group-id",
+            metavar="ID",
+            help="group id of the workers, to find their transactions (default: as the agents"
+            " report it)",
+        ),
+    ] = None,
+) -> None:
+    """Show on one screen what runs, what failed and why, and what lags.
+
+    The command asks the given workers and those that connectors' statuses name. Lag and hanging
+    transactions need --kafka-bootstrap. Exit 1: a worker is not healthy, a connector or task is
+    FAILED, or a transaction hangs.
+    """
+    session = session_of(context)
+    lag_known = bool(session.settings.kafka_bootstrap)
+    _ = session.client  # made before the threads: its secrets are fetched once
+    hanging = in_background(lambda: _hanging(session, group_id))
+    look = Watcher(session).look(lag=lag_known)
+    found_hanging, doubts = hanging.result()
+    look = replace(look, hanging=found_hanging, doubts=(*look.doubts, *doubts))
+    found = cluster_status(look, context=session.settings.context, lag_known=lag_known)
+    style = session.output.style
+    text = "\n".join(status_lines(found, width=style.width, colour=style.colour))
+    session.output.document(found.to_json(), text=text)
+    if not found.healthy:
+        raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
+
+
+def _hanging(
+    session: Session, group_id: str | None
+) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
+    """Return the hanging transactions, None where they are not known, and why."""
+    if not session.settings.kafka_bootstrap:
+        return None, ()
+    idle_ms = round(parse_duration(MIN_IDLE) * 1000)
+    try:
+        return hanging_transactions(session, group_id, idle_ms), ()
+    except PyconnectError as error:
+        reason = f"{error.message} ({error.hint})" if error.hint else error.message
+        return None, (f"{HANGING_DOUBT}: {reason}",)

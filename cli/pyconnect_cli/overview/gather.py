@@ -1,0 +1,170 @@
+"""Look at a whole cluster: its connectors, each of its workers, its brokers where they are known.
+
+Workers are asked at once. Whatever cannot be read becomes a doubt of the look.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyconnect_cli.acting.background import ask_all
+from pyconnect_cli.acting.workers import all_worker_urls, ask_workers, worker_health
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.model import (
+    OpenProducer,
+    TopicPartition,
+    kafka_offset,
+    sink_topics,
+    topic_partition,
+)
+from pyconnect_cli.offsets.behind_markers import all_read
+from pyconnect_cli.overview.look import ClusterLook, Place, Positions, WorkerLook
+from pyconnect_cli.overview.markers import Markers
+from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
+from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.session import Session
+from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hanging_in
+
+PURPOSE = "only Kafka's brokers know about lag and transactions"
+RATES = frozenset({"source-record-write-rate", "sink-record-send-rate"})
+SINKS_AT_ONCE = 8
+
+
+class Watcher:
+    """Looks at one cluster as often as it is asked; not for several threads at once.
+
+    It remembers which addresses have no admin interface, and asks those no more for what only
+    agents have.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._without_admin: set[str] = set()
+        self._kafka: KafkaAdmin | None = None
+        self._markers = Markers(self._read_through)
+
+    def look(self, *, lag: bool = True) -> ClusterLook:
+        """Look at connectors and workers, and with `lag` at the sinks' positions."""
+        session = self._session
+        views = session.client.connector_views()
+        doubts: list[str] = []
+        urls = all_worker_urls(session, views)
+        workers = tuple(
+            answer
+            for answer in ask_workers(session, urls, self._worker)
+            if isinstance(answer, WorkerLook)
+        )
+        positions = None
+        if lag:
+            try:
+                positions = self.positions(views.values(), doubts)
+            except PyconnectError as error:
+                doubts.append(f"lag: {error.message}")
+        return ClusterLook(
+            time_s=time.monotonic(),
+            kafka_cluster_id=session.client.worker_info().kafka_cluster_id,
+            workers=workers,
+            views=views,
+            positions=positions,
+            doubts=tuple(doubts),
+        )
+
+    def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
+        """Return where sinks stand. Without brokers the ends of partitions are not known."""
+        sinks = [view for view in views if view.type == "sink"]
+        stored = self._stored_offsets(sinks, doubts)
+        wanted = {
+            name: (sink_topics(config, entries), entries)
+            for name, (config, entries) in stored.items()
+        }
+        ends = self._ends({topic for topics, _ in wanted.values() for topic in topics})
+        time_s = time.monotonic()
+        places = {
+            name: self._markers.places(name, stored[name][0], _places(topics, entries, ends))
+            for name, (topics, entries) in wanted.items()
+        }
+        return Positions(time_s=time_s, places=places)
+
+    def _read_through(
+        self, config: Mapping[str, str | None], places: Mapping[TopicPartition, Place]
+    ) -> set[TopicPartition]:
+        settings = kafka_cluster(self._session, PURPOSE).librdkafka()
+        asked = {partition: (place.offset, place.end) for partition, place in places.items()}
+        return all_read(settings, config, asked)
+
+    def _stored_offsets(
+        self, sinks: Sequence[ConnectorView], doubts: list[str]
+    ) -> dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]]:
+        found: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
+        for start in range(0, len(sinks), SINKS_AT_ONCE):
+            part = sinks[start : start + SINKS_AT_ONCE]
+            answers = ask_all([sink.name for sink in part], self._session.client.connector_offsets)
+            for sink, answer in zip(part, answers, strict=True):
+                if isinstance(answer, PyconnectError):
+                    if not isinstance(answer, NotFound):  # it was deleted since
+                        doubts.append(f"lag of {sink.name}: {answer.message}")
+                else:
+                    found[sink.name] = (sink.info.config if sink.info else {}, answer.entries)
+        return found
+
+    def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:
+        if not topics or not self._session.settings.kafka_bootstrap:
+            return {}
+        if self._kafka is None:
+            self._kafka = kafka_admin(self._session, PURPOSE)
+        ranges = self._kafka.ranges(self._kafka.partitions(topics))
+        return {partition: found.latest for partition, found in ranges.items()}
+
+    def _worker(self, exchange: Exchange) -> WorkerLook:
+        """Ask one worker; whatever fails shows in its health."""
+        (url,) = exchange.urls
+        health = worker_health(exchange)
+        if health.status in {"unreachable", "failed"} or url in self._without_admin:
+            return WorkerLook(health=health)
+        agent = AgentClient(exchange)
+        try:
+            info = agent.info()
+            children, metrics = tuple(agent.children()), agent.metrics()
+        except PreconditionFailed:
+            self._without_admin.add(url)
+            return WorkerLook(health=health)
+        except PyconnectError:
+            # Another listener, or credentials of its own: what everybody may see is shown.
+            return WorkerLook(health=health)
+        return WorkerLook(health=health, info=info, children=children, rates=task_rates(metrics))
+
+
+def task_rates(metrics: Iterable[AgentMetric]) -> dict[str, float]:
+    """Return records a second by the name of the task."""
+    return {
+        f"{metric.tags['connector']}/{metric.tags['task']}": float(metric.value)
+        for metric in metrics
+        if metric.name in RATES
+        and isinstance(metric.value, int | float)
+        and {"connector", "task"} <= metric.tags.keys()
+    }
+
+
+def hanging_transactions(
+    session: Session, group_id: str | None, min_idle_ms: int
+) -> tuple[OpenProducer, ...]:
+    """Return the transactions of the cluster's connectors that will never end."""
+    cluster = asked_cluster(session, group_id)
+    topics = cluster_topics(session, cluster)
+    return tuple(hanging_in(session, topics, min_idle_ms, PURPOSE))
+
+
+def _places(
+    topics: set[str], entries: Sequence[OffsetEntry], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Place]:
+    stored = {topic_partition(entry.partition): kafka_offset(entry) for entry in entries}
+    existing = {partition for partition in ends if partition.topic in topics}
+    return {
+        partition: Place(stored.get(partition), ends.get(partition))
+        for partition in sorted({*existing, *stored})
+    }

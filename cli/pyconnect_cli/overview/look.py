@@ -1,0 +1,83 @@
+"""What one look at a cluster has found. Values only.
+
+A part that could not be read is missing, and `doubts` says why: a look never fails as a whole once
+one worker has answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyconnect_cli.acting.workers import WorkerHealth
+from pyconnect_cli.kafka.model import OpenProducer, TopicPartition
+from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
+from pyconnect_cli.rest.model import ConnectorView
+
+
+class Place(NamedTuple):
+    """Where a sink stands in one partition; None: nothing committed, or no such partition.
+
+    `all_read`: no record is left, only markers of transactions.
+    """
+
+    offset: int | None
+    end: int | None
+    all_read: bool = False
+
+    @property
+    def lag(self) -> int | None:
+        """How many records are still to be read."""
+        if self.offset is None or self.end is None:
+            return None
+        return 0 if self.all_read else max(self.end - self.offset, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """Where sinks stood at `time_s` (of a monotonic clock), by connector and partition."""
+
+    time_s: float
+    places: Mapping[str, Mapping[TopicPartition, Place]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLook:
+    """One worker; `info`, `children` and `rates` are an agent's.
+
+    `rates`: records a second by the name of a task (`orders/0`).
+    """
+
+    health: WorkerHealth
+    info: AgentInfo | None = None
+    children: tuple[AgentChild, ...] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """The address that was asked."""
+        return self.health.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLook:
+    """A cluster. `positions` None: not known; `hanging` None: not looked for, or not known."""
+
+    time_s: float
+    kafka_cluster_id: str = ""
+    workers: tuple[WorkerLook, ...] = ()
+    views: Mapping[str, ConnectorView] = field(default_factory=dict)
+    positions: Positions | None = None
+    hanging: tuple[OpenProducer, ...] | None = None
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def children(self) -> dict[str, AgentChild]:
+        """Child processes of all agents, by the name of their connector or task."""
+        return {child.name: child for worker in self.workers for child in worker.children}
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Records a second of all agents' tasks, by their names."""
+        return {name: rate for worker in self.workers for name, rate in worker.rates.items()}

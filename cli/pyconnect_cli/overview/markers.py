@@ -1,0 +1,48 @@
+"""Which sinks have read everything though offsets are left: markers of transactions take some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyconnect_cli.kafka.model import TopicPartition
+from pyconnect_cli.offsets.behind_markers import near_the_end
+from pyconnect_cli.overview.look import Place
+
+Places = Mapping[TopicPartition, Place]
+Config = Mapping[str, str | None]
+
+
+class Markers:
+    """Reads as seldom as possible, since a live view looks every few seconds.
+
+    The first look reads. Later looks read only where a sink has come to a stop, once: a sink that
+    moves has records to read.
+    """
+
+    def __init__(self, read_through: Callable[[Config, Places], set[TopicPartition]]) -> None:
+        self._read_through = read_through
+        self._last: dict[str, Places] = {}
+        self._judged: dict[str, Places] = {}
+
+    def places(self, name: str, config: Config, places: Places) -> Places:
+        """Return the places of a sink with `all_read` where no record is left."""
+        last = self._last.get(name, places)
+        judged = {
+            partition: place
+            for partition, place in self._judged.get(name, {}).items()
+            if places.get(partition) == place._replace(all_read=False)
+        }
+        asked = {
+            partition: place
+            for partition, place in places.items()
+            if near_the_end(place.offset, place.end)
+            and last.get(partition) == place
+            and partition not in judged
+        }
+        read = self._read_through(config, asked) if asked else set()
+        judged |= {
+            partition: place._replace(all_read=partition in read)
+            for partition, place in asked.items()
+        }
+        self._last[name], self._judged[name] = places, judged
+        return {**places, **judged}

@@ -1,0 +1,260 @@
+"""From looks to rows: what is shown of each connector, task and worker. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
+from pyconnect_cli.rest.agent_client import AgentChild
+from pyconnect_cli.rest.model import ConnectorView, InstanceState
+from pyconnect_cli.rest.traces import root_cause
+
+FAILED = "FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """A task, or a connector's own instance (`task` None). None: not known.
+
+    `restarts` are those that the agent has made by itself. `rate` is in records a second, `memory`
+    in bytes; `active_ms` is the time of the last poll or put since the epoch.
+    """
+
+    connector: str
+    task: int | None
+    state: str
+    worker: str
+    cause: str = ""
+    rate: float | None = None
+    memory: int | None = None
+    pid: int | None = None
+    restarts: int | None = None
+    queue: int | None = None
+    active_ms: int | None = None
+    responsive: bool = True
+
+    @property
+    def name(self) -> str:
+        """`orders` of a connector, `orders/0` of a task."""
+        return self.connector if self.task is None else f"{self.connector}/{self.task}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorRow:
+    """A connector with its tasks; sums leave out what is not known, None: nothing is known.
+
+    `lag` and `rate` count records; `unread` partitions have no committed offset yet.
+    """
+
+    name: str
+    type: str
+    state: str
+    worker: str
+    class_name: str
+    tasks: tuple[TaskRow, ...]
+    cause: str = ""
+    rate: float | None = None
+    lag: int | None = None
+    unread: int = 0
+    memory: int | None = None
+    restarts: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the connector or a task of it is FAILED."""
+        return self.state == FAILED or any(task.state == FAILED for task in self.tasks)
+
+    @property
+    def progress(self) -> str:
+        """`2/3, 1 FAILED`: running tasks of all."""
+        running = sum(task.state == "RUNNING" for task in self.tasks)
+        failed = sum(task.state == FAILED for task in self.tasks)
+        text = f"{running}/{len(self.tasks)}"
+        return f"{text}, {failed} FAILED" if failed else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRow:
+    """A worker: `kind` is agent or worker (Apache's, or an agent whose admin interface is away).
+
+    `worker_id` is its name in statuses, `address` where it was asked.
+    """
+
+    address: str
+    worker_id: str
+    url: str
+    kind: str
+    status: str
+    message: str
+    version: str
+    state: str = ""
+    leader: bool = False
+    phase: str | None = None
+    connectors: int = 0
+    tasks: int = 0
+    memory: int | None = None
+
+
+def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
+    """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
+    moved = _progress(before, look.positions)
+    facts = _Processes(children=look.children, rates=look.rates)
+    return [
+        _connector_row(view, look.positions, facts, moved.get(name))
+        for name, view in sorted(look.views.items())
+    ]
+
+
+def worker_rows(look: ClusterLook) -> list[WorkerRow]:
+    """Return a row for each worker that was asked, in the order of the addresses."""
+    return [_worker_row(worker, look.views.values()) for worker in look.workers]
+
+
+def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
+    """Return each connector and task that is FAILED."""
+    found = []
+    for row in rows:
+        if row.state == FAILED:
+            found.append(
+                TaskRow(
+                    connector=row.name,
+                    task=None,
+                    state=row.state,
+                    worker=row.worker,
+                    cause=row.cause,
+                )
+            )
+        found += [task for task in row.tasks if task.state == FAILED]
+    return found
+
+
+def phase_of(workers: Sequence[WorkerRow]) -> str:
+    """Say in which phase of exactly-once the agents are; Java workers do not report theirs."""
+    known = [worker for worker in workers if worker.phase]
+    phases = sorted({str(worker.phase) for worker in known})
+    if not known:
+        return "not known: only agents report it"
+    if len(phases) > 1:
+        text = ", ".join(
+            f"{phase} on {sum(worker.phase == phase for worker in known)}" for phase in phases
+        )
+    else:
+        text = phases[0]
+    silent = len(workers) - len(known)
+    return f"{text}; not known of {counted(silent, 'worker')}" if silent else text
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 worker`, `2 workers`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+class _Processes(NamedTuple):
+    """What agents know of child processes, by the name of their connector or task."""
+
+    children: Mapping[str, AgentChild]
+    rates: Mapping[str, float]
+
+
+def _connector_row(
+    view: ConnectorView, positions: Positions | None, known: _Processes, moved: float | None
+) -> ConnectorRow:
+    status = view.status
+    tasks = tuple(
+        _task_row(known, view.name, task.id, task) for task in (status.tasks if status else ())
+    )
+    own = _task_row(known, view.name, None, status.connector) if status else None
+    traces = [item.trace for item in (status.connector, *status.tasks)] if status else []
+    known_rates = [task.rate for task in tasks if task.rate is not None]
+    sizes = [item.memory for item in (own, *tasks) if item and item.memory is not None]
+    places = positions.places.get(view.name) if positions else None
+    lags = [place.lag for place in (places or {}).values()]
+    known_lags = [lag for lag in lags if lag is not None]
+    return ConnectorRow(
+        name=view.name,
+        type=view.type,
+        state=view.state,
+        worker=status.connector.worker_id if status else "",
+        class_name=view.info.class_name.rsplit(".", 1)[-1] if view.info else "",
+        tasks=tasks,
+        cause=next((root_cause(trace) for trace in traces if trace), ""),
+        rate=sum(known_rates) if known_rates else moved,
+        lag=sum(known_lags) if known_lags else None,
+        unread=len(lags) - len(known_lags),
+        memory=sum(sizes) if sizes else None,
+        restarts=own.restarts if own else None,
+    )
+
+
+def _task_row(known: _Processes, connector: str, task: int | None, item: InstanceState) -> TaskRow:
+    name = connector if task is None else f"{connector}/{task}"
+    child = known.children.get(name)
+    return TaskRow(
+        connector=connector,
+        task=task,
+        state=item.state,
+        worker=item.worker_id,
+        cause=root_cause(item.trace or ""),
+        rate=known.rates.get(name),
+        memory=child.rss_bytes if child else None,
+        pid=child.pid if child else None,
+        restarts=_automatic_restarts(child) if child else None,
+        queue=child.queue_size if child else None,
+        active_ms=child.last_activity_ms if child else None,
+        responsive=child is None or child.pid is None or child.responsive,
+    )
+
+
+def _automatic_restarts(child: AgentChild) -> int | None:
+    """Return how often the agent has restarted it; None of an agent that does not say."""
+    told = child.raw.get("restarts")
+    total = told.get("total") if isinstance(told, Mapping) else None
+    return total if isinstance(total, int) else None
+
+
+def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow:
+    info, health = worker.info, worker.health
+    parts = urlsplit(health.url)
+    address = f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    # An agent may be asked at another address than it advertises.
+    worker_id = str(info.raw.get("worker_id", address)) if info else address
+    statuses = [view.status for view in views if view.status]
+    sizes = [child.rss_bytes for child in worker.children if child.rss_bytes is not None]
+    return WorkerRow(
+        address=address,
+        worker_id=worker_id,
+        url=health.url,
+        kind="agent" if info else "worker",
+        status=health.status,
+        message=health.message,
+        version=health.version,
+        state=info.state if info else "",
+        leader=bool(info and info.leader),
+        phase=info.phase if info else None,
+        connectors=sum(status.connector.worker_id == worker_id for status in statuses),
+        tasks=sum(task.worker_id == worker_id for status in statuses for task in status.tasks),
+        memory=sum(sizes) if sizes else None,
+    )
+
+
+def _progress(before: Positions | None, now: Positions | None) -> dict[str, float]:
+    """Return how many records a second each sink has committed between two looks."""
+    if before is None or now is None or now.time_s <= before.time_s:
+        return {}
+    seconds = now.time_s - before.time_s
+    moved: dict[str, float] = {}
+    for name, places in now.places.items():
+        earlier = before.places.get(name)
+        if earlier is None:
+            continue
+        steps = [
+            place.offset - was.offset
+            for at, place in places.items()
+            if (was := earlier.get(at)) and place.offset is not None and was.offset is not None
+        ]
+        if steps:
+            moved[name] = max(sum(steps), 0) / seconds
+    return moved

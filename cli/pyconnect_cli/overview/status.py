@@ -1,0 +1,268 @@
+"""What `pyconnect status` prints of one look: a document, and lines for a person. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyconnect_cli.overview.look import ClusterLook
+from pyconnect_cli.overview.rows import (
+    ConnectorRow,
+    TaskRow,
+    WorkerRow,
+    connector_rows,
+    counted,
+    failures,
+    phase_of,
+    worker_rows,
+)
+from pyconnect_cli.render.output import key_value_lines
+from pyconnect_cli.render.styles import paint, printable
+from pyconnect_cli.render.tables import Column, state_column, table_lines
+
+MOST_FAILURES = 12
+MOST_LAGGING = 5
+LAG_DOUBT = "lag"
+HANGING_DOUBT = "hanging transactions"
+NEEDS_BROKERS = "not known: give --kafka-bootstrap"
+EXCEPTION_PACKAGE = re.compile(r"^(?:[a-z_][\w$]*\.)+(?=[A-Z])")
+
+WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
+    Column(title="WORKER", value=lambda row: row.address, whole=True),
+    state_column("HEALTH", lambda row: row.status),
+    Column(title="KIND", value=lambda row: row.kind),
+    Column(title="VERSION", value=lambda row: row.version or "-"),
+    Column(title="STATE", value=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
+    Column(title="TASKS", value=lambda row: str(row.tasks), right=True),
+    Column(title="MEMORY", value=lambda row: memory_text(row.memory), right=True),
+    Column(
+        title="MESSAGE",
+        value=lambda row: "" if row.status == "healthy" else row.message,
+        prose=True,
+    ),
+)
+FAILURE_COLUMNS: Sequence[Column[TaskRow]] = (
+    Column(title="FAILED", value=lambda row: row.name, whole=True, style=lambda _: "bad"),
+    Column(title="WORKER", value=lambda row: row.worker),
+    Column(title="CAUSE", value=lambda row: short_cause(row.cause), prose=True),
+)
+LAG_COLUMNS: Sequence[Column[ConnectorRow]] = (
+    Column(title="SINK", value=lambda row: row.name, whole=True),
+    Column(title="LAG", value=lambda row: number_text(row.lag), right=True),
+    Column(
+        title="NOT-STARTED",
+        value=lambda row: counted(row.unread, "partition") if row.unread else "",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """One look, judged. `lag_known`: brokers were asked for the ends of topics."""
+
+    look: ClusterLook
+    context: str | None
+    lag_known: bool
+    connectors: tuple[ConnectorRow, ...]
+    workers: tuple[WorkerRow, ...]
+    failed: tuple[TaskRow, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every worker is healthy, nothing is FAILED and no transaction hangs."""
+        return (
+            all(worker.status == "healthy" for worker in self.workers)
+            and not self.failed
+            and not self.look.hanging
+        )
+
+    @property
+    def lagging(self) -> list[ConnectorRow]:
+        """Sinks with something left to read, the most first."""
+        rows = [row for row in self.connectors if row.lag or row.unread]
+        return sorted(rows, key=lambda row: (-(row.lag or 0), row.name))
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        hanging = self.look.hanging
+        return {
+            "healthy": self.healthy,
+            "context": self.context,
+            "kafka_cluster_id": self.look.kafka_cluster_id,
+            "exactly_once_phases": {row.address: row.phase for row in self.workers},
+            "workers": [_worker_json(row) for row in self.workers],
+            "connectors": dict(sorted(Counter(row.state for row in self.connectors).items())),
+            "tasks": dict(sorted(Counter(_task_states(self.connectors)).items())),
+            "failed": [
+                {"name": row.name, "worker": row.worker, "cause": row.cause} for row in self.failed
+            ],
+            "lag": (
+                {row.name: row.lag for row in self.connectors if row.lag is not None}
+                if self.lag_known
+                else None
+            ),
+            "hanging_transactions": (
+                None
+                if hanging is None
+                else [
+                    {
+                        "topic": producer.partition.topic,
+                        "partition": producer.partition.partition,
+                        "producer_id": producer.producer_id,
+                        "start_offset": producer.first_offset,
+                    }
+                    for producer in hanging
+                ]
+            ),
+            "not_known": list(self.look.doubts),
+        }
+
+
+def cluster_status(look: ClusterLook, *, context: str | None, lag_known: bool) -> ClusterStatus:
+    """Judge a look."""
+    connectors = tuple(connector_rows(look))
+    return ClusterStatus(
+        look=look,
+        context=context,
+        lag_known=lag_known,
+        connectors=connectors,
+        workers=tuple(worker_rows(look)),
+        failed=tuple(failures(connectors)),
+    )
+
+
+def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> list[str]:
+    """Return one screen; long lists are cut, with a line that says how to see the rest."""
+    pairs = {
+        "cluster": _title(status),
+        "health": _health(status.workers),
+        "connectors": _counts(row.state for row in status.connectors),
+        "tasks": _counts(_task_states(status.connectors)),
+        "exactly once": phase_of(status.workers),
+        "lag": _lag(status),
+        "hanging": _hanging(status),
+    }
+    bad = {
+        "health": any(row.status != "healthy" for row in status.workers),
+        "connectors": any(row.state == "FAILED" for row in status.connectors),
+        "tasks": any(state == "FAILED" for state in _task_states(status.connectors)),
+        "hanging": bool(status.look.hanging),
+    }
+    painted = {
+        key: paint(printable(pairs[key]), "bad", colour=colour)
+        for key, is_bad in bad.items()
+        if is_bad
+    }
+    lines = key_value_lines(pairs, painted=painted)
+
+    def table(columns: Sequence[Column[object]], rows: Sequence[object]) -> list[str]:
+        return ["", *table_lines(columns, rows, headers=True, width=width, colour=colour)]
+
+    lines += table(WORKER_COLUMNS, status.workers)  # type: ignore[arg-type] # columns of these rows
+    if status.failed:
+        lines += table(FAILURE_COLUMNS, status.failed[:MOST_FAILURES])  # type: ignore[arg-type]
+        if (left := len(status.failed) - MOST_FAILURES) > 0:
+            lines.append(f"and {left} more: pyconnect tasks list --state FAILED")
+    if single := [doubt for doubt in status.look.doubts if doubt.startswith(f"{LAG_DOUBT} of ")]:
+        lines += [
+            "",
+            *(
+                paint(printable(f"not known: {doubt}"), "warning", colour=colour)
+                for doubt in single
+            ),
+        ]
+    if status.lag_known and status.lagging:
+        lines += table(LAG_COLUMNS, status.lagging[:MOST_LAGGING])  # type: ignore[arg-type]
+        if (left := len(status.lagging) - MOST_LAGGING) > 0:
+            lines.append(f"and {left} more: pyconnect offsets lag --all")
+    return lines
+
+
+def number_text(number: float | None) -> str:
+    """Return a count with groups of digits, `-` for none."""
+    return "-" if number is None else f"{number:,.0f}"
+
+
+def memory_text(size: int | None) -> str:
+    """Return mebibytes."""
+    return "-" if size is None else f"{size / 2**20:,.0f}M"
+
+
+def short_cause(cause: str) -> str:
+    """Return an exception's line without the package of its class, which fills the column."""
+    return EXCEPTION_PACKAGE.sub("", cause)
+
+
+def _title(status: ClusterStatus) -> str:
+    kafka = f"on Kafka cluster {status.look.kafka_cluster_id}"
+    return f"{status.context} {kafka}" if status.context else kafka
+
+
+def _health(workers: Sequence[WorkerRow]) -> str:
+    healthy = sum(worker.status == "healthy" for worker in workers)
+    return f"{healthy} of {counted(len(workers), 'worker')} healthy"
+
+
+def _task_states(rows: Iterable[ConnectorRow]) -> list[str]:
+    return [task.state for row in rows for task in row.tasks]
+
+
+def _counts(states: Iterable[str]) -> str:
+    counts = Counter(states)
+    if not counts:
+        return "none"
+    return f"{counts.total()}: " + ", ".join(
+        f"{count} {state}" for state, count in sorted(counts.items())
+    )
+
+
+def _lag(status: ClusterStatus) -> str:
+    if not status.lag_known:
+        return NEEDS_BROKERS
+    if status.look.positions is None:
+        return f"not known{_reason(status.look, LAG_DOUBT)}"
+    sinks = [row for row in status.connectors if row.lag is not None]
+    if not sinks:
+        return "no sinks"
+    total = sum(row.lag or 0 for row in sinks)
+    return f"{number_text(total)} records in {counted(len(sinks), 'sink')}"
+
+
+def _hanging(status: ClusterStatus) -> str:
+    look = status.look
+    if look.hanging:
+        return (
+            f"{counted(len(look.hanging), 'transaction')} without an end:"
+            " pyconnect transactions find-hanging"
+        )
+    if look.hanging is not None:
+        return "none"
+    if not status.lag_known:
+        return NEEDS_BROKERS
+    return f"not known{_reason(look, HANGING_DOUBT)}"
+
+
+def _reason(look: ClusterLook, subject: str) -> str:
+    """Return why something is not known, behind a colon; empty without a reason."""
+    return next(
+        (doubt.removeprefix(subject) for doubt in look.doubts if doubt.startswith(f"{subject}:")),
+        "",
+    )
+
+
+def _worker_json(row: WorkerRow) -> dict[str, object]:
+    return {
+        "url": row.url,
+        "health": row.status,
+        "message": row.message,
+        "version": row.version,
+        "agent": row.kind == "agent",
+        "state": row.state or None,
+        "leader": row.leader if row.kind == "agent" else None,
+        "phase": row.phase,
+        "connectors": row.connectors,
+        "tasks": row.tasks,
+        "memory_bytes": row.memory,
+    }

@@ -1,0 +1,55 @@
+"""`--jq`: select from a JSON document before it is printed, in the language of jq.
+
+The library is an extra, and a wheel with the jq program's own code: it is imported when the option
+is given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pyconnect_cli.errors import PreconditionFailed, UsageError
+
+JqFilter = Callable[[object], Iterator[str]]
+
+
+def jq_filter(expression: str) -> JqFilter:
+    """Return what turns a document into lines; UsageError for an expression that is none.
+
+    A text becomes a line as it is, anything else compact JSON.
+    """
+    try:
+        import jq
+    except ImportError as missing:
+        from pyconnect_clients.installation import install_command
+
+        raise PreconditionFailed(
+            "--jq needs the library jq, which is not installed",
+            hint=f"install the extra [jq]: {install_command('jq')}; or, with the jq program:"
+            " -o json | jq …",
+        ) from missing
+    try:
+        program = jq.compile(expression)
+    except ValueError as fault:
+        raise UsageError(f"--jq: {_first_line(fault)}", hint="see: man jq") from fault
+
+    def lines(document: object) -> Iterator[str]:
+        # The library publishes no types.
+        results: Iterable[Any] = program.input_text(json.dumps(document))
+        try:
+            for result in results:
+                yield (
+                    result
+                    if isinstance(result, str)
+                    else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+                )
+        except ValueError as fault:
+            raise UsageError(f"--jq: {_first_line(fault)}") from fault
+
+    return lines
+
+
+def _first_line(fault: ValueError) -> str:
+    return str(fault).strip().splitlines()[0].removeprefix("jq: error: ")

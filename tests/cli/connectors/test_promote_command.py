@@ -1,0 +1,112 @@
+"""`connectors diff --to-context` and `promote`, between two workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def prod(run: Run) -> Iterator[FakeConnect]:
+    """An empty cluster behind the context `prod`."""
+    cluster = FakeConnect(cluster_id="other")
+    with serve(cluster) as address:
+        assert run("context", "set", "prod", "--url", address).code == 0
+        yield cluster
+
+
+def changes(cluster: FakeConnect) -> list[str]:
+    """The requests that change something."""
+    return [
+        request
+        for request in cluster.requests
+        if not request.startswith("GET ") and not request.endswith("/validate")
+    ]
+
+
+def test_diff_shows_what_promote_would_do(run: Run, prod: FakeConnect) -> None:
+    """Exit 1 with differences; secrets are masked; nothing is changed anywhere."""
+    prod.connectors["orders"] = FakeConnector(
+        config={"name": "orders", "connector.class": "org.example.FileSource", "team": "z"}
+    )
+    prod.connectors["other"] = FakeConnector(config={"name": "other"})
+    outcome = run("connectors", "diff", "--to-context", "prod")
+    assert outcome.code == 1, outcome.err
+    assert "~ update orders" in outcome.out
+    assert "  - team=z\n  + team=a" in outcome.out
+    assert "+ create broken" in outcome.out
+    assert "other: only in prod" in outcome.err
+    assert "hunter2" not in outcome.out + outcome.err
+    assert changes(prod) == []
+
+
+def test_equal_clusters_have_no_difference(
+    run: Run, connect: FakeConnect, prod: FakeConnect
+) -> None:
+    """A secret that each has for itself is none."""
+    for name, connector in connect.connectors.items():
+        prod.connectors[name] = FakeConnector(config={**connector.config})
+    prod.connectors["orders"].config["db.password"] = "of prod"
+    outcome = run("connectors", "diff", "--to-context", "prod")
+    assert (outcome.code, outcome.err) == (0, "total: 2 unchanged\n")
+
+
+def test_promote_refuses_to_copy_a_secret(run: Run, prod: FakeConnect) -> None:
+    """Exit 2 with the way out, before anything is changed."""
+    outcome = run("connectors", "promote", "orders", "--to-context", "prod", "--yes")
+    assert outcome.code == 2
+    assert "orders: db.password" in outcome.err
+    assert "hunter2" not in outcome.err
+    assert changes(prod) == []
+
+
+def test_promote_creates_and_changes(run: Run, connect: FakeConnect, prod: FakeConnect) -> None:
+    """With references; what is new may begin STOPPED; the first cluster is only read."""
+    prod.connectors["broken"] = FakeConnector(config={"name": "broken", "team": "z"})
+    reference = "db.password=${file:/run/prod:db}"
+    outcome = run(
+        *("connectors", "promote", "--all", "--to-context", "prod", "--yes"),
+        *("--set", reference, "--initial-state", "stopped"),
+    )
+    assert outcome.code == 0, outcome.err
+    assert "orders: created" in outcome.out
+    assert "broken: updated" in outcome.out
+    assert prod.connectors["orders"].config["db.password"] == "${file:/run/prod:db}"
+    assert prod.connectors["orders"].state == "STOPPED"
+    assert prod.connectors["broken"].config["team"] == "b"
+    assert changes(connect) == []
+
+
+def test_promote_asks_and_plans(run: Run, prod: FakeConnect) -> None:
+    """Without a terminal it is exit 9 with the command that agrees; --dry-run changes nothing."""
+    asked = run("connectors", "promote", "broken", "--to-context", "prod")
+    assert asked.code == 9
+    assert "pyconnect connectors promote broken --to-context prod --yes" in asked.err
+    planned = run(
+        "connectors", "promote", "broken", "--to-context", "prod", "--dry-run", "-o", "json"
+    )
+    assert planned.code == 0, planned.err
+    assert json.loads(planned.out)[0]["change"] == "create"
+    assert changes(prod) == []
+
+
+def test_a_cluster_is_not_promoted_to_itself(run: Run, url: str) -> None:
+    """Exit 2."""
+    assert run("context", "set", "same", "--url", url).code == 0
+    outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes")
+    assert outcome.code == 2
+    assert "is the cluster that is read" in outcome.err
+
+
+def test_files_and_another_cluster_exclude_each_other(run: Run, prod: FakeConnect) -> None:
+    """Names and keys belong to the other cluster."""
+    assert run("connectors", "diff", "-f", "x.json", "--to-context", "prod").code == 2
+    assert run("connectors", "diff", "orders", "-f", "x.json").code == 2
+    assert changes(prod) == []

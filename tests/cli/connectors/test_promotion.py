@@ -1,0 +1,116 @@
+"""Configurations on their way to another cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_cli.connectors.plan import Config, ConnectorFile
+from pyconnect_cli.connectors.promotion import Remapping, promoted, remapping
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.rest.masking import MASK, mask_value
+
+
+def there(
+    config: Config, existing: Config | None = None, rules: Remapping | None = None
+) -> Mapping[str, str | None]:
+    """The configuration of `orders` as it would be on the other cluster."""
+    file = ConnectorFile(name="orders", config=config, initial_state=None, place="orders of dev")
+    configs = {} if existing is None else {"orders": existing}
+    (result,) = promoted([file], configs, rules or Remapping(), context="prod")
+    return result.config
+
+
+def test_references_go_as_they_are_or_remapped() -> None:
+    """Only whole parts of a path are replaced; the first pair that fits counts."""
+    rules = remapping(["file:/run/dev=file:/run/prod", "vault:dev=vault:prod"], {})
+    config = {
+        "db.password": "${file:/run/dev/db.properties:password}",
+        "api.key": "${vault:dev:token}",
+        "url": "jdbc:x://h/${file:/run/development:name}",
+        "topic": "file:/run/dev",
+    }
+    assert there(config, rules=rules) == {
+        "db.password": "${file:/run/prod/db.properties:password}",
+        "api.key": "${vault:prod:token}",
+        "url": "jdbc:x://h/${file:/run/development:name}",
+        "topic": "file:/run/dev",
+    }
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"db.password": "hunter2"},
+        {"db.password": MASK},
+        {"url": "jdbc:x://u:hunter2@h/db"},
+        {"db.password": "hunter2-${file:a:b}"},
+    ],
+)
+def test_a_secret_in_plain_text_and_a_mask_are_refused(config: Config) -> None:
+    """The error names the key and the way out, never the value."""
+    with pytest.raises(UsageError) as refused:
+        there(config)
+    error = refused.value
+    assert "hunter2" not in f"{error.message} {error.hint}"
+    assert f"orders: {next(iter(config))}" in error.message
+    assert "--set" in str(error.hint)
+
+
+def test_the_other_cluster_keeps_the_secret_that_it_has() -> None:
+    """In whatever form; a mask is none."""
+    assert there({"db.password": "dev", "a": "1"}, {"db.password": "prod"}) == {
+        "db.password": "prod",
+        "a": "1",
+    }
+    with pytest.raises(UsageError):
+        there({"db.password": "dev"}, {"db.password": MASK})
+
+
+def test_a_reference_here_replaces_what_the_other_cluster_has() -> None:
+    """It is no secret."""
+    assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == {
+        "db.password": "${file:a:b}"
+    }
+
+
+def test_keys_are_set_and_left_out_there() -> None:
+    """A secret that is set there need not be copied; the name stays the document's."""
+    rules = remapping([], {"db.password": "${file:a:b}", "tasks.max": "8", "team": None})
+    config = {"name": "orders", "db.password": "dev", "tasks.max": "1", "team": "a"}
+    assert there(config, rules=rules) == {"db.password": "${file:a:b}", "tasks.max": "8"}
+
+
+def test_a_secret_is_not_set_in_plain_text() -> None:
+    """It would stand in the shell's history, and on the other cluster."""
+    with pytest.raises(UsageError, match="plain text"):
+        remapping([], {"db.password": "hunter2"})
+
+
+@pytest.mark.parametrize("pair", ["a", "=b", "a=", "${a}=b"])
+def test_a_pair_is_two_beginnings_of_references(pair: str) -> None:
+    """Anything else is exit 2 with an example."""
+    with pytest.raises(UsageError, match="does not map"):
+        remapping([pair], {})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["db.password", "token", "url", "topic", "sasl.jaas.config"]),
+        st.sampled_from(["x", "p=1", "http://u:pw@h", "${a:b}", "password=s3", "", MASK]),
+    ),
+    st.dictionaries(st.sampled_from(["db.password", "url"]), st.sampled_from(["kept", "${c:d}"])),
+)
+def test_nothing_secret_of_one_cluster_reaches_the_other(
+    config: dict[str, str | None], existing: dict[str, str | None]
+) -> None:
+    """Whatever is masked when it is shown is either refused or the other cluster's own."""
+    try:
+        result = there(config, existing)
+    except UsageError:
+        return
+    for key, value in result.items():
+        assert mask_value(key, value) == value or value == existing.get(key)

@@ -1,0 +1,80 @@
+"""A cluster for the live view that is in no process: looks and verbs as a test gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyconnect_cli.errors import PyconnectError, Unreachable
+from pyconnect_cli.live.actions import Words
+from pyconnect_cli.live.verb_run import Ended
+from pyconnect_cli.overview.look import ClusterLook
+from tests.cli.overview.worlds import agent, child, look, positions, view, worker
+
+
+@dataclass
+class ShownCluster:
+    """Implements `live.source.Source`. `unreachable`: why looks fail."""
+
+    now: ClusterLook
+    title: str = "prod"
+    unreachable: str = ""
+    verbs: frozenset[str] = frozenset({"describe", "get", "stacks"})
+    answers: dict[Words, Ended] = field(default_factory=dict)
+    ran: list[tuple[Words, bool]] = field(default_factory=list)
+    looks: int = 0
+
+    def look(self, *, lag: bool) -> ClusterLook:
+        """Return what the cluster is now."""
+        _ = lag
+        self.looks += 1
+        if self.unreachable:
+            raise Unreachable(self.unreachable)
+        return self.now
+
+    def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
+        """Return the answer of the test, or the words."""
+        _ = width
+        self.ran.append((words, agreed))
+        return self.answers.get(words, Ended(0, (" ".join(words),)))
+
+    def has_verb(self, noun: str, verb: str) -> bool:
+        """Whether the test gave the verb."""
+        _ = noun
+        return verb in self.verbs
+
+
+def busy_cluster() -> ClusterLook:
+    """Two agents and a Java worker, with most of what can be shown."""
+    return look(
+        view("orders", "RUNNING", "RUNNING", "RUNNING", worker="connect-1:8083"),
+        view("orders-lake", "RUNNING", "FAILED", kind="sink", worker="connect-2:8083"),
+        view("invoices", "RUNNING", kind="sink", worker="connect-3:8083"),
+        view("clicks", state="PAUSED", worker="connect-1:8083"),
+        view("inventory", state="STOPPED", worker="connect-2:8083"),
+        workers=[
+            agent(
+                "http://connect-1:8083",
+                phase="enabled",
+                leader=True,
+                rates={"orders/0": 1210.0, "orders/1": 980.5, "orders/2": 1103.0},
+                children=[
+                    child("orders", None, pid=100, rss=24 << 20),
+                    *(child("orders", n, pid=101 + n, rss=(38 + n) << 20) for n in range(3)),
+                    child("clicks", None, pid=110, rss=23 << 20),
+                ],
+            ),
+            agent(
+                "http://connect-2:8083",
+                phase="enabled",
+                rates={"orders-lake/0": 764.0},
+                children=[child("orders-lake", 0, pid=200, rss=142 << 20)],
+            ),
+            worker("http://connect-3:8083"),
+        ],
+        positions=positions(0, **{"orders-lake": [(10, 48_310), (5, 5)], "invoices": [(7, 7)]}),
+    )
+
+
+def unreachable(reason: str) -> PyconnectError:
+    """The error of a look that nobody answers."""
+    return Unreachable(reason)

@@ -1,0 +1,61 @@
+"""Lag behind the markers of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyconnect_cli.kafka.model import TopicPartition
+from pyconnect_cli.overview.look import Place
+from pyconnect_cli.overview.markers import Markers
+
+AT = TopicPartition("orders", 0)
+
+
+class Topic:
+    """A topic in which only markers are left, or records too; counts how often it is read."""
+
+    def __init__(self, *, only_markers: bool) -> None:
+        self.only_markers = only_markers
+        self.reads = 0
+        self._markers = Markers(self._read)
+
+    def lag(self, offset: int | None, end: int | None) -> int | None:
+        """The lag that a look at these offsets shows."""
+        return self._markers.places("sink", {}, {AT: Place(offset, end)})[AT].lag
+
+    def _read(
+        self, _: Mapping[str, str | None], places: Mapping[TopicPartition, Place]
+    ) -> set[TopicPartition]:
+        self.reads += 1
+        return set(places) if self.only_markers else set()
+
+
+def test_a_sink_that_has_read_everything_lags_by_nothing() -> None:
+    """The answer stays while the sink stands there, without another read."""
+    topic = Topic(only_markers=True)
+    assert [topic.lag(9, 10), topic.lag(9, 10)] == [0, 0]
+    assert topic.reads == 1
+
+
+def test_records_that_are_left_count_and_are_looked_for_once() -> None:
+    """A sink that is paused behind them costs one read."""
+    topic = Topic(only_markers=False)
+    assert [topic.lag(3, 10), topic.lag(3, 10)] == [7, 7]
+    assert topic.reads == 1
+
+
+def test_a_sink_that_moves_costs_no_read_until_it_stops() -> None:
+    """Its lag is what the offsets say."""
+    topic = Topic(only_markers=False)
+    topic.lag(3, 10)
+    assert [topic.lag(9, 20), topic.lag(19, 20)] == [11, 1]
+    assert topic.reads == 1
+    topic.only_markers = True
+    assert topic.lag(19, 20) == 0
+
+
+def test_without_offsets_near_the_end_nothing_is_read() -> None:
+    """No offset, no lag, or more than markers can explain."""
+    topic = Topic(only_markers=True)
+    assert [topic.lag(None, 10), topic.lag(10, 10), topic.lag(0, 1_000_000)] == [None, 0, 1_000_000]
+    assert topic.reads == 0

@@ -1,0 +1,87 @@
+"""Rows of connectors, tasks and workers."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_cli.overview.rows import connector_rows, failures, phase_of, worker_rows
+from tests.cli.overview.worlds import agent, child, look, positions, view, worker
+
+
+def test_a_connector_adds_up_what_its_tasks_move_and_hold() -> None:
+    """Rates and memory come from the agents, whichever of them runs a task."""
+    found = look(
+        view("orders", "RUNNING", "RUNNING"),
+        workers=[
+            agent(rates={"orders/0": 5.0}, children=[child("orders", None), child("orders", 0)]),
+            agent("http://w2:8083", rates={"orders/1": 7.0}, children=[child("orders", 1)]),
+        ],
+    )
+    (row,) = connector_rows(found)
+    assert (row.rate, row.memory) == (12.0, 3 * 2**20)
+    assert [task.rate for task in row.tasks] == [5.0, 7.0]
+
+
+def test_what_no_worker_reports_is_not_known() -> None:
+    """A Java worker reports neither rate nor memory: None, which is not 0."""
+    (row,) = connector_rows(look(view("orders", "RUNNING")))
+    assert (row.rate, row.memory, row.lag) == (None, None, None)
+
+
+def test_the_cause_of_a_failure_is_the_root() -> None:
+    """The outermost exception of a Java trace says nothing."""
+    (row,) = connector_rows(look(view("orders", "RUNNING", "FAILED")))
+    assert row.cause == "java.lang.IllegalStateException: disk full"
+    assert row.progress == "1/2, 1 FAILED"
+    assert [task.name for task in failures([row])] == ["orders/1"]
+
+
+def test_a_connector_that_failed_itself_is_a_failure() -> None:
+    """Its tasks may run on."""
+    rows = connector_rows(look(view("orders", "RUNNING", state="FAILED")))
+    assert [task.name for task in failures(rows)] == ["orders"]
+
+
+def test_lag_counts_what_is_committed_and_names_what_is_not() -> None:
+    """A partition without an offset has no lag, and is not read to its end either."""
+    places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
+    (row,) = connector_rows(look(view("s", kind="sink"), positions=places))
+    assert (row.lag, row.unread) == (7, 2)
+
+
+def test_a_sink_without_metrics_has_the_rate_of_its_commits() -> None:
+    """Two looks at committed offsets, four seconds apart."""
+    before = positions(10, s=[(0, 9), (5, 9)])
+    now = look(view("s", "RUNNING", kind="sink"), positions=positions(14, s=[(8, 9), (9, 9)]))
+    (row,) = connector_rows(now, before)
+    assert row.rate == 3.0
+
+
+@pytest.mark.parametrize("time_s", [10, 14])
+def test_offsets_that_were_reset_are_no_negative_rate(time_s: float) -> None:
+    """Also two looks at one moment give none."""
+    before = positions(10, s=[(8, 9)])
+    now = look(view("s", "RUNNING", kind="sink"), positions=positions(time_s, s=[(0, 9)]))
+    (row,) = connector_rows(now, before)
+    assert row.rate in (None, 0)
+
+
+def test_a_worker_counts_what_statuses_place_on_it() -> None:
+    """Agents and Java workers alike."""
+    found = look(
+        view("a", "RUNNING", "RUNNING"),
+        view("b", "RUNNING", worker="w2:8083"),
+        workers=[agent(leader=True), worker("http://w2:8083")],
+    )
+    first, second = worker_rows(found)
+    assert (first.kind, first.connectors, first.tasks, first.leader) == ("agent", 1, 2, True)
+    assert (second.kind, second.connectors, second.tasks) == ("worker", 1, 1)
+
+
+def test_the_phase_says_of_whom_it_is_known() -> None:
+    """Java workers do not report theirs."""
+    rows = worker_rows(look(workers=[agent(phase="preparing"), worker("http://w2:8083")]))
+    assert phase_of(rows) == "preparing; not known of 1 worker"
+    rows = worker_rows(look(workers=[agent(phase="preparing"), agent("http://w2:1")]))
+    assert phase_of(rows) == "disabled on 1, preparing on 1"
+    assert phase_of(worker_rows(look())).startswith("not known")

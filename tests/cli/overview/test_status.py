@@ -1,0 +1,111 @@
+"""`pyconnect status`: one screen, and its exit code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from pyconnect_cli.overview.status import cluster_status, short_cause, status_lines
+from tests.cli.conftest import Run
+from tests.cli.overview.worlds import HANGING, agent, look, positions, view, worker
+from tests.support.connect_server import FakeConnect
+from tests.support.fake_admin import FakeAdmin
+from tests.support.fake_herder import FakeHerder
+from tests.support.rest_services import rest_config, serving
+
+
+def test_a_screen_says_what_failed_and_why() -> None:
+    """Name, worker and root cause, without the package of the exception's class."""
+    found = cluster_status(look(view("orders", "FAILED")), context="prod", lag_known=False)
+    text = "\n".join(status_lines(found, width=80, colour=False))
+    assert "prod on Kafka cluster k" in text
+    assert "tasks         1: 1 FAILED" in text
+    assert "orders/0  w1:8083  IllegalStateException: disk full" in text
+    assert "lag           not known: give --kafka-bootstrap" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_screen_fits_the_terminal(width: int) -> None:
+    """No line is wider, and a broken cluster takes no more than one screen of 40 lines."""
+    views = [view(f"connector-{n}", "FAILED", "RUNNING", kind="sink") for n in range(60)]
+    lags = positions(0, **{each.name: [(0, 1_000_000)] for each in views})
+    found = cluster_status(
+        look(*views, positions=lags, workers=[agent(), worker("http://w2:8083", "unreachable")]),
+        context=None,
+        lag_known=True,
+    )
+    lines = status_lines(found, width=width, colour=False)
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 40
+    assert "and 48 more: pyconnect tasks list --state FAILED" in lines
+
+
+def test_health_is_of_workers_connectors_tasks_and_transactions() -> None:
+    """Each of them alone makes the cluster unhealthy."""
+
+    def healthy(found: object) -> bool:
+        return cluster_status(found, context=None, lag_known=True).healthy  # type: ignore[arg-type]
+
+    assert healthy(look(view("a", "RUNNING"), hanging=()))
+    assert not healthy(look(view("a", "FAILED")))
+    assert not healthy(look(view("a", "RUNNING", state="FAILED")))
+    assert not healthy(look(workers=[worker(status="unhealthy")]))
+    assert not healthy(look(hanging=(HANGING,)))
+
+
+def test_what_is_not_known_is_null() -> None:
+    """A program must not take it for zero."""
+    document = cluster_status(look(view("a")), context=None, lag_known=False).to_json()
+    assert (document["lag"], document["hanging_transactions"]) == (None, None)
+    document = cluster_status(
+        look(view("a", kind="sink"), positions=positions(0, a=[(3, 10)]), hanging=(HANGING,)),
+        context=None,
+        lag_known=True,
+    ).to_json()
+    assert document["lag"] == {"a": 7}
+    assert document["hanging_transactions"] == [
+        {"topic": "t", "partition": 0, "producer_id": 7, "start_offset": 40}
+    ]
+
+
+def test_only_the_package_of_an_exception_is_left_out() -> None:
+    """The message stays whole."""
+    assert short_cause("java.io.IOException: a.b.C is gone") == "IOException: a.b.C is gone"
+    assert short_cause("ValueError: x") == "ValueError: x"
+    assert short_cause("org.example.deep.$Inner") == "org.example.deep.$Inner"
+
+
+@pytest.mark.wire
+def test_the_command_exits_1_where_something_failed(run: Run, connect: FakeConnect) -> None:
+    """The table for people, one document for programs."""
+    outcome = run("status")
+    assert outcome.code == 1, outcome.err
+    assert "broken/1" in outcome.out
+    assert "IllegalStateException: disk full" in outcome.out
+    document = json.loads(run("status", "-o", "json").out)
+    assert document["failed"] == [
+        {
+            "name": "broken/1",
+            "worker": "worker-1:8083",
+            "cause": "java.lang.IllegalStateException: disk full",
+        }
+    ]
+    assert document["tasks"] == {"FAILED": 1, "RUNNING": 2}
+
+
+@pytest.fixture
+def agent_url() -> Iterator[str]:
+    with serving(rest_config(), FakeHerder(), FakeAdmin()) as server:
+        yield f"http://{server.listeners[0].netloc}"
+
+
+@pytest.mark.wire
+def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
+    """Phase, leadership and memory; exit 0 without a failure."""
+    outcome = run("status", address=agent_url)
+    assert outcome.code == 0, outcome.err
+    assert "preparing" in outcome.out
+    assert "active, leader" in outcome.out
+    assert "1 of 1 worker healthy" in outcome.out

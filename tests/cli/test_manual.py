@@ -1,0 +1,58 @@
+"""Manual pages."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.manual import escaped, main_page, noun_page, pages
+from pyconnect_cli.parsing.nouns import NOUNS, find_noun
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+
+
+def test_there_is_a_page_for_each_noun() -> None:
+    """Topics of help are sections of the first page."""
+    names = [name for name, _ in pages()]
+    assert names[0] == "pyconnect.1"
+    assert set(names[1:]) == {f"pyconnect-{noun.name}.1" for noun in NOUNS if noun.name != "help"}
+
+
+def test_options_of_every_verb_are_on_the_first_page_only() -> None:
+    """With their variables and the exit codes."""
+    first = main_page()
+    for option in GLOBAL_OPTIONS:
+        assert escaped(option.flags[0]) in first
+        assert escaped(option.env) in first
+    assert '.SH "EXIT STATUS"' in first
+    noun = find_noun("connectors")
+    assert noun is not None
+    page = noun_page(noun)
+    assert escaped("--password-file") not in page
+    assert escaped("--connector-only") in page
+    assert escaped("connectors restart orders --wait") in page
+
+
+def test_no_text_is_taken_for_a_request() -> None:
+    """A line that begins with a dot or an apostrophe would be one."""
+    assert escaped(".failed[].name").startswith("\\&.")
+    assert not escaped("'x'").startswith("'")
+    assert escaped("a\\b--c") == "a\\eb\\-\\-c"
+
+
+@pytest.mark.wire
+def test_every_page_is_shown_without_a_warning(tmp_path: Path) -> None:
+    """By groff, as `man` calls it."""
+    groff = shutil.which("groff")
+    assert groff is not None, "groff is not installed: apt-get install groff-base"
+    for name, text in pages():
+        file = tmp_path / name
+        file.write_text(text, "utf-8")
+        shown = subprocess.run(
+            [groff, "-k", "-man", "-ww", "-Tutf8", "-P-c", str(file)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert shown.stderr == "", name
+        assert "pyconnect manual" in shown.stdout
