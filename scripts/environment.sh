@@ -55,6 +55,31 @@ require_java() {
     "or set JAVA_HOME to the directory of one"
 }
 
+# Programs that tests start: the databases, a terminal, the reader of manual pages. Debian's packages
+# are installed when they are missing and this user may do so.
+require_test_programs() {
+  local missing=()
+  find_program mariadbd || missing+=(mariadb-server)
+  find_program postgres /usr/lib/postgresql/*/bin || missing+=(postgresql)
+  find_program tmux || missing+=(tmux)
+  find_program groff || missing+=(groff)
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    fail "the tests start programs that are not installed: ${missing[*]}" \
+      "Debian/Ubuntu: sudo apt-get install ${missing[*]}" \
+      "the tiers pure and simulation need none of them: scripts/test pure simulation"
+  fi
+  say "installing the packages ${missing[*]} (once)"
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >/dev/null ||
+    fail "apt-get could not install ${missing[*]}; see above"
+}
+
+find_program() {
+  local name="$1"
+  shift
+  PATH="$PATH:/usr/sbin:/usr/local/sbin${*:+:$(IFS=:; echo "$*")}" command -v "$name" >/dev/null
+}
+
 # use_environment REQUIREMENTS...: a virtual environment with these hash-pinned files and this
 # checkout. Installs again when one of them changed; makes the environment again when PYTHON names
 # another interpreter, or when making or installing was interrupted.
