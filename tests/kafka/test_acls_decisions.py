@@ -137,10 +137,16 @@ def differences(secured: SecuredBroker, user: str, needs: list[AclNeed]) -> list
     found = []
     for need, (verdict, evidence) in answers.items():
         resource = Resource(model.ResourceType(need.resource_type.value), need.resource)
-        operation = model.Operation(need.operation.value)
+        operation = model.GrantOperation(need.operation.value)
         decision = authorizer.decide(f"User:{user}", operation, resource, HOST)
-        shown = authorizer.decide(f"User:{user}", model.Operation.DESCRIBE, resource, HOST).allowed
-        if not shown and operation is not model.Operation.DESCRIBE and need.resource_type in LISTED:
+        shown = authorizer.decide(
+            f"User:{user}", model.GrantOperation.DESCRIBE, resource, HOST
+        ).allowed
+        if (
+            not shown
+            and operation is not model.GrantOperation.DESCRIBE
+            and need.resource_type in LISTED
+        ):
             continue
         assert verdict is not AclVerdict.UNKNOWN, (need, evidence)
         if decision.allowed is not (verdict is AclVerdict.PROVEN):

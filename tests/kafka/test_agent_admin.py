@@ -59,7 +59,7 @@ def test_an_agent_tells_about_itself(agents: Agents, tmp_path: Path) -> None:
     assert told["protocol"] == "sessioned"
     assert told["generation"] >= 1
     assert told["exactly_once_source_support"] == "disabled"
-    assert told["restart"] == "none"
+    assert told["restart"] == "self"
     assert told["config_sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
     assert not told["config_outdated"]
     file.write_text(file.read_text() + "\n# changed\n")

@@ -116,7 +116,7 @@ def test_no_log_tells_a_secret(agents: Agents, tmp_path: Path) -> None:
     agent.wait_for_states("bad", "RUNNING", "FAILED")
     log = agent.log()
     assert "request failed" in log
-    assert log.count(f"no entry for {reference}") == 1
+    assert f"no entry for {reference}" in log
     assert "sesame-open" not in log
 
 

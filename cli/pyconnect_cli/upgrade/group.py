@@ -10,7 +10,7 @@ from typer.core import TyperOption
 from pyconnect_cli.verbs import NounGroup
 
 if TYPE_CHECKING:
-    from typer._click.core import Context
+    from typer._click.core import Command, Context
 
 
 class UpgradeGroup(NounGroup):
@@ -26,14 +26,36 @@ class UpgradeGroup(NounGroup):
             return args
         former = {"--plan": "plan", "--cleanup": "abandon"}
         verb = next((former[word] for word in args if word in former), "run")
-        return [verb, *(word for word in args if word not in former)]
+        words = [word for word in args if word not in former]
+        return [verb, *(words if verb == "run" else self._known_words(ctx, verb, words))]
+
+    def _known_words(self, ctx: Context, verb: str, words: Sequence[str]) -> list[str]:
+        """Leave out the options of `run`, with their values, that mean nothing to another verb."""
+        run, own = (
+            {flag: option for option in _options(self.commands[name], ctx) for flag in option.opts}
+            for name in ("run", verb)
+        )
+        known: list[str] = []
+        rest = iter(words)
+        for word in rest:
+            flag, _, value = word.partition("=")
+            if flag in run and flag not in own:
+                if not run[flag].is_flag and not value:
+                    next(rest, None)
+            else:
+                known.append(word)
+        return known
 
     def _names_verb(self, ctx: Context, args: Sequence[str]) -> bool:
         """Whether a word is not an option or the value of one."""
-        options = [p for p in self.commands["run"].get_params(ctx) if isinstance(p, TyperOption)]
+        options = _options(self.commands["run"], ctx)
         with_value = {flag for o in options if not (o.is_flag or o.count) for flag in o.opts}
         before = ["", *args]
         return any(
             not word.startswith("-") and last not in with_value
             for last, word in zip(before, args, strict=False)
         )
+
+
+def _options(command: Command, ctx: Context) -> list[TyperOption]:
+    return [p for p in command.get_params(ctx) if isinstance(p, TyperOption)]

@@ -55,6 +55,17 @@ def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
     assert command.with_verb(Context(command, info_name="upgrade"), words)[0] == verb
 
 
+def test_options_of_a_run_mean_nothing_to_its_former_plan() -> None:
+    """`upgrade --plan` took them; with their values they are left out."""
+    noun = find_noun("upgrade")
+    assert noun is not None
+    command = load_noun(noun)
+    assert isinstance(command, UpgradeGroup)
+    words = ["--settle", "1s", "--plan", "--phase", "enabled", "--step-timeout=2m", "--strict"]
+    found = command.with_verb(Context(command, info_name="upgrade"), words)
+    assert found == ["plan", "--phase", "enabled", "--strict"]
+
+
 @pytest.mark.parametrize("option", ["--hard", "--direct"])
 def test_ways_down_go_down(run: Run, option: str) -> None:
     """They mean nothing on the way up."""
