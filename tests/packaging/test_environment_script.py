@@ -245,7 +245,14 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
     assert without.returncode == 2
     assert checkout.calls() == ""
     java(checkout.bin / "java", "17.0.15")
+    executable(checkout.bin / "id", "#!/bin/sh\necho 1000\n")
+    for name in ("mariadbd", "postgres", "tmux"):
+        executable(checkout.bin / name, "#!/bin/sh\n")
+    one_missing = checkout.run("bash scripts/test kafka")
+    assert one_missing.returncode == 2
+    assert "programs that are not installed: groff" in one_missing.stderr
+    executable(checkout.bin / "groff", "#!/bin/sh\n")
     done = checkout.run("bash scripts/test kafka")
-    assert done.returncode == 0
+    assert done.returncode == 0, done.stderr
     assert "Kafka's jars: 149 MB" in done.stderr
     assert " -m pyconnect_sandbox.jars" in checkout.calls()
