@@ -14,7 +14,7 @@ from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.unparsable import SAMPLES
-from tests.support.audits import Audit
+from tests.support.audits import Audit, no_table
 from tests.support.kafka import SharedBroker
 from tests.support.reconcile_command import QUICK, Reconcile
 from tests.support.seeding import Record, Seed, seed_topic
@@ -112,7 +112,7 @@ def test_an_unknown_cleanup_policy_is_no_agreement(
         "topics": [seed.topic],
         "clusters": {"main": {"bootstrap": audit.bootstrap}},
     }
-    known = capture(read_spec(spec), tmp_path).snapshots["main"]
+    known = capture(read_spec(spec), tmp_path, no_table).snapshots["main"]
     topics = tuple(replace(topic, cleanup_policy=UNKNOWN_POLICY) for topic in known.topics)
     saved = tmp_path / "ranges.json"
     saved.write_text(json.dumps(replace(known, topics=topics).to_json()))

@@ -15,7 +15,7 @@ from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
 from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
 from pyconnect_sandbox.broker_properties import BrokerSecurity
-from tests.support.audits import Audit
+from tests.support.audits import Audit, no_table
 from tests.support.kafka import Servers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -45,7 +45,7 @@ def test_sasl_credentials_of_the_properties_file_are_used_and_never_shown(
     answer = audit.run("sequence", topics=["t"], sequence=r"regex:(\d+)", clusters=clusters)
     assert answer.intervals("missing") == {(None, 3, 3)}
     spec = read_spec({"job": "ranges", "topics": ["t"], "clusters": clusters})
-    ranges = capture(spec, tmp_path).snapshots["main"].partitions
+    ranges = capture(spec, tmp_path, no_table).snapshots["main"].partitions
     records = read_topics(spark, spec.clusters["main"], ranges, isolation=COMMITTED)
     assert "hunter2" not in records._jdf.queryExecution().toString()
     properties.write_text(

@@ -13,6 +13,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.audits import no_table
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
 from tests.support.reconcile_command import QUICK, Reconcile
@@ -111,4 +112,4 @@ def test_a_second_cluster_that_does_not_answer_is_named(
         }
     )
     with pytest.raises(ReconcileError, match=r"Kafka at 127\.0\.0\.1:1: .*Connection refused"):
-        capture(spec, tmp_path)
+        capture(spec, tmp_path, no_table)

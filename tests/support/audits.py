@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 from pyspark.sql import SparkSession
 
@@ -81,3 +82,8 @@ class Answer:
     def rows(self, kind: str) -> set[int | None]:
         """The lines of files in the findings of a kind."""
         return {copy.row for each in self.of(kind) for copy in each.copies if copy.file}
+
+
+def no_table() -> NoReturn:
+    """In place of Spark for a capture without tables, which needs none."""
+    raise AssertionError("there is no table to copy")
