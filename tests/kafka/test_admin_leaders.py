@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_agent.core.errors import RetriableKafkaError
@@ -18,8 +19,11 @@ WAIT_S = 60
 
 
 def leader_of(client: AdminClient, topic: str) -> int:
-    """-1 while there is none."""
-    partitions = client.list_topics(topic, timeout=60).topics[topic].partitions
+    """-1 while there is none, or while the broker that was asked is the one that stops."""
+    try:
+        partitions = client.list_topics(topic, timeout=60).topics[topic].partitions
+    except KafkaException:
+        return -1
     return int(partitions[0].leader) if 0 in partitions else -1
 
 

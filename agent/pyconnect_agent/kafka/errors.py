@@ -70,6 +70,7 @@ _RETRIABLE = frozenset(
         ClientError.UNKNOWN_TOPIC_OR_PART,
         ClientError.UNSTABLE_OFFSET_COMMIT,
         ClientError._ALL_BROKERS_DOWN,
+        ClientError._DESTROY_BROKER,  # a broker that left the cluster with requests under way
         ClientError._MSG_TIMED_OUT,
         ClientError._QUEUE_FULL,
         ClientError._RESOLVE,
