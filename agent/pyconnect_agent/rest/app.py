@@ -20,7 +20,6 @@ from starlette.types import Receive, Scope, Send
 from pyconnect_agent.core.config.response_headers import HeaderRule
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.rest.access_log import log_access
-from pyconnect_agent.rest.deadline import RequestBudget
 from pyconnect_agent.rest.errors import error_response
 from pyconnect_agent.rest.exchange import Exchange, Services
 from pyconnect_agent.rest.media_types import content_type
@@ -104,12 +103,12 @@ class RestApplication:
         )
         if isinstance(match, Response):
             return match
-        now_s = asyncio.get_running_loop().time
+        now_s = asyncio.get_running_loop().time()
         exchange = Exchange(
             request=request,
             services=self._services,
             parameters=match.parameters,
-            deadline=RequestBudget(self._services.request_timeout_ms, now_s),
+            deadline_s=now_s + self._services.request_timeout_ms / 1000,
         )
         return await match.route.resource(exchange)
 

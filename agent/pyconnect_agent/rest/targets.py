@@ -17,7 +17,7 @@ _PARAMETER = re.compile(r";[^/]*")
 _REFUSED = re.compile(
     r"""[^A-Za-z0-9\-._~!$&'()*+,;=:@%/]        # a character that no path may hold
       | %(?![0-9A-F]{2})                        # an escape that is not complete
-      | %(?:[01][0-9A-F]|7F|2F|25|5C)           # an escaped control character, / % or \
+      | %(?:[01][0-9A-F]|7F|2F|25|5C)           # an escaped control, slash, percent, backslash
       | //
       | (?<=/)(?:\.?%2E|%2E\.|%2E%2E)(?=[;/]|$)  # an escaped . or ..
       | (?<=/)\.\.?;                            # . or .. with a parameter

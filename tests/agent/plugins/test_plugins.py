@@ -95,7 +95,7 @@ def test_a_connector_without_its_extra_is_listed_and_names_the_extra(
 def test_metadata_is_found_without_importing_plugins() -> None:
     """The worker process's catalog runs no plugin code."""
     code = (
-        "import sys; from pyconnect_agent.plugins.catalog import installed_catalog; "
+        "import sys; from pyconnect_agent.plugins.discovery import installed_catalog; "
         "assert installed_catalog().find('FileStreamSource'); "
         "print([name for name in sys.modules if name.startswith('pyconnect_agent.builtin')])"
     )
