@@ -40,7 +40,7 @@ _AGENT_TAG = 2
 
 
 class ProtocolDecodeError(ValueError):
-    """Bytes of another group member that are no message of this protocol."""
+    """Bytes of another group member that are not a message of this protocol."""
 
 
 class AssignmentError(IntEnum):
