@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
 
@@ -72,19 +72,9 @@ class Finding:
 
     def to_json(self) -> dict[str, object]:
         """Return the member of a report or a line of NDJSON; what is not known is left out."""
-        members: dict[str, object] = {
-            "kind": self.kind,
-            "severity": self.severity.value,
-            "message": self.message,
-            "topic": self.topic,
-            "partition": self.partition,
-            "group": self.group,
-            "of": self.of,
-            "first": self.first,
-            "last": self.last,
-            "count": self.count,
-        }
-        shown = {name: value for name, value in members.items() if value is not None}
+        shown = _known(self)
+        shown["severity"] = self.severity.value
+        del shown["copies"]
         if self.copies:
             shown["copies"] = [place_json(place) for place in self.copies]
         return shown
@@ -92,17 +82,12 @@ class Finding:
 
 def place_json(place: Place) -> dict[str, object]:
     """Return a place as JSON; what is not known is left out."""
-    members = {
-        "topic": place.topic,
-        "partition": place.partition,
-        "offset": place.offset,
-        "timestamp_ms": place.timestamp_ms,
-        "key": place.key,
-        "visible": place.visible,
-        "file": place.file,
-        "row": place.row,
-    }
-    return {name: value for name, value in members.items() if value is not None}
+    return _known(place)
+
+
+def _known(value: Finding | Place) -> dict[str, object]:
+    members = {one.name: getattr(value, one.name) for one in fields(value)}
+    return {name: member for name, member in members.items() if member is not None}
 
 
 def with_hidden_keys(finding: Finding) -> Finding:

@@ -29,88 +29,14 @@ from typing import Any, get_args
 import msgspec
 
 from pyconnect_agent.channel.jobs import Job
-from pyconnect_agent.channel.reports import (
-    ConfigTtlExpired,
-    ConfigValidated,
-    ConfirmOffsetChange,
-    ConfirmStart,
-    ConsumerOffsets,
-    FindConnectorOffsets,
-    FindOffsetKeys,
-    LineLogged,
-    OffsetChangeReached,
-    OffsetsChanged,
-    OwnOffsets,
-    PluginDescribed,
-    ProducersFenced,
-    ReadOffsetsRequest,
-    RequestFailed,
-    StacksDumped,
-    StateReported,
-    StatsReported,
-    TaskConfigs,
-    TaskReconfigurationRequested,
-    TopicUsed,
-    WriteOffsetsRequest,
-)
-from pyconnect_agent.channel.requests import (
-    ConnectorOffsetsFound,
-    DumpStacks,
-    GenerateTaskConfigsRequest,
-    Lease,
-    OffsetChangeConfirmed,
-    OffsetKeysFound,
-    OffsetsRead,
-    OffsetsWritten,
-    ReportStats,
-    SetLoggerLevel,
-    SetTargetStateRequest,
-    StartConfirmed,
-    Stop,
-)
+from pyconnect_agent.channel.reports import Report
+from pyconnect_agent.channel.requests import Request
 
 VERSION = 2
 FRAME_HEADER = struct.Struct(">I")
 _BODY = FRAME_HEADER.size + 1
 
-Message = (
-    Job
-    | SetLoggerLevel
-    | SetTargetStateRequest
-    | GenerateTaskConfigsRequest
-    | Stop
-    | Lease
-    | OffsetsRead
-    | OffsetsWritten
-    | OffsetKeysFound
-    | ConnectorOffsetsFound
-    | OffsetChangeConfirmed
-    | StartConfirmed
-    | ReportStats
-    | DumpStacks
-    | StateReported
-    | TaskConfigs
-    | RequestFailed
-    | TaskReconfigurationRequested
-    | TopicUsed
-    | ConfigTtlExpired
-    | ReadOffsetsRequest
-    | WriteOffsetsRequest
-    | FindOffsetKeys
-    | FindConnectorOffsets
-    | OffsetChangeReached
-    | ConfirmOffsetChange
-    | OffsetsChanged
-    | ConfirmStart
-    | ProducersFenced
-    | ConfigValidated
-    | ConsumerOffsets
-    | OwnOffsets
-    | PluginDescribed
-    | StatsReported
-    | StacksDumped
-    | LineLogged
-)
+Message = Job | Request | Report
 
 
 class ChannelError(Exception):

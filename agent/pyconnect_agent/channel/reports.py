@@ -206,3 +206,29 @@ class StacksDumped:
 
     request_id: int
     text: str
+
+
+Report = (
+    StateReported
+    | TaskConfigs
+    | ConsumerOffsets
+    | OwnOffsets
+    | RequestFailed
+    | TaskReconfigurationRequested
+    | TopicUsed
+    | ConfigTtlExpired
+    | ReadOffsetsRequest
+    | WriteOffsetsRequest
+    | FindOffsetKeys
+    | FindConnectorOffsets
+    | OffsetChangeReached
+    | ConfirmOffsetChange
+    | OffsetsChanged
+    | ConfirmStart
+    | ProducersFenced
+    | ConfigValidated
+    | PluginDescribed
+    | StatsReported
+    | LineLogged
+    | StacksDumped
+)

@@ -114,3 +114,20 @@ class DumpStacks:
     """Answered by `StacksDumped`, also while the plugin hangs in Python code."""
 
     request_id: int
+
+
+Request = (
+    SetTargetStateRequest
+    | GenerateTaskConfigsRequest
+    | Stop
+    | Lease
+    | OffsetsRead
+    | OffsetsWritten
+    | OffsetKeysFound
+    | ConnectorOffsetsFound
+    | OffsetChangeConfirmed
+    | StartConfirmed
+    | ReportStats
+    | SetLoggerLevel
+    | DumpStacks
+)

@@ -84,10 +84,6 @@ class Child:
         """Wait for the end; `on_exit` has been called then."""
         await asyncio.shield(self._task)
 
-    @property
-    def is_gone(self) -> bool:
-        return self._task.done()
-
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from pyconnect_agent.channel import (
     ConfigValidated,
@@ -18,6 +19,7 @@ from pyconnect_agent.channel import (
     Message,
     OwnOffsets,
     PluginDescribed,
+    ProducersFenced,
     ReadConsumerOffsetsJob,
     ReadOwnOffsetsJob,
     RequestFailed,
@@ -33,6 +35,8 @@ from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer", bound=Message)
 
 ERRORS: Mapping[str, type[errors.RequestError]] = {
     error.__name__: error
@@ -59,17 +63,13 @@ class Jobs:
         Also RequestTimedOutError, and InternalError for whatever else prevents an answer.
         """
         job = ValidateConfigJob(worker=self._settings.worker, config=dict(config))
-        answer = await self._ask("validation", job, timeout_ms)
-        if not isinstance(answer, ConfigValidated):
-            raise errors.InternalError(f"validation answered with {type(answer).__name__}")
+        answer = await self._ask("validation", job, timeout_ms, ConfigValidated)
         return answer.result
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
         """Raise NotFoundError, BadRequestError, RequestTimedOutError or InternalError."""
         job = DescribePluginJob(worker=self._settings.worker, plugin=plugin, version=version)
-        answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS)
-        if not isinstance(answer, PluginDescribed):
-            raise errors.InternalError(f"plugin answered with {type(answer).__name__}")
+        answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS, PluginDescribed)
         return answer.keys
 
     async def consumer_offsets(
@@ -82,9 +82,7 @@ class Jobs:
             config=dict(config),
             timeout_ms=timeout_ms,
         )
-        answer = await self._ask("offset", job, timeout_ms)
-        if not isinstance(answer, ConsumerOffsets):
-            raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
+        answer = await self._ask("offset", job, timeout_ms, ConsumerOffsets)
         return answer.committed
 
     async def own_offsets(
@@ -97,9 +95,7 @@ class Jobs:
             config=dict(config),
             timeout_ms=timeout_ms,
         )
-        answer = await self._ask("offset", job, timeout_ms)
-        if not isinstance(answer, OwnOffsets):
-            raise errors.InternalError(f"offsets were answered with {type(answer).__name__}")
+        answer = await self._ask("offset", job, timeout_ms, OwnOffsets)
         return answer.entries
 
     async def fence_producers(
@@ -120,13 +116,13 @@ class Jobs:
             ids_if_permitted=tuple(ids_if_permitted),
             timeout_ms=timeout_ms,
         )
-        await self._ask("fencing", job, timeout_ms)
+        await self._ask("fencing", job, timeout_ms, ProducersFenced)
 
     async def stop(self) -> None:
         """Kill what still runs."""
         await kill_children(tuple(self._children))
 
-    async def _ask(self, what: str, job: Job, timeout_ms: int) -> Message:
+    async def _ask(self, what: str, job: Job, timeout_ms: int, expected: type[Answer]) -> Answer:
         answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
 
         def on_message(message: Message) -> None:
@@ -154,6 +150,8 @@ class Jobs:
             self._children.discard(child)
         if isinstance(answer, RequestFailed):
             raise error_of(answer)
+        if not isinstance(answer, expected):
+            raise errors.InternalError(f"The {what} process answered with {type(answer).__name__}")
         return answer
 
 

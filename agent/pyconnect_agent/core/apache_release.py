@@ -1,8 +1,8 @@
 """The release of Apache Kafka Connect whose behaviour this worker follows.
 
-Layer: core. What tells it: `GET /`, since clients of Connect turn their features on and off by the
-version they find there, and every plugin that ships with the worker, since it does what Apache's
-class of that name does in this release.
+Layer: core. `GET /` reports it, because clients of Connect turn their features on and off by the
+version. Every plugin that ships with the worker reports it too, because it does what Apache's class
+of that name does in this release.
 """
 
 from __future__ import annotations

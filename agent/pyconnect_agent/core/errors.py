@@ -134,7 +134,7 @@ class ServiceUnavailableError(RequestError):
 class InternalError(RequestError):
     """Served with status 500; the text is Apache's.
 
-    `cause_class`: Java's name of what went wrong, where an answer tells it besides the text.
+    `cause_class`: Java's class of the cause, where an answer names it besides the text.
     """
 
     def __init__(self, message: str, *, cause_class: str | None = None) -> None:

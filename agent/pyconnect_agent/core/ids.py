@@ -34,7 +34,7 @@ class ConnectorTaskId(NamedTuple):
 
 
 class TargetState(Enum):
-    """What a user asked a connector to be (KIP-52, KIP-875)."""
+    """The state that a user asked a connector to have (KIP-52, KIP-875)."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -42,7 +42,7 @@ class TargetState(Enum):
 
 
 class State(Enum):
-    """What a connector or task reports to be; DESTROYED is only ever written as a tombstone."""
+    """The reported state of a connector or task; DESTROYED is written as a tombstone only."""
 
     UNASSIGNED = "UNASSIGNED"
     RUNNING = "RUNNING"

@@ -61,7 +61,7 @@ class LogQuestion:
         return (
             line.number > self.after
             and line.time_ms >= self.since_ms
-            # A level that nobody knows is shown rather than lost.
+            # A line of an unknown level is shown rather than lost.
             and _RANKS.get(line.level, len(_RANKS)) >= _RANKS[self.level]
         )
 

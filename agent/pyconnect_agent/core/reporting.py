@@ -1,4 +1,4 @@
-"""What the worker reports about connectors: values with Apache's JSON shapes."""
+"""Reports about connectors: values with Apache's JSON shapes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class LoggerLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What the herder is doing, for the text of a timed-out request; times are epoch ms."""
+    """The herder's current stage, for the text of a timed-out request; times are epoch ms."""
 
     description: str
     started_ms: int

@@ -1,7 +1,7 @@
-"""What a restart request selects (KIP-745; Kafka: RestartPlan, RestartRequest).
+"""The selection of a restart request (KIP-745; Kafka: RestartPlan, RestartRequest).
 
 Every worker builds the plan from its own view of the statuses and then restricts it to the work
-that it owns, so the plan itself knows nothing about ownership.
+that it owns; the plan itself has no owners.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def stronger(pending: RestartRequested | None, request: RestartRequested) -> Res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartPlan:
-    """`state_info` shows what is selected as RESTARTING and the rest unchanged."""
+    """`state_info` shows selected instances as RESTARTING and the rest unchanged."""
 
     request: RestartRequested
     state_info: ConnectorStateInfo
@@ -37,7 +37,7 @@ class RestartPlan:
 
 
 def restart_plan(request: RestartRequested, current: ConnectorStateInfo) -> RestartPlan:
-    """Mark what the request selects; worker ids, traces and versions are kept."""
+    """Mark the selected instances; worker ids, traces and versions are kept."""
     restart_connector = _selected(request, current.connector)
     selected = frozenset(
         n for n, status in current.tasks if request.include_tasks and _selected(request, status)
@@ -63,9 +63,9 @@ def statuses_to_delete(
     tasks: Mapping[str, frozenset[int]],
     configured: Mapping[str, int],
 ) -> tuple[tuple[str, ...], tuple[ConnectorTaskId, ...]]:
-    """Statuses of work that is configured no more: a leader tombstones them.
+    """Return work that is not configured any more, whose statuses a leader tombstones.
 
-    `connectors` and `tasks` are what the status topic knows, `configured` the usable task count of
+    `connectors` and `tasks` are those of the status topic, `configured` the usable task count of
     every configured connector. Returns connectors, and tasks sorted; the tasks of a vanished
     connector are listed too and must be deleted first.
     """

@@ -1,8 +1,8 @@
 """When failed work is restarted without an operator.
 
 Layer: core. No Kafka counterpart: Apache's worker leaves a FAILED task FAILED. A policy and a
-history are values; `after_failure` says whether and when the worker tries again. What repeating
-does not cure (a configuration error, a missing authorization) is not repeated.
+history are values; `after_failure` says whether and when the worker tries again. A failure that a
+restart does not cure (a configuration error, a missing authorization) leads to no restart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SPREAD = 0.2
 
 
 class RestartMode(Enum):
-    """`agent.restart.policy`. AUTO: on-failure, but never beside workers that are no agents."""
+    """`agent.restart.policy`. AUTO: on-failure, but never beside Java workers."""
 
     AUTO = "auto"
     NEVER = "never"
@@ -69,11 +69,11 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts:
-    """What one connector instance or task went through since its worker got it; epoch ms.
+    """The restarts of one connector instance or task since its worker got it; epoch ms.
 
     `attempts`: when it was restarted, oldest first, since it was last stable and within the
-    window. `failures` in a row. `next_ms`: when the next restart is due. `ended`: why there is
-    none although it has failed. `running_since_ms`: None unless it runs. `total` is never reset.
+    window. `failures` in a row. `next_ms`: when the next restart is due. `ended`: why none
+    is due although it has failed. `running_since_ms`: None unless it runs. `total` is never reset.
     """
 
     attempts: tuple[int, ...] = ()
@@ -95,9 +95,9 @@ def after_failure(
     jitter: float,
     no_restart: NoRestart | None = None,
 ) -> Restarts:
-    """Return the history with the next restart, or with the reason why there is none.
+    """Return the history with the next restart, or with the reason why it is not restarted.
 
-    `no_restart`: what the failure itself says about it.
+    `no_restart`: the reason of the failure itself.
     """
     known = settled(history, policy, now_ms)
     attempts = tuple(at_ms for at_ms in known.attempts if now_ms - at_ms < policy.window_ms)
@@ -132,7 +132,7 @@ def after_start(history: Restarts, now_ms: int) -> Restarts:
 
 
 def settled(history: Restarts, policy: RestartPolicy, now_ms: int) -> Restarts:
-    """Return the history without what a stable time has made up for."""
+    """Return the history without the failures before a stable time."""
     since_ms = history.running_since_ms
     if since_ms is None or now_ms - since_ms < policy.stable_ms:
         return history
@@ -175,7 +175,7 @@ def remark(history: Restarts, policy: RestartPolicy) -> str:
 
 
 def restarts_json(history: Restarts, policy: RestartPolicy, now_ms: int) -> dict[str, Any]:
-    """Return what the admin interface shows; `policy` is not AUTO."""
+    """Return the document of the admin interface; `policy` is not AUTO."""
     shown = settled(history, policy, now_ms)
     return {
         "policy": policy.mode.value,
@@ -188,7 +188,7 @@ def restarts_json(history: Restarts, policy: RestartPolicy, now_ms: int) -> dict
 
 
 def restart_policy(config: Mapping[str, Any], defaults: RestartPolicy) -> RestartPolicy:
-    """Return `defaults` with what parsed `agent.restart.*` keys change; absent keys do not."""
+    """Return `defaults` with the given, parsed `agent.restart.*` keys over them."""
     changes: dict[str, Any] = {}
     for name in _NUMBERS:
         value = config.get(f"agent.restart.{name}")

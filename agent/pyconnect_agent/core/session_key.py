@@ -43,7 +43,7 @@ _PADDING = ord("=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSignature:
-    """What a request's headers claim: the algorithm as written, and the MAC."""
+    """The claims of a request's headers: the algorithm as written, and the MAC."""
 
     algorithm: str
     mac: bytes = field(repr=False)

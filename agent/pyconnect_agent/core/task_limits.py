@@ -1,4 +1,4 @@
-"""How much of its host a task may use, and what it used.
+"""How much of its host a task may use, and how much it used.
 
 Layer: core. No Kafka counterpart: a JVM cannot account for one of its threads.
 """

@@ -4,7 +4,7 @@ Layer: edge; any process of the agent may use it. Corresponds to Kafka Connect's
 configuration, its `connector.context` (KIP-449) and `Loggers` (KIP-495).
 
 Modules log by `logging.getLogger(__name__)` with a constant text and fields in `extra`. The scope
-(`worker`, `connector`, `task`) is bound once by `logging_scope` or `bind_scope` and is added to
+(`worker`, `connector`, `task`) is bound once by `bind_scope` and is added to
 every record of that thread, task or process.
 
 Built on the standard library alone: structlog brings asyncio and rich with it, 17 MiB in every
@@ -18,8 +18,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from enum import Enum
 from typing import TextIO
@@ -47,7 +46,7 @@ _NAMES = {
 # Noise of libraries: this worker logs the same events in its own words.
 _QUIET_LIBRARIES = {"uvicorn": "WARN", "httpx": "WARN", "httpcore": "WARN", "kafka": "WARN"}
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_scope: ContextVar[Mapping[str, str]] = ContextVar("logging_scope")
+_scope: ContextVar[Mapping[str, str]] = ContextVar("scope")
 
 
 class LogFormat(Enum):
@@ -60,16 +59,6 @@ class LogFormat(Enum):
 def bind_scope(**fields: str) -> None:
     """Add fields to every later record of this context; at a process' start, of the process."""
     _scope.set({**_scope.get({}), **fields})
-
-
-@contextmanager
-def logging_scope(**fields: str) -> Iterator[None]:
-    """Add fields to the records made inside."""
-    token = _scope.set({**_scope.get({}), **fields})
-    try:
-        yield
-    finally:
-        _scope.reset(token)
 
 
 def configure_logging(

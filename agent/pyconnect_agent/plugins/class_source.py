@@ -17,7 +17,7 @@ from pyconnect_agent.core.plugins.catalog import (
 )
 from pyconnect_agent.plugins.java_classes import refuse_other_side
 from pyconnect_agent.plugins.loading import import_class, load
-from pyconnect_api.connector import Connector, SinkConnector
+from pyconnect_api.connector import Connector
 from pyconnect_api.errors import ConnectException
 
 
@@ -43,11 +43,6 @@ class CatalogPluginSource:
         if desc.is_java:
             raise ConnectException(f"{desc.class_name} is a Java connector")
         return _loaded(desc)
-
-    def connector_kind(self, name: str) -> PluginKind:
-        """Return SOURCE or SINK; errors as for :meth:`connector`."""
-        is_sink = issubclass(self.connector(name).python_class, SinkConnector)
-        return PluginKind.SINK if is_sink else PluginKind.SOURCE
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
         """Return a class of one kind."""

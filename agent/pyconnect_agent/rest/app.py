@@ -20,10 +20,9 @@ from starlette.types import Receive, Scope, Send
 from pyconnect_agent.core.config.response_headers import HeaderRule
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.rest.access_log import log_access
-from pyconnect_agent.rest.deadline import RequestBudget
-from pyconnect_agent.rest.errors import error_response, refused_page
+from pyconnect_agent.rest.errors import error_response
 from pyconnect_agent.rest.exchange import Exchange, Services
-from pyconnect_agent.rest.media_types import BadMediaType, content_type
+from pyconnect_agent.rest.media_types import content_type
 from pyconnect_agent.rest.resources import (
     agent,
     connector_state,
@@ -36,7 +35,7 @@ from pyconnect_agent.rest.resources import (
 )
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from pyconnect_agent.rest.routing import Route, Router
-from pyconnect_agent.rest.targets import RefusedTarget, segments_of
+from pyconnect_agent.rest.targets import segments_of
 
 MAIN_ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
@@ -82,14 +81,7 @@ class RestApplication:
 
     async def _respond(self, request: Request) -> Response:
         try:
-            segments = segments_of(_raw_path(request))
-            content = _content_type(request)
-        except RefusedTarget as refused:
-            return refused_page(str(refused))
-        except BadMediaType:
-            return refused_page("Bad Request")
-        try:
-            response = await self._dispatch(request, segments, content)
+            response = await self._dispatch(request)
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:
@@ -102,23 +94,21 @@ class RestApplication:
         apply_rules(self._header_rules, response.headers, time.time())
         return response
 
-    async def _dispatch(
-        self, request: Request, segments: tuple[str, ...], content: str | None
-    ) -> Response:
+    async def _dispatch(self, request: Request) -> Response:
         match = self._router.match(
             request.method,
-            segments,
-            content_type=content,
+            segments_of(_raw_path(request)),
+            content_type=_content_type(request),
             accept=",".join(request.headers.getlist("accept")),
         )
         if isinstance(match, Response):
             return match
-        now_s = asyncio.get_running_loop().time
+        now_s = asyncio.get_running_loop().time()
         exchange = Exchange(
             request=request,
             services=self._services,
             parameters=match.parameters,
-            deadline=RequestBudget(self._services.request_timeout_ms, now_s),
+            deadline_s=now_s + self._services.request_timeout_ms / 1000,
         )
         return await match.route.resource(exchange)
 

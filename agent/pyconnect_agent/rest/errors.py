@@ -12,8 +12,6 @@ RestError                   an answer that is an error
 ├── NullBodyError           500: a body is needed and there is none, or it is null
 └── RelayedError            what another worker answered, status and code as they came
 `bodies.BodyError`          500: the body cannot be read or bound
-`targets.RefusedTarget`     400 as an HTML page, before any routing
-`heads.RefusedHead`         the same with other statuses, before there is a request
 """
 
 from __future__ import annotations
@@ -165,24 +163,6 @@ def java_description(error: Exception) -> str:
         if isinstance(error, kind):
             return f"{name}: {error}"
     return f"{_CONNECT_ERRORS}.ConnectException: {error}"
-
-
-def refused_page(reason: str, status: int = HTTPStatus.BAD_REQUEST) -> Response:
-    """Return the page of a request that was refused before routing."""
-    page = (
-        "<html>\n<head>\n"
-        '<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
-        f"<title>Error {status:d} {reason}</title>\n</head>\n"
-        f"<body>\n<h2>HTTP ERROR {status:d} {reason}</h2>\n</body>\n</html>\n"
-    )
-    return Response(
-        page.encode("latin-1"),
-        status,
-        headers={
-            "Cache-Control": "must-revalidate,no-cache,no-store",
-            "Content-Type": "text/html;charset=iso-8859-1",
-        },
-    )
 
 
 def _router_text(status: HTTPStatus) -> str:

@@ -20,7 +20,6 @@ from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess
-from pyconnect_agent.rest.deadline import RequestBudget
 from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
 from pyconnect_agent.rest.media_types import JSON, content_type
@@ -52,12 +51,15 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request whose route was found. `parameters` are those of the path, decoded."""
+    """A request whose route was found. `parameters` are those of the path, decoded.
+
+    `deadline_s` is on the clock of the event loop.
+    """
 
     request: Request
     services: Services
     parameters: Mapping[str, str]
-    deadline: RequestBudget
+    deadline_s: float
 
     @property
     def herder(self) -> Herder:
@@ -68,9 +70,13 @@ class Exchange:
         """The connector named in the path."""
         return self.parameters["connector"]
 
+    def remaining_ms(self) -> int:
+        """Return the rest of the request's time, at least 1 ms: the answer's text needs a wait."""
+        return max(1, round((self.deadline_s - asyncio.get_running_loop().time()) * 1000))
+
     async def submit(self, request: herder_requests.Request) -> Any:
         """Ask the herder within what is left of the request's time."""
-        return await self.herder.submit(request, timeout_ms=self.deadline.remaining_ms())
+        return await self.herder.submit(request, timeout_ms=self.remaining_ms())
 
     async def submit_or_forward(
         self,
@@ -103,7 +109,7 @@ class Exchange:
         Raises RequestTimedOutError when the client does not send it in time, and BodyTooLargeError.
         """
         try:
-            async with asyncio.timeout(self.deadline.remaining_ms() / 1000):
+            async with asyncio.timeout(self.remaining_ms() / 1000):
                 return await self._read_body()
         except TimeoutError:
             raise RequestTimedOutError(timed_out_text(self.herder.stage)) from None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from pyconnect_agent.core.errors import BadRequestError
+
 JSON = "application/json"
 TEXT = "text/plain"
 
@@ -17,15 +19,11 @@ _MEDIA_TYPE = re.compile(
 )
 
 
-class BadMediaType(ValueError):
-    """The header is no media type."""
-
-
 def content_type(header: str) -> str:
-    """Return `type/subtype` in lower case, without parameters; raises BadMediaType."""
+    """Return `type/subtype` in lower case, without parameters; raises BadRequestError."""
     found = _MEDIA_TYPE.fullmatch(header)
     if found is None:
-        raise BadMediaType(header)
+        raise BadRequestError(f"Content-Type is not a media type: {header}")
     return f"{found[1]}/{found[2]}".lower()
 
 

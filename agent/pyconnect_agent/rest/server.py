@@ -26,7 +26,7 @@ from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
-from pyconnect_agent.rest.connections import Connection
+from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
@@ -231,5 +231,6 @@ def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Con
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_S,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         ssl_context_factory=None if context is None else lambda _config, _default: context,
     )

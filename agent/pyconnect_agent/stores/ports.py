@@ -16,31 +16,8 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConnectorConfig,
     SessionKey,
 )
-from pyconnect_agent.core.internal_topics.configlog import (
-    ConfigChange,
-    ConnectorConfigRemoved,
-    ConnectorConfigUpdated,
-    LoggerLevelUpdated,
-    RestartRequested,
-    SessionKeyUpdated,
-    TargetStateChanged,
-    TaskConfigsUpdated,
-)
+from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.reporting import Status
-
-__all__ = [
-    "ConfigChange",
-    "ConfigStore",
-    "ConnectorConfigRemoved",
-    "ConnectorConfigUpdated",
-    "LoggerLevelUpdated",
-    "OffsetStore",
-    "RestartRequested",
-    "SessionKeyUpdated",
-    "StatusStore",
-    "TargetStateChanged",
-    "TaskConfigsUpdated",
-]
 
 
 class ConfigStore(Protocol):

@@ -70,7 +70,7 @@ REPLY_GRACE_S = 5.0
 
 
 class Control:
-    """What the worker wants of this process, and the way to ask the worker.
+    """The worker's requests to this process, and the way to ask the worker.
 
     `stop_requested` is given to source tasks as it is. `changed` is set at every message; a
     waiter clears it before it looks.
@@ -108,7 +108,7 @@ class Control:
 
     @property
     def stopping(self) -> bool:
-        """True once the worker wants an end."""
+        """True once the worker has asked for a stop."""
         return self.stop_requested.is_set()
 
     @property
@@ -242,7 +242,7 @@ class Control:
             case SetTargetStateRequest():
                 self.target_state = message.target_state
             case Stop(graceful_ms=graceful_ms):
-                # Final commits after a gap could undo what the task's next owner has done.
+                # Final commits after a gap could undo commits of the task's next owner.
                 self._end_unless_leased(time.monotonic())
                 self.stop_until_s = time.monotonic() + graceful_ms / 1000 - SIGNAL_MARGIN_S
                 self.stop_requested.set()

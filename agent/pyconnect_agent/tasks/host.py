@@ -153,7 +153,7 @@ def _serve(channel: Channel, job: Message) -> None:
 
 
 def _answer(channel: Channel, answer: Message) -> None:
-    """Send what plugin code has made, or which part of it no message can carry."""
+    """Send the result of plugin code, or name the part of it that no message can carry."""
     try:
         channel.send(answer)
     except ChannelError as exc:

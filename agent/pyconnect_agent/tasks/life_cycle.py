@@ -1,6 +1,6 @@
 """From start to end of a task's process: states, pauses before the start, failures.
 
-Layer: tasks. Kafka: WorkerTask. What a source or a sink does in between is in `TaskWork`.
+Layer: tasks. Kafka: WorkerTask. `TaskWork` has the parts that differ between sources and sinks.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class TaskWork(Protocol):
     """One source or sink task; its methods are called in this order, each at most once."""
 
     def version(self) -> object:
-        """What the plugin says its version is; the plugin is constructed by now."""
+        """Return the version as the plugin reports it; the plugin is constructed by now."""
         ...
 
     def start(self) -> None:
-        """Make the clients and start the plugin. Raises what makes the task FAILED."""
+        """Make the clients and start the plugin. Any exception makes the task FAILED."""
         ...
 
     def execute(self) -> None:
-        """Run until the worker wants an end. Raises what makes the task FAILED."""
+        """Run until the worker asks for a stop. Any exception makes the task FAILED."""
         ...
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class TaskLifeCycle:
         """Replaced before the task is made, once the worker's windows are known."""
         self._version: str | None = None
         self.mask: Callable[[str], str] = str
-        """Hides in a trace what config providers supplied."""
+        """Hides values of config providers in a trace."""
 
     def report(self, state: State, trace: str | None = None, *, permanent: bool = False) -> None:
         self.metrics.state_changed(state)

@@ -56,7 +56,7 @@ class LogReports(logging.Handler):
             self._send(_line(record, level_name(record.levelno), self.format(record)))
         except (OSError, ChannelError):
             pass  # the worker process is gone, and this one is about to end
-        except Exception:  # noqa: BLE001  as every handler: a line must not end what logs it
+        except Exception:  # noqa: BLE001  a line must not end the code that logs it
             self.handleError(record)
         finally:
             self._sending = False

@@ -1,4 +1,4 @@
-"""Imported once by the fork server, so that every child shares what it loads.
+"""Imported once by the fork server, so that every child shares the loaded modules.
 
 Layer: tasks. No threads, no clients: a fork would break them.
 """

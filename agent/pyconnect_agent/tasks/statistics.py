@@ -1,4 +1,4 @@
-"""What a task reports about its work when the worker process asks.
+"""The statistics of a task, reported when the worker process asks.
 
 Layer: tasks. Written by the task's threads, read by others at any time: single values, so that no
 lock is needed.

@@ -1,4 +1,4 @@
-"""What a task measures: the metrics of any task.
+"""The metrics that all tasks have.
 
 Layer: tasks. Kafka: WorkerTask.TaskMetricsGroup and ErrorHandlingMetrics. Everything is recorded
 per batch or per commit, never per record. Recorded by the task's threads, read by the one that

@@ -1,6 +1,6 @@
 """The text of a failure for statuses: outermost exception first, then its causes, as Java prints.
 
-Layer: tasks. May quote configuration values: callers mask what config providers supplied.
+Layer: tasks. May quote configuration values: callers mask values of config providers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def format_trace(error: BaseException) -> str:
     for current in chain(error):
         head = "Caused by: " if parts else ""
         if java_trace := getattr(current, "java_trace", ""):
-            # Java has told its causes too.
+            # Java's trace has its causes too.
             parts.append(f"{head}{java_trace}")
             break
         stack = "".join(traceback.format_tb(current.__traceback__))

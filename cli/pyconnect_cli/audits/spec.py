@@ -11,6 +11,7 @@ from pyconnect_cli.audits.audited import Document
 from pyconnect_cli.errors import PreconditionFailed, UsageError
 from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.session import Session
+from pyconnect_cli.settings.state_directory import state_directory
 
 MAIN = "main"
 
@@ -55,13 +56,9 @@ def cluster_of(session: Session) -> Document:
     return cluster
 
 
-def state_directory(environ: Mapping[str, str]) -> Path:
+def _reports(environ: Mapping[str, str]) -> Path:
     """Return where reports are kept by default."""
-    if home := environ.get("XDG_STATE_HOME"):
-        return Path(home) / "pyconnect" / "reconcile"
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("pyconnect", appauthor=False)) / "reconcile"
+    return state_directory(environ) / "reconcile"
 
 
 def report_directory(session: Session, job: str, target: str, now: datetime) -> Path:
@@ -70,7 +67,7 @@ def report_directory(session: Session, job: str, target: str, now: datetime) -> 
         return Path(str(given)).expanduser().absolute()
     stem = stem_of(job, target)
     stamp = now.strftime("%Y%m%dT%H%M%S")
-    return state_directory(session.environ) / f"{stem}-{stamp}-{os.getpid()}"
+    return _reports(session.environ) / f"{stem}-{stamp}-{os.getpid()}"
 
 
 def stem_of(job: str, target: str) -> str:
@@ -84,7 +81,7 @@ def earlier_reports(session: Session, job: str, target: str) -> list[Path]:
 
     Other targets and other clusters share these names: the job looks into them.
     """
-    directory = state_directory(session.environ)
+    directory = _reports(session.environ)
     return sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
 
 

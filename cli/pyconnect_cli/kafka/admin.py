@@ -31,13 +31,29 @@ if TYPE_CHECKING:
 CONTACT_S = 8.0
 
 
-class KafkaAdmin:
-    """One cluster; every call ends within `remaining_s()`."""
+class AdminConnection:
+    """An admin client that is made when it is first used; calls end within `remaining_s()`."""
 
     def __init__(self, settings: Mapping[str, str], remaining_s: Callable[[], float]) -> None:
         self._settings = settings
         self._remaining_s = remaining_s
         self._made: AdminClient | None = None
+
+    def require_contact(self) -> None:
+        """Raise Unreachable, with the addresses and the reason, unless a broker answers soon."""
+        self._client()
+
+    def _client(self) -> AdminClient:
+        if self._made is None:
+            self._made = contacted(self._settings, self._timeout_s())
+        return self._made
+
+    def _timeout_s(self) -> float:
+        return max(self._remaining_s(), 0.1)
+
+
+class KafkaAdmin(AdminConnection):
+    """Topics of one cluster and their offsets."""
 
     def partitions(self, topics: Iterable[str]) -> set[TopicPartition]:
         """Return the partitions of those topics that exist."""
@@ -115,18 +131,6 @@ class KafkaAdmin:
             }
         except KafkaException as exc:
             raise translated(exc, "list offsets") from exc
-
-    def require_contact(self) -> None:
-        """Raise Unreachable, with the addresses and the reason, unless a broker answers soon."""
-        self._client()
-
-    def _client(self) -> AdminClient:
-        if self._made is None:
-            self._made = contacted(self._settings, self._timeout_s())
-        return self._made
-
-    def _timeout_s(self) -> float:
-        return max(self._remaining_s(), 0.1)
 
 
 def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
-from pyconnect_cli.kafka.admin import contacted, translated
+from pyconnect_cli.kafka.admin import AdminConnection, translated
 from pyconnect_cli.kafka.model import KeyPlace, SinkGroup, StoredRecord, TopicPartition, latest
 from pyconnect_cli.kafka.reader import end_offsets, records_among
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
-    from confluent_kafka.admin import AdminClient
 
 BATCH = 10_000
 SLICE_S = 1.0
@@ -141,17 +140,8 @@ class OffsetsTopics:
         return max(self._remaining_s(), 0.1)
 
 
-class ConsumerGroups:
-    """Consumer groups of one cluster; every call ends within `remaining_s()`."""
-
-    def __init__(self, settings: Mapping[str, str], remaining_s: Callable[[], float]) -> None:
-        self._settings = {**settings, "log_level": "0"}
-        self._remaining_s = remaining_s
-        self._made: AdminClient | None = None
-
-    def require_contact(self) -> None:
-        """Raise Unreachable, with the addresses and the reason, unless a broker answers soon."""
-        self._client()
+class ConsumerGroups(AdminConnection):
+    """Consumer groups of one cluster."""
 
     def starting_with(self, prefix: str) -> list[SinkGroup]:
         """Return consumer groups, with what they have committed."""
@@ -217,14 +207,6 @@ class ConsumerGroups:
             return answer.result()
         except KafkaException as exc:
             raise translated(exc, what) from exc
-
-    def _client(self) -> AdminClient:
-        if self._made is None:
-            self._made = contacted(self._settings, self._timeout_s())
-        return self._made
-
-    def _timeout_s(self) -> float:
-        return max(self._remaining_s(), 0.1)
 
 
 def _stored(message: Message) -> StoredRecord:

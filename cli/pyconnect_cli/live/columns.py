@@ -32,6 +32,28 @@ class Column(Generic[Row]):
     letter: str = ""
 
 
+Number = TypeVar("Number", bound=float | None)
+
+
+def _numbers(
+    title: str,
+    text: Callable[[Number], str],
+    number: Callable[[Row], Number],
+    *,
+    spare: int,
+    letter: str = "",
+) -> Column[Row]:
+    """Return a column of numbers; it sorts by them."""
+    return Column(
+        title=title,
+        text=lambda row: text(number(row)),
+        order=number,
+        right=True,
+        spare=spare,
+        letter=letter,
+    )
+
+
 def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
     """Return the columns of the connectors' page."""
 
@@ -48,38 +70,10 @@ def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
         Column(title="TYPE", text=lambda row: row.type, spare=3),
         Column(title="STATE", text=lambda row: row.state, style=state_style, letter="S"),
         Column(title="TASKS", text=lambda row: row.progress, style=state_style),
-        Column(
-            title="REC/S",
-            text=lambda row: rate_text(row.rate),
-            order=lambda row: row.rate,
-            right=True,
-            spare=1,
-            letter="R",
-        ),
-        Column(
-            title="LAG",
-            text=lambda row: number_text(row.lag),
-            order=lambda row: row.lag,
-            right=True,
-            spare=0,
-            letter="L",
-        ),
-        Column(
-            title="MEMORY",
-            text=lambda row: memory_text(row.memory),
-            order=lambda row: row.memory,
-            right=True,
-            spare=2,
-            letter="M",
-        ),
-        Column(
-            title="RST",
-            text=lambda row: number_text(restarts(row)),
-            order=restarts,
-            right=True,
-            spare=4,
-            letter="T",
-        ),
+        _numbers("REC/S", rate_text, lambda row: row.rate, spare=1, letter="R"),
+        _numbers("LAG", number_text, lambda row: row.lag, spare=0, letter="L"),
+        _numbers("MEMORY", memory_text, lambda row: row.memory, spare=2, letter="M"),
+        _numbers("RST", number_text, restarts, spare=4, letter="T"),
         Column(title="WORKER", text=lambda row: row.worker, spare=5, letter="W"),
         Column(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
     )
@@ -91,51 +85,31 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
         Column(title="TASK", text=lambda row: row.name, letter="N"),
         Column(title="STATE", text=_task_state, style=state_style, letter="S"),
         Column(title="WORKER", text=lambda row: row.worker, spare=3, letter="W"),
-        Column(
-            title="REC/S",
-            text=lambda row: rate_text(row.rate),
-            order=lambda row: row.rate,
-            right=True,
-            spare=0,
-            letter="R",
-        ),
-        Column(
-            title="MEMORY",
-            text=lambda row: memory_text(row.memory),
-            order=lambda row: row.memory,
-            right=True,
-            spare=1,
-            letter="M",
-        ),
-        Column(
-            title="QUEUE",
-            text=lambda row: number_text(row.queue),
-            order=lambda row: row.queue,
-            right=True,
-            spare=4,
-        ),
-        Column(
-            title="ACTIVE",
-            text=lambda row: age_text(row.active_ms, now_ms),
-            order=lambda row: row.active_ms,
-            right=True,
+        _numbers("REC/S", rate_text, lambda row: row.rate, spare=0, letter="R"),
+        _numbers("MEMORY", memory_text, lambda row: row.memory, spare=1, letter="M"),
+        _numbers("QUEUE", number_text, lambda row: row.queue, spare=4),
+        _numbers(
+            "ACTIVE",
+            lambda at: age_text(at, now_ms),
+            lambda row: row.active_ms,
             spare=2,
             letter="A",
         ),
-        Column(
-            title="RST",
-            text=lambda row: number_text(_restarts(state, row.name, row.restarts)),
-            order=lambda row: _restarts(state, row.name, row.restarts),
-            right=True,
+        _numbers(
+            "RST",
+            number_text,
+            lambda row: _restarts(state, row.name, row.restarts),
             spare=5,
             letter="T",
         ),
         Column(
-            title="PID", text=lambda row: "-" if row.pid is None else str(row.pid), right=True,
+            title="PID",
+            text=lambda row: "-" if row.pid is None else str(row.pid),
+            right=True,
             spare=6,
         ),
         Column(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
-    )  # fmt: skip
+    )
 
 
 def rate_text(rate: float | None) -> str:
@@ -178,28 +152,8 @@ WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
     Column(title="VERSION", text=lambda row: row.version or "-", spare=5),
     Column(title="STATE", text=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
     Column(title="PHASE", text=lambda row: row.phase or "-", spare=0),
-    Column(
-        title="CONNECTORS",
-        text=lambda row: str(row.connectors),
-        order=lambda row: row.connectors,
-        right=True,
-        spare=3,
-    ),
-    Column(
-        title="TASKS",
-        text=lambda row: str(row.tasks),
-        order=lambda row: row.tasks,
-        right=True,
-        spare=1,
-        letter="T",
-    ),
-    Column(
-        title="MEMORY",
-        text=lambda row: memory_text(row.memory),
-        order=lambda row: row.memory,
-        right=True,
-        spare=2,
-        letter="M",
-    ),
+    _numbers("CONNECTORS", str, lambda row: row.connectors, spare=3),
+    _numbers("TASKS", str, lambda row: row.tasks, spare=1, letter="T"),
+    _numbers("MEMORY", memory_text, lambda row: row.memory, spare=2, letter="M"),
     Column(title="MESSAGE", text=lambda row: row.message),
 )

@@ -19,7 +19,6 @@ from pyconnect_agent.observability.logging import (
     LogFormat,
     bind_scope,
     configure_logging,
-    logging_scope,
     mask_logs,
 )
 
@@ -41,8 +40,12 @@ def test_a_text_line_has_time_level_event_fields_and_logger() -> None:
     """Fields follow the constant text; what needs quotes gets them."""
     stream = io.StringIO()
     configure_logging(stream=stream)
-    with logging_scope(connector="c", task="0"):
+
+    def task() -> None:
+        bind_scope(connector="c", task="0")
         LOG.warning("offsets committed", extra={"partitions": 3, "reason": 'a "b" c'})
+
+    contextvars.copy_context().run(task)
     assert re.fullmatch(
         r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] WARN offsets committed connector=c task=0 "
         r'partitions=3 reason="a \\"b\\" c" \(test\.module\)\n',
@@ -85,20 +88,6 @@ def test_an_event_cannot_forge_another_line() -> None:
     configure_logging(stream=stream)
     LOG.error("a\n[2026] ERROR forged", extra={"field": "b\nforged"})
     assert stream.getvalue().count("\n") == 1
-
-
-def test_scopes_nest_and_end() -> None:
-    """Inner fields are added to outer ones and are gone afterwards."""
-    stream = io.StringIO()
-    configure_logging(stream=stream)
-    with logging_scope(worker="w"):
-        with logging_scope(connector="c"):
-            LOG.info("inner")
-        LOG.info("outer")
-    LOG.info("none")
-    lines = stream.getvalue().splitlines()
-    assert ["worker=w connector=c" in lines[0], "worker=w (" in lines[1]] == [True, True]
-    assert "worker" not in lines[2]
 
 
 def test_a_bound_scope_stays() -> None:

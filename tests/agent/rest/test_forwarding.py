@@ -290,7 +290,7 @@ def test_an_invalid_config_is_sent_to_the_leader() -> None:
 
 @given(name=st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1))
 def test_any_printable_name_survives_a_hop(name: str) -> None:
-    """The target decodes the very name, unless Jetty's rules refuse it there."""
+    """The target decodes the same name, unless it refuses the path."""
     request = ForwardableRequest(method="PUT", path=("connectors", name, "stop"))
     path = forward_url("http://leader:1", request).partition("?")[0]
     raw_path = path.removeprefix("http://leader:1")

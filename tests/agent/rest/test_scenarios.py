@@ -20,3 +20,21 @@ def test_answers_are_those_of_apaches_worker(scenario: Scenario) -> None:
         application(herder), scenario.method, scenario.target, scenario.body, scenario.headers
     )
     assert scenario.differences(answer) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "content_type", "message"),
+    [
+        ("/connectors/a%2Fb", "text/plain", "The path of the request must not contain %2F"),
+        ("/connectors", "nonsense", "Content-Type is not a media type: nonsense"),
+    ],
+)
+def test_a_request_that_is_refused_before_routing_gets_the_usual_body(
+    target: str, content_type: str, message: str
+) -> None:
+    """Apache's worker answers with a page of HTML."""
+    answer = call_app(
+        application(FakeHerder()), "GET", target, None, {"Content-Type": content_type}
+    )
+    assert answer.status == 400
+    assert answer.json() == {"error_code": 400, "message": message}

@@ -116,7 +116,6 @@ def _media_types() -> Iterable[Scenario]:
             body="{}",
             headers={"Content-Type": name},
             status=400,
-            content_type="text/html;charset=iso-8859-1",
         )
     for target in ("/", "/health"):
         yield Scenario(method="GET", target=target, headers=PLAIN, status=200)
@@ -228,9 +227,7 @@ def _refused_targets() -> Iterable[Scenario]:
         "/connectors//",
         "//connectors",
     ):
-        yield Scenario(
-            method="GET", target=target, status=400, content_type="text/html;charset=iso-8859-1"
-        )
+        yield Scenario(method="GET", target=target, status=400)
 
 
 ROUTING: tuple[Scenario, ...] = (

@@ -1,9 +1,9 @@
 """Incremental cooperative assignment (KIP-415; Kafka: IncrementalCooperativeAssignor).
 
-One `assign_incrementally` call is one round of the leader: what every member owns goes in, what
-each gets and loses comes out, together with the state for the next round. Work that disappeared
-with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that restarts gets it
-back. Successive rounds of balancing revocations back off exponentially.
+One `assign_incrementally` call is one round of the leader. It takes the work that each member owns,
+and returns the work that each member gets and loses, with the state for the next round. Work that
+disappeared with a worker waits for `scheduled.rebalance.max.delay.ms`, so that a worker that
+restarts gets it back. Successive rounds of balancing revocations back off exponentially.
 
 The state belongs to the worker, survives losing and regaining leadership, and is only as good as
 the generation it was made in: a round that did not take effect is recognised and forgotten.
@@ -27,7 +27,7 @@ _BACKOFF_BASE = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorState:
-    """What a leader remembers between rounds.
+    """The memory of a leader between rounds.
 
     `scheduled_ms`: when the wait for lost work ends, on the clock of `now_ms`; 0 when none runs.
     `candidates`: members without work that appeared during the wait, in order of appearance.
@@ -58,7 +58,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Increment:
-    """What one member gets and loses in this round."""
+    """The work that one member gets and loses in this round."""
 
     assigned: Work = NO_WORK
     revoked: Work = NO_WORK
@@ -129,10 +129,10 @@ def successive_delay_ms(successive_revocations: int, max_delay_ms: int) -> int:
 
 
 def _keep_what_may_stay(inputs: Round, deleted: Work) -> _Draft:
-    """Take deleted work, and work with several owners, from everyone who has it.
+    """Take deleted work, and work with several owners, from every member that has it.
 
-    Leaving a duplicate with one owner would need an agreement on which; all lose it and it is dealt
-    again in the next round.
+    Leaving a duplicate with one owner would need an agreement on the owner. So all members lose it,
+    and the next round assigns it again.
     """
     duplicated = _duplicates(inputs.owned.values())
     owned, kept, to_revoke = {}, {}, {}
@@ -178,7 +178,7 @@ def _handle_lost(state: AssignorState, inputs: Round, lost: Work, draft: _Draft)
 
 
 def _balance(state: AssignorState, inputs: Round, draft: _Draft) -> AssignorState:
-    """Revoke what is above a fair share, unless a delay runs or must start first."""
+    """Revoke the work above a fair share, unless a delay runs or must start first."""
     if state.delay_ms > 0:
         return replace(state, revoked_in_previous=False)
     surplus = _surplus(inputs.configured, draft.kept)
@@ -199,7 +199,7 @@ def _balance(state: AssignorState, inputs: Round, draft: _Draft) -> AssignorStat
 
 
 def _surplus(configured: Work, kept: Mapping[str, Work]) -> dict[str, Work]:
-    """What each member holds above its fair share, connectors and tasks counted apart."""
+    """Return the work of each member above its fair share; connectors and tasks count apart."""
     connectors = _above_share(
         {member: work.connectors for member, work in kept.items()}, len(configured.connectors)
     )

@@ -1,7 +1,7 @@
 """The answer of the elected leader to a completed JoinGroup.
 
-Decodes nothing and encodes nothing: members' subscriptions come in, one assignment per member goes
-out. The leader must be able to do this without waiting, because heartbeats rest meanwhile.
+It takes the members' subscriptions and returns one assignment per member; other modules decode and
+encode them. The leader must not wait here, because it sends no heartbeats meanwhile.
 Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor.
 """
 
@@ -54,9 +54,9 @@ class Owners:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`owners` is None when everybody has to join again first.
+    """`owners` is None when all members have to join again first.
 
-    `ahead`: URLs of those who have read further than this leader then.
+    `ahead`: in that case, the URLs of the members that have read further than this leader.
     """
 
     assignments: Mapping[str, Assignment]
@@ -129,7 +129,7 @@ def configured_work(snapshot: ConfigSnapshot) -> Work:
 
 
 def owned_work(subscription: Subscription) -> Work:
-    """A member's own account of what it runs; nothing when it holds no assignment."""
+    """Return the work that a member reports to run; empty when it holds no assignment."""
     return NO_WORK if subscription.allocation is None else subscription.allocation.assigned
 
 

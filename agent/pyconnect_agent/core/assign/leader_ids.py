@@ -30,7 +30,7 @@ class LeaderIds:
 
     @property
     def told(self) -> str | None:
-        """What the subscription says; None keeps its bytes Apache's."""
+        """The id in the subscription; None keeps the bytes of an Apache worker."""
         return None if self.own == self.apaches else self.own
 
     def others(self, members: Mapping[str, Subscription]) -> Mapping[str, str]:

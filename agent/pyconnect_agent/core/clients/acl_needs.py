@@ -1,8 +1,8 @@
 """The grants that this worker's clients need from the brokers.
 
-Layer: core. No Kafka counterpart: Apache's workers find out when something fails. Only needs that a
-broker can be asked about without a trace. `pyconnect acls` explains each grant; the fields of a
-need are what both have in common.
+Layer: core. No Kafka counterpart: Apache's workers notice a missing grant when a request fails.
+Only needs that can be checked at a broker without a trace are listed. `pyconnect acls` explains
+each grant; it and this module share the fields of a need.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class AclNeed(NamedTuple):
 
 
 class AclVerdict(Enum):
-    """What a broker told."""
+    """The answer of a broker."""
 
     PROVEN = "proven"
     DENIED = "denied"
@@ -117,7 +117,7 @@ class AclFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorAclFacts:
-    """What a connector's needs follow from; `fenced_tasks` of its last task count record."""
+    """The facts that decide a connector's needs; `fenced_tasks` is its last task count record."""
 
     name: str
     type: str
@@ -128,7 +128,7 @@ class ConnectorAclFacts:
 
 
 def needs_in(phase: ExactlyOnceSourceSupport, since: ExactlyOnceSourceSupport) -> bool:
-    """Whether what is needed since one phase is needed in another."""
+    """Whether a need that begins in one phase applies in another phase."""
     return PHASES.index(since) <= PHASES.index(phase)
 
 

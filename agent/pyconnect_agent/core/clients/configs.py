@@ -78,7 +78,7 @@ class ClientConfig:
         )
 
     def build(self, passthrough: Mapping[str, str] | None = None) -> LibrdkafkaConfig:
-        """Return what to make the librdkafka client with; all warnings are in the result."""
+        """Return the settings of the librdkafka client; all warnings are in the result."""
         built = translate(self.java_config, self.kind, passthrough=passthrough)
         return replace(built, warnings=(*self.warnings, *built.warnings))
 

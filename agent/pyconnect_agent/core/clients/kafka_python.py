@@ -46,7 +46,7 @@ class KafkaPythonConfig:
 def kafka_python_config(
     java_config: Mapping[str, str | None], *, client_id: str
 ) -> KafkaPythonConfig:
-    """Translate a client's properties; raises ConfigException for what cannot be used."""
+    """Translate a client's properties; raises ConfigException for one that cannot be used."""
     config = {name: value.strip() for name, value in java_config.items() if value is not None}
     servers = parse_type(
         "bootstrap.servers", config.get("bootstrap.servers", "localhost:9092"), ConfigType.LIST

@@ -1,13 +1,13 @@
 """From the keys of Kafka's Java clients to those of librdkafka.
 
-Layer: core. What librdkafka cannot do becomes a warning, or an error where going on would be
-wrong. Values are texts on both sides. What security means says `pyconnect_clients`; key stores are
-read where clients are made (`kafka/key_stores.py`).
+Layer: core. A setting that librdkafka lacks becomes a warning, or an error where it would be wrong
+to go on. Values are texts on both sides. `pyconnect_clients` translates the settings of
+security; key stores are read where clients are made (`kafka/key_stores.py`).
 
 Settings added because librdkafka's defaults do not suit (reasons in
 docs/explanation/design.md): producers place keys as Java does (`partitioner=murmur2_random`),
 consumers ask for more data 10 ms after their queue was full instead of 1 s, and read uncommitted
-unless told otherwise, as Java's do.
+records by default, as Java's do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INFINITE_LONG_MS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibrdkafkaConfig:
-    """What to build a client with; ``properties`` may hold secrets.
+    """The settings of a client; ``properties`` may hold secrets.
 
     ``max_poll_records`` and ``max_block_ms`` are Java settings the caller has to honour itself;
     None when unset. ``default_api_timeout_ms`` likewise limits admin and consumer calls.
@@ -127,7 +127,7 @@ _RANGES = {
     "fetch.wait.max.ms": (0, 300_000),
     "batch.size": (1, 2**31 - 1),
 }
-"""What librdkafka accepts (2.16, CONFIGURATION.md); values beyond are moved to the limit."""
+"""Ranges of librdkafka 2.16 (CONFIGURATION.md); a value outside is moved to the limit."""
 
 _ASSIGNORS = {
     "RangeAssignor": "range",
@@ -215,7 +215,7 @@ class _Translation:
             self.properties[name] = value
 
     def _special(self, name: str, value: str) -> bool:
-        """Translate settings whose values mean something else; False when there is no way."""
+        """Translate settings whose values differ in meaning; False when that is impossible."""
         match name:
             case "auto.offset.reset":
                 self.properties[name] = {"none": "error"}.get(value.lower(), value.lower())
@@ -258,7 +258,7 @@ class _Translation:
         self.properties["partitioner"] = _PARTITIONERS.get(simple, "murmur2_random")
 
     def complete(self, config: Mapping[str, str]) -> None:
-        """Add what this kind of client needs, and what several settings decide together."""
+        """Add the settings of this kind of client, and those that depend on several settings."""
         self._compression_level()
         match self._kind:
             case ClientKind.PRODUCER:

@@ -1,6 +1,6 @@
 """Security of a Kafka client, from Java's properties, with the agent's errors and warnings.
 
-Layer: core. What the properties mean says `pyconnect_clients`, to the other packages too.
+Layer: core. `pyconnect_clients` reads the properties, for the other packages too.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pyconnect_clients.security import Security, parse_security
 
 
 def client_security(config: Mapping[str, str | None]) -> tuple[Security, list[str]]:
-    """Return what the properties mean, and warnings of those that have no effect.
+    """Return the security of a client, and warnings of properties that have no effect.
 
-    Raises ConfigException for what cannot be used.
+    Raises ConfigException for a property that cannot be used.
     """
     try:
         security = parse_security(config)

@@ -1,6 +1,6 @@
 """The keys of this agent that a worker's file gives defaults for and a connector may override.
 
-Layer: core. Kafka Connect has none of them, and its workers ignore them in a connector's config.
+Layer: core. Kafka Connect lacks these keys; its workers ignore them in a connector's config.
 The worker process itself reads them there, and it never resolves `${provider:path:key}`.
 """
 
@@ -126,7 +126,7 @@ class AgentKeys:
         return cls().overridden(values)
 
     def overridden(self, values: Mapping[str, Any]) -> AgentKeys:
-        """Return these with what parsed `values` change; absent keys change nothing."""
+        """Return these with the parsed `values` over them; absent keys change nothing."""
         return AgentKeys(
             restart=restart_policy(values, self.restart),
             limits=TaskLimits(
@@ -136,7 +136,7 @@ class AgentKeys:
         )
 
     def of_connector(self, config: Mapping[str, str | None]) -> AgentKeys:
-        """Return these with a connector's overrides; what cannot be parsed changes nothing.
+        """Return these with a connector's overrides; a value that cannot be parsed changes nothing.
 
         Validation refuses such values, but a Java worker of the group does not know the keys.
         """
@@ -156,7 +156,7 @@ _CONNECTOR_DEF = define_agent_keys(ConfigDef())
 
 
 def agent_infos(config: Mapping[str, str | None], raw: Mapping[str, str | None]) -> ConfigInfos:
-    """Validate what a connector's config has of these keys; the others are not shown.
+    """Validate those of these keys that a connector's config has; the others are not shown.
 
     Java's answer has no such keys, and a form that is made from it must not change.
     """

@@ -1,8 +1,8 @@
 """The configuration keys of Kafka's Java clients, version 4.3.1.
 
 Layer: core. Users configure this worker with these keys, whatever client library is below; the
-override policies and the validation of `producer.override.*` and the like look at them. What they
-become for librdkafka is said in `librdkafka_config`.
+override policies and the validation of `producer.override.*` and the like look at them.
+`clients/librdkafka` translates them for librdkafka.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
 default (``!`` none, it must be set; ``~`` null; ``""`` empty).
@@ -213,7 +213,7 @@ CLIENT_CONFIG_DEFS = {kind: _definition(kind) for kind in ClientKind}
 
 
 def is_default(name: str, text: str) -> bool:
-    """Return whether ``text`` is what one of the clients takes for an unset key."""
+    """Return whether one of the clients treats ``text`` as an unset key."""
     keys = (definition.keys.get(name) for definition in CLIENT_CONFIG_DEFS.values())
     return any(
         key is not None

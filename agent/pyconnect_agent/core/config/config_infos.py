@@ -15,7 +15,7 @@ from pyconnect_api.configdef import ConfigKey, ConfigType, ConfigValue, convert_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigValueInfo:
-    """What was found out about one key; ``value`` None when unset or not parsable."""
+    """The result of validating one key; ``value`` None when unset or not parsable."""
 
     name: str
     value: str | None

@@ -163,7 +163,7 @@ def _exactly_once_error(connector: SourceConnector, config: RawConfig) -> str | 
 
 
 def _boundary_error(connector: SourceConnector, config: RawConfig) -> str | None:
-    # The annotation excludes None, a plugin may return it all the same.
+    # The annotation excludes None, but a plugin may return it.
     answer: object = connector.can_define_transaction_boundaries(config)
     if answer is ConnectorTransactionBoundaries.SUPPORTED:
         return None

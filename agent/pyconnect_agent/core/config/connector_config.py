@@ -65,7 +65,7 @@ class ConnectorSettings:
 class SinkSettings(ConnectorSettings):
     """Settings of a sink connector: one of ``topics`` and ``topics_regex`` is set.
 
-    ``dlq_topic`` None means there is no dead letter queue.
+    ``dlq_topic`` None: there is no dead letter queue.
     """
 
     topics: tuple[str, ...]

@@ -44,7 +44,7 @@ CONVERTERS: Mapping[str, tuple[type, PluginKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginDefaults:
-    """What unset plugin keys of one connector configuration stand for.
+    """The values that unset plugin keys of one connector configuration stand for.
 
     ``connector_versions`` are recommended; without ``plugins`` nothing else is. ``converters`` and
     ``versions`` are keyed by configuration key (``key.converter`` and

@@ -76,7 +76,7 @@ def _define_membership(definition: ConfigDef) -> None:
 
 
 def _define_agent_keys(definition: ConfigDef) -> None:
-    """Define what Kafka Connect has no keys for."""
+    """Define the keys that Kafka Connect does not have."""
     definition.define(
         "agent.allow.phase.change",
         ConfigType.BOOLEAN,

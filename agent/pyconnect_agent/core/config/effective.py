@@ -74,7 +74,7 @@ def effective_values(
 
 
 def _shown(name: str, value: str | None, password: bool) -> str | None:
-    """Return a value without secrets; a reference is none, what it stands for is not here."""
+    """Return a value without secrets; a reference is shown, because it holds no secret itself."""
     if not value or _REFERENCE.fullmatch(value.strip()):
         return value
     if password or (_SECRET.search(name) and not _LOCATION.search(name)):
@@ -83,7 +83,7 @@ def _shown(name: str, value: str | None, password: bool) -> str | None:
 
 
 def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
-    """Return what a config holds of secrets in plain text, each with what is to be shown for it."""
+    """Return the secrets that a config holds in plain text, each with the text shown for it."""
     found = set()
     for name, value in config.items():
         if not value or value.lower() in _SWITCHES or _REFERENCE.search(value):

@@ -143,7 +143,7 @@ def _own_definition(
             documentation="Whether to transform the records the predicate does not hold for.",
         )
     for name, key in plugin.keys.items():
-        # What the framework defines hides a key of the same name in the transformation.
+        # A key of the framework hides a key of the same name in the transformation.
         if role is _PREDICATES or name not in _IMPLICIT_KEYS:
             own.define_key(key)
     assert isinstance(found, PluginClass)
@@ -197,7 +197,7 @@ def _version_check(
         except PluginVersionNotFoundError as error:
             raise ConfigException(str(error)) from error
         except (LookupError, ConnectException):
-            return  # told at the type already
+            return  # The error of the type reports it.
 
     return check
 

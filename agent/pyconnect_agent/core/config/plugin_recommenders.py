@@ -1,7 +1,7 @@
 """The values that user interfaces offer for the keys of plugins.
 
-Layer: core. Corresponds to ``PluginsRecommenders`` of Kafka Connect 4.3.1. Without a ``plugins``
-nothing is recommended: not everybody who defines the keys knows what there is.
+Layer: core. Corresponds to ``PluginsRecommenders`` of Kafka Connect 4.3.1. Without ``plugins``
+nothing is recommended: some callers define the keys without knowing the plugins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What validation needs of plugins: their classes, by name.
+"""The plugin classes that validation needs, by name.
 
 Layer: core. The implementation imports plugin code, so it lives in `pyconnect_agent.plugins` and
 runs in child processes; tests pass a table.

@@ -45,7 +45,7 @@ def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
     """
     if not text.strip():
         return ()
-    # What HTTP cannot carry is sent as Jetty sends it; a line's end would be one to csv, too.
+    # HTTP cannot carry control characters: Apache's worker sends blanks. So csv meets no line end.
     rules = next(csv.reader([_CONTROL.sub(" ", text)], skipinitialspace=True))
     return tuple(_parse_rule(rule.strip()) for rule in rules)
 

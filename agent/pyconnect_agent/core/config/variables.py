@@ -22,7 +22,7 @@ from pyconnect_clients.references import (
 SHORTEST_SECRET = 4
 
 Lookup: TypeAlias = Callable[[str, str, frozenset[str]], ConfigData | None]
-"""``(provider, path, keys)`` -> what the provider found, None when there is no such provider."""
+"""``(provider, path, keys)`` -> the values of the provider; None without such a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ResolvedConfig:
 
     ``values`` may hold secrets and is not part of the text form. ``secret_keys`` are the keys in
     whose values something was replaced. ``ttls_ms`` maps a provider's path to the time after
-    which its values should be read again. ``secrets`` maps what `mask` hides to what it shows.
+    which its values should be read again. ``secrets`` maps hidden texts to shown ones (`mask`).
     """
 
     values: dict[str, str | None] = field(repr=False)
@@ -48,8 +48,8 @@ def has_variables(text: str | None) -> bool:
 def resolve(config: Mapping[str, str | None], lookup: Lookup) -> ResolvedConfig:
     """Replace references in one pass, asking for each path of each provider once.
 
-    What cannot be resolved, because the provider is unknown or does not have the key, stays as it
-    is. Raises what ``lookup`` raises.
+    A reference stays as it is when the provider is unknown or does not have the key. Exceptions of
+    ``lookup`` are raised.
     """
     wanted: dict[tuple[str, str], set[str]] = {}
     for text in config.values():
@@ -106,7 +106,7 @@ def _secrets(
     values: Mapping[str, str | None],
     found: Mapping[Variable, str],
 ) -> dict[str, str]:
-    """Return whole values and what was supplied for parts of them, also trimmed and escaped.
+    """Return whole values and the texts supplied for parts of them, also trimmed and escaped.
 
     Parsing trims, and representations and JSON escape. Texts shorter than four characters are left
     out: to replace them would garble a message and hide nothing.

@@ -64,7 +64,7 @@ class ConnectProtocol(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerConfig:
-    """What every worker is configured with; durations in milliseconds.
+    """The configuration that every worker has; durations in milliseconds.
 
     ``originals`` are the properties as given, variables resolved; they may hold secrets and are
     therefore not part of the text form. The converter attributes hold class names.
@@ -135,7 +135,7 @@ class WorkerConfig:
         return config
 
     def _check(self) -> None:
-        """Check what concerns several keys; raises ConfigException."""
+        """Check rules of several keys; raises ConfigException."""
 
     @property
     def exactly_once_source_enabled(self) -> bool:
@@ -163,7 +163,7 @@ class WorkerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistributedConfig(WorkerConfig):
-    """What a distributed worker is configured with; networking keys stay in ``originals``."""
+    """The configuration of a distributed worker; networking keys stay in ``originals``."""
 
     group_id: str
     client_id: str
@@ -220,7 +220,7 @@ class DistributedConfig(WorkerConfig):
         self._check_membership()
 
     def _check_membership(self) -> None:
-        """Check what the group's client and the broker would refuse, after everything started."""
+        """Check values that the group's client or the broker would refuse only after the start."""
         if not self.group_id:
             raise invalid_value("group.id", "", "Must be specified")
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -238,7 +238,7 @@ class DistributedConfig(WorkerConfig):
 
     @property
     def client_id_base(self) -> str:
-        """What the ids of this worker's own clients start with."""
+        """The prefix of the ids of this worker's own clients."""
         return f"{self.group_id}-{self.client_id}-" if self.client_id else f"{self.group_id}-"
 
     @property
@@ -248,7 +248,7 @@ class DistributedConfig(WorkerConfig):
 
     @property
     def leader_ids(self) -> LeaderIds:
-        """What the leader compares its members' ids with."""
+        """The ids that the leader compares with those of its members."""
         return LeaderIds(
             own=self.leader_transactional_id,
             apaches=leader_transactional_id(self.group_id),
@@ -278,7 +278,7 @@ def standalone_config_def() -> ConfigDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandaloneConfig(WorkerConfig):
-    """What a standalone worker is configured with."""
+    """The configuration of a standalone worker."""
 
     offset_storage_file_filename: str
 
@@ -304,7 +304,7 @@ _DISTRIBUTED_PREFIXES = ("config.storage.", "offset.storage.", "status.storage."
 
 
 def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
-    """Return what the operator should know about properties that have no effect, one per line.
+    """Return a warning for each property that has no effect.
 
     Values are not shown, except those of topic settings.
     """

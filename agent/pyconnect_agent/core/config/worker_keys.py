@@ -152,7 +152,7 @@ def _define_runtime(definition: ConfigDef) -> None:
 
 
 def _define_permissions(definition: ConfigDef) -> None:
-    """Define what connectors may use, change and have created."""
+    """Define the plugins and settings that connectors may use, and the topics created for them."""
     definition.define(
         "config.providers",
         ConfigType.LIST,
@@ -322,7 +322,7 @@ def _define_logs(definition: ConfigDef) -> None:
 
 
 def _define_java(definition: ConfigDef) -> None:
-    """Define what Java connectors run with."""
+    """Define the settings of the processes of Java connectors."""
     for name, default, text in (
         (
             "agent.java.home",

@@ -1,8 +1,8 @@
 """When an exactly-once source task commits or aborts its transaction (KIP-618).
 
 Layer: core. Kafka: ExactlyOnceWorkerSourceTask.TransactionBoundaryManager and
-WorkerTransactionContext. A boundary only says what to do: the sender
-does it. `now_ms` is any clock that does not go back.
+WorkerTransactionContext. A boundary returns a decision and the sender carries it out. `now_ms` is
+any clock that does not go back.
 
 Threads: boundaries belong to the task's thread; `RequestedTransactions` may be called from any
 thread of the task, each call being one step of a dict or an attribute.
@@ -17,7 +17,7 @@ from pyconnect_api import ConnectException, SourceRecord, TransactionContext
 
 
 class Decision(Enum):
-    """What to do with the open transaction.
+    """The next step for the open transaction.
 
     ABORT drops its records, then commits their offsets in a transaction of their own.
     """
@@ -102,7 +102,7 @@ class IntervalBoundary:
 
 
 class RequestedTransactions(TransactionContext):
-    """What a task with `transaction.boundary=connector` asks for.
+    """The requests of a task with `transaction.boundary=connector`.
 
     Records are distinguished by identity: equal ones may come twice in a batch.
     """
@@ -127,7 +127,7 @@ class RequestedTransactions(TransactionContext):
             self._abort_records[id(record)] = _given(record)
 
     def take_batch(self) -> Decision:
-        """Return and forget what was asked for the batch. Raises ConnectException for both."""
+        """Return and forget the request for the batch. Raises ConnectException for both at once."""
         commit, self._commit_batch = self._commit_batch, False
         abort, self._abort_batch = self._abort_batch, False
         if commit and abort:
@@ -135,7 +135,7 @@ class RequestedTransactions(TransactionContext):
         return _decision(commit=commit, abort=abort)
 
     def take_record(self, record: SourceRecord) -> Decision:
-        """Return and forget what was asked for a record. Raises ConnectException for both."""
+        """Return and forget the request for a record. Raises ConnectException for both at once."""
         commit = self._commit_records.pop(id(record), None) is not None
         abort = self._abort_records.pop(id(record), None) is not None
         if commit and abort:
@@ -148,7 +148,7 @@ class RequestedTransactions(TransactionContext):
 
 
 class ConnectorBoundary:
-    """Transactions end where the task says so; what is open at the end stays uncommitted."""
+    """Transactions end where the task requests it; one that is open at the end is not committed."""
 
     watches_records = True
 
@@ -165,8 +165,8 @@ class ConnectorBoundary:
         return self._requested.take_batch()
 
     def before_rest(self, *, complete: bool) -> Decision:
-        # What the connector asked for is about the whole batch. It stands until the rest follows
-        # after a pause; at the end the transaction is aborted with its producer.
+        # The connector's request is about the whole batch. It waits for the rest, which follows
+        # after a pause; at the end of the task the producer aborts the transaction.
         return self._requested.take_batch() if complete else Decision.CONTINUE
 
 

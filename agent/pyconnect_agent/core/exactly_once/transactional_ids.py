@@ -44,9 +44,9 @@ def shared_id(
     *,
     leader: str,
 ) -> SharedId | None:
-    """Return an id of a new source connector that is in use already; None when there is none.
+    """Return an id of a new source connector that is in use already, or None.
 
-    `others` says how many tasks an existing connector may have, None when there is none; `leader`
+    `others` returns how many tasks an existing connector may have, None for other names; `leader`
     is the id of the group's leader. Task ids end with their number, so two connectors only meet
     where one's id for altering offsets is the other's of a task.
     """

@@ -1,9 +1,9 @@
-"""What a new state of the config topic means for this worker.
+"""The consequences of a new state of the config topic for this worker.
 
-New and removed connectors and commits of task configs ask for a rebalance; everything else is
-dealt with where it runs. A snapshot that was read by an effect may be ahead of the changes that
-are still in the inbox: what it changes is found by comparison then, and the late changes find
-their state already applied.
+New and removed connectors and commits of task configs ask for a rebalance; every other change is
+handled by the worker that runs the connector. A snapshot that an effect has read may be ahead of
+the changes that are still in the inbox. The differences are then found by comparison, and the late
+changes have no effect.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def config_advanced(turn: Turn, event: ConfigAdvanced) -> None:
 
 
 def adopt_read(turn: Turn, snapshot: ConfigSnapshot) -> None:
-    """Adopt what an effect has read, if it is newer."""
+    """Adopt the snapshot that an effect has read, if it is newer."""
     if snapshot.offset > turn.state.snapshot.offset:
         _adopt(turn, snapshot, differences(turn.state.snapshot, snapshot))
 

@@ -1,12 +1,12 @@
 """The herder's decisions: `decide(state, event, now_ms) -> (state, effects)`.
 
 Pure: the same arguments give the same answer. The shell (`pyconnect_agent.herder`) performs the
-effects in order and posts what becomes of them as further events. Each kind of event is decided in
-its own module; what several of them make possible (joining again, beginning a queued request,
-executing a restart) is looked at once, at the end of every turn.
+effects in order and posts their results as further events. Each kind of event is decided in its own
+module. Steps that several events make possible (joining again, beginning a queued request,
+executing a restart) are checked once, at the end of every turn.
 
-Kafka: DistributedHerder.tick. Where Apache's worker waits inside a tick, this one notes what it
-waits for and goes on with the next event; when the answer comes, the conditions are checked again.
+Kafka: DistributedHerder.tick. Where Apache's worker waits inside a tick, this one records a waiter
+and goes on with the next event; when the answer comes, the conditions are checked again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _READING = frozenset(
         Step.CONFIRMING,
     }
 )
-"""Steps whose effects answer with what the config topic says after them."""
+"""Steps whose effects return the state of the config topic after them."""
 
 
 def decide(
@@ -144,7 +144,7 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
 
 
 def _settle(turn: Turn) -> None:
-    """Do what has become possible, until nothing more is."""
+    """Take all steps that have become possible."""
     turn.flush_stops()
     rebalance.advance(turn)
     restart_requests.execute_pending(turn)
@@ -255,7 +255,7 @@ def _done(turn: Turn, waiter: wait.Waiter | None, result: Any) -> None:
 
 
 def _config_done(turn: Turn, waiter: wait.ConfigWaiter, result: Any) -> None:
-    """What is in the config topic is known now, and looked at first."""
+    """Adopt the config topic's state, then go on with the waiter."""
     match waiter:
         case wait.FencingWaiter():
             clearances.done(turn, waiter)
@@ -272,7 +272,7 @@ def _config_done(turn: Turn, waiter: wait.ConfigWaiter, result: Any) -> None:
 def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
     match waiter:
         case None | wait.RestartWaiter():
-            # Without a status there is no plan; the request's own reply has said so.
+            # Without a status there is no plan; the request's own reply has reported it.
             pass
         case wait.OperationWaiter(request_id=request_id):
             operation = turn.operations.get(request_id)
@@ -301,7 +301,7 @@ def _failed(turn: Turn, waiter: wait.Waiter | None, error: Exception) -> None:
 
 
 def _resume(turn: Turn, operation: Operation, result: Any) -> None:
-    """An operation's effect is done; what was read with it comes first."""
+    """Go on with an operation whose effect is done; adopt the snapshot that was read first."""
     if operation.step in _READING:
         changes.adopt_read(turn, result)
     if disputes.refused(turn, operation):

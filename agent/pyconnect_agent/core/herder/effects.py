@@ -1,4 +1,4 @@
-"""What the herder wants done. The shell performs effects in order and never decides anything.
+"""The herder's effects. The shell performs them in order and never decides anything.
 
 Effects with an `effect_id` are answered by `EffectDone` or `EffectFailed`, once. The result of a
 read or write of the config topic is the `ConfigSnapshot` after it.
@@ -18,7 +18,7 @@ from pyconnect_agent.core.reporting import Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRejoin:
-    """Join the group; answered by `Joined`. `owned` is what this worker claims."""
+    """Join the group; answered by `Joined`. `owned` is the work that this worker claims."""
 
     snapshot: ConfigSnapshot
     owned: Work
@@ -115,7 +115,7 @@ class WriteTaskCountRecord:
 class FenceProducers:
     """As leader: initialise these ids as the connector's admin client would connect. -> None.
 
-    `ids_if_permitted`: who may not use one of these cannot have used it before.
+    `ids_if_permitted`: a denial is not a failure, because no earlier producer can have used the id.
     """
 
     effect_id: int
@@ -144,7 +144,7 @@ class PrepareOffsetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitOffsetChange:
-    """Write what was prepared, and read it back. -> None."""
+    """Write the prepared change, and read it back. -> None."""
 
     effect_id: int
     connector: str
@@ -152,7 +152,7 @@ class CommitOffsetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbandonOffsetChange:
-    """Drop what was prepared: its conditions hold no more."""
+    """Drop the prepared change: its conditions do not hold any more."""
 
     connector: str
 
@@ -239,7 +239,7 @@ class TransitionTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateTaskConfigs:
-    """-> supervise.ports.TaskConfigsGenerated."""
+    """-> children.ports.TaskConfigsGenerated."""
 
     effect_id: int
     connector: str
@@ -292,7 +292,7 @@ class FlushStatuses:
 class CleanStatuses:
     """Leader: tombstone statuses of work that `snapshot` does not have.
 
-    `revoked` has just been stopped here: what it wrote last may not have been read back yet.
+    `revoked` has just been stopped here: its last statuses may not have been read back yet.
     """
 
     snapshot: ConfigSnapshot

@@ -1,4 +1,4 @@
-"""What happens to the herder. Every event is a value; the shell posts them in order."""
+"""The herder's events. Every event is a value; the shell posts them in order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Joined:
     generation: int
     assignment: Assignment
     owners: Owners | None = None
-    """As leader: who owns what; None for followers and in a group of one."""
+    """As leader: the owner of each instance; None for followers and in a group of one."""
     ahead: tuple[str, ...] = ()
     """As leader: URLs of workers that have read further in the config topic."""
     other_leader_ids: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentUnreadable:
-    """A rebalance has completed, but what the leader sent to this worker cannot be decoded."""
+    """A rebalance has completed, but this worker cannot decode its assignment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class RequestArrived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectDone:
-    """`result` is what the effect's docstring says."""
+    """The docstring of the effect describes `result`."""
 
     effect_id: int
     result: Any = None
@@ -114,7 +114,7 @@ class EffectFailed:
 class ConnectorReported:
     """State of a connector's process. `trace` and `version` None when there is none.
 
-    `no_restart`: why a restart would not help what is FAILED.
+    `no_restart`: why a restart would not help a FAILED connector.
     """
 
     connector: str
@@ -212,7 +212,7 @@ class JoinRetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartDue:
-    """Restart what has failed; `task` None: the connector."""
+    """Restart a failed instance; `task` None: the connector."""
 
     connector: str
     task: int | None

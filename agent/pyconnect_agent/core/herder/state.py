@@ -1,4 +1,4 @@
-"""What the herder knows. Everything is immutable; `turn.Turn` makes the next state from it.
+"""The state of the herder. All of it is immutable; `turn.Turn` makes the next state.
 
 Work is kept per connector, so that a change to one connector costs nothing per task of the others.
 """
@@ -113,7 +113,7 @@ class Life(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Membership:
-    """The last completed join. `assignment` is as received; what is owned is in `work`.
+    """The last completed join. `assignment` is as received; `work` has the owned work.
 
     `owners`, `ahead` and `other_leader_ids`: see `events.Joined`.
     """
@@ -160,10 +160,10 @@ class RunningTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorWork:
-    """One connector's share of this worker: what is assigned here and what runs here.
+    """One connector's share of this worker: its assigned and its running work.
 
-    `restarting_*` are to be published as RESTARTING once they have stopped. `restarts`: of what
-    has failed here, by task number; None is the connector.
+    `restarting_*` are to be published as RESTARTING once they have stopped. `restarts`: the history
+    of failures here, by task number; None is the connector.
     """
 
     connector_assigned: bool = False
@@ -212,8 +212,8 @@ class Step(Enum):
 class ApplyTaskConfigs:
     """The herder's own request: write newly generated task configs if they differ.
 
-    `generated_from` is the connector config they were made of. `values_changed`: what config
-    providers supply for it is new, so the tasks restart even with the same configs.
+    `generated_from` is the connector config they were made of. `values_changed`: config
+    providers supply new values for it, so the tasks restart even with the same configs.
     """
 
     connector: str
@@ -228,7 +228,7 @@ class Operation:
     """A request on its way. `deadline_ms` None: the herder's own.
 
     `lane` is the connector whose operations run one after another; None does not queue.
-    `answered`: the client's time was over; what has begun is finished all the same.
+    `answered`: the client's time was over; a write that has begun is still finished.
     `complete` is the connector's answer about a change of its offsets; it, `config`, `created` and
     `status` are kept for the reply; `generation` is that of the task set
     before which a fencing round fences.
@@ -258,7 +258,7 @@ class ReconfigurationStep(Enum):
 class Reconfiguration:
     """Task configs of a running connector being made again. `again`: asked for meanwhile.
 
-    `values_changed` as in `ApplyTaskConfigs`: told once, kept until it was applied.
+    `values_changed` as in `ApplyTaskConfigs`: reported once, kept until it was applied.
     """
 
     step: ReconfigurationStep
@@ -268,7 +268,7 @@ class Reconfiguration:
 
 
 class ClearanceStep(Enum):
-    """FENCING: what ran before is being fenced; READING: the configs are looked at once more.
+    """FENCING: older producers are being fenced; READING: the configs are read once more.
 
     READING waits between two attempts too. BACKING_OFF: the leader could not be asked, or could
     not do it just now.
@@ -343,8 +343,8 @@ class HerderState:
     def agents_only(self) -> bool:
         """Whether the group has no Java worker, as far as its leader has said.
 
-        Without a membership nothing is known, and nothing is started: what is planned on this is
-        looked at again when it is due.
+        Without a membership this is not known. Nothing is started then, and a restart that was
+        planned on it is checked again when it is due.
         """
         membership = self.membership
         return self.settings.standalone or membership is None or membership.assignment.agents_only

@@ -64,7 +64,7 @@ class MapDraft(Generic[K, V]):
 
 
 class Turn:
-    """See the module; `state` is current for all fields that are no drafts here."""
+    """See the module; `state` is current for all fields without a draft here."""
 
     def __init__(self, state: HerderState, now_ms: int) -> None:
         self.state = state

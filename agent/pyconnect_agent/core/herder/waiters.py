@@ -1,4 +1,4 @@
-"""What waits for an effect's answer, as data: the herder's continuations."""
+"""The herder's continuations as data: each waits for the answer of an effect."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DrainWaiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FencingWaiter:
-    """The leader was asked to fence what ran before; `number` is the clearance's."""
+    """The leader was asked to fence older producers; `number` is the clearance's."""
 
     connector: str
     number: int

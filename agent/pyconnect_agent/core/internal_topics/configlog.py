@@ -1,10 +1,11 @@
 """The reducer of the config topic: records in, state and changes out.
 
 Layer: core. Kafka: the consume callback of KafkaConfigBackingStore. Deviations from Apache, all for
-records that no worker writes: what makes Apache throw out of its callback (a task count that is no
-integer, a key that is no base64) is a notice here; a negative count and an unknown logger level are
-refused; a property that is neither string nor null becomes its JSON text. Not done here: whether
-changes are reported during the first read (the store decides), expiry of session keys, writing.
+records that no worker writes. A record that makes Apache throw out of its callback (a task count
+that is not an integer, a key that is not base64) is a notice here; a negative count and an unknown
+logger level are refused; a property that is neither string nor null becomes its JSON text. Not done
+here: expiry of session keys, writing, and whether changes are reported during the first read (the
+store decides).
 
 Threading: one owner applies records and takes snapshots. A snapshot shares nothing mutable.
 """
@@ -81,12 +82,12 @@ ConfigChange = (
     | RestartRequested
     | LoggerLevelUpdated
 )
-"""What a record changed, for the herder."""
+"""A change by a record, for the herder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What one record did: `changes` for the herder, `notices` for the worker's log."""
+    """The effect of one record: `changes` for the herder, `notices` for the worker's log."""
 
     changes: tuple[ConfigChange, ...] = ()
     notices: tuple[Notice, ...] = ()
@@ -134,7 +135,7 @@ class ConfigLog:
         self._inconsistent = NameSet()
         self._pending_fencing = NameSet()
         # Task configs read but not committed. The inner dict stays, emptied, after a commit:
-        # that it exists is what makes an empty commit a new generation.
+        # because it exists, an empty commit makes a new generation.
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
         # Which numbers `_task_configs` has of a connector, so that a removal need not look at all.
         self._task_numbers: dict[str, set[int]] = {}
@@ -360,7 +361,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def _properties(place: _Place, what: str, value: object) -> ConnectorConfig | Applied:
-    """Return the config of a connector or task record, or why there is none."""
+    """Return the config of a connector or task record, or the reason why it has none."""
     if not isinstance(value, dict):
         return _wrong_format(place, what, value)
     properties = value.get("properties")

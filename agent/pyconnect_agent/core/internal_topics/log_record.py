@@ -1,4 +1,4 @@
-"""A record of a compacted log, and what a reducer has to say about one it could not use.
+"""A record of a compacted log, and a reducer's notice about one that it could not use.
 
 Layer: core. The reducers of the three internal topics take records and return notices; the stores
 write the notices into the worker's log.

@@ -37,7 +37,7 @@ class ParsedKey(NamedTuple):
 
 
 def parse_key(key: bytes) -> ParsedKey | str:
-    """Read a raw key, or say what is wrong with it."""
+    """Read a raw key, or return the fault in it."""
     try:
         decoded = json_text.loads(key)
     except ValueError:
@@ -95,8 +95,9 @@ _SEQUENCE_BITS = 48
 class OffsetLog:
     """Live entries of an offset topic.
 
-    Invariants: `_data` is what compaction would leave; `_recency` has its keys; `_index` holds
-    exactly those of them that parse, by connector and canonical key: a key, or a tuple of several.
+    Invariants: `_data` holds the entries that compaction would leave; `_recency` has its keys;
+    `_index` holds exactly those of them that parse, by connector and canonical key: a key, or a
+    tuple of several.
 
     A recency is one number, the record's timestamp before the order of reading: the latter alone
     says nothing across partitions of the topic after a restart. As there may be very many entries,
@@ -200,7 +201,7 @@ class OffsetLog:
 
 
 def _identity(key: bytes) -> _Identity | str:
-    """What a raw key means, or what is wrong with it."""
+    """Return the identity of a raw key, or the fault in it."""
     plain = _PLAIN_KEY.fullmatch(key)
     if plain is not None:
         return _Identity(plain[1][1:-1].decode("ascii"), key)

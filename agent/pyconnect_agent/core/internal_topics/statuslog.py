@@ -9,7 +9,7 @@ versions in statuses (KIP-891).
 `{"topic":{"name":…,"connector":…,"task":…,"discoverTimestamp":…}}`.
 
 A null value removes. Sends are numbered per connector or task, so that a failed send is repeated
-only while nothing newer was sent. What to do after a failure is decided here, done by the store.
+only while nothing newer was sent. This module decides what follows a failure; the store does it.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
@@ -46,7 +46,7 @@ class TopicStatus:
 
 
 class _Entry:
-    """What is known of one connector or task: the last status read, how often it was sent."""
+    """One connector or task: the last status read, and the number of sends."""
 
     __slots__ = ("deleted", "sequence", "status")
 
@@ -65,7 +65,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class StatusSend:
-    """A send under way: `record` is what to produce, the rest decides about repeating it."""
+    """A send under way: `record` is to be produced, the rest decides about repeating it."""
 
     record: LogRecord
     entry: _Entry
@@ -304,7 +304,7 @@ def _forget(entry: _Entry | None) -> None:
 
 
 def _decode_status(value: bytes) -> Status | str:
-    """Return the status, or what is wrong with it."""
+    """Return the status, or the fault in it."""
     body = _decode_object(value)
     if isinstance(body, str):
         return body
@@ -328,7 +328,7 @@ def _decode_status(value: bytes) -> Status | str:
 
 
 def _decode_topic(value: bytes) -> TopicStatus | str:
-    """Return the topic status, or what is wrong with it."""
+    """Return the topic status, or the fault in it."""
     body = _decode_object(value)
     if isinstance(body, str):
         return body

@@ -1,6 +1,6 @@
 r"""JSON text as Jackson writes and reads it, for schemaless data.
 
-Layer: core. Used for the internal topics' keys and values (spec: JsonConverter with
+Layer: core. Used for the internal topics' keys and values (JsonConverter with
 `schemas.enable=false`) and by the JSON converter, which adds schemas.
 
 Writing is equal to an Apache worker's, byte for byte: no whitespace; `"`, `\` and C0 controls

@@ -1,1 +1,1 @@
-"""Connect's metrics: what is measured, and the arithmetic behind it. Layer: core."""
+"""Connect's metrics: their values, and the arithmetic behind them. Layer: core."""

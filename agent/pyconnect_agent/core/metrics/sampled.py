@@ -39,7 +39,7 @@ class Sampled:
         self._sampling = sampling
         self._samples: tuple[_Sample, ...] = ()
         self.total = 0.0
-        """Of all values ever."""
+        """Of all values since the start."""
 
     def record(self, value: float, now_ms: float) -> None:
         sampling = self._sampling

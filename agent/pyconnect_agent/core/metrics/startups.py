@@ -20,7 +20,7 @@ class Startups:
         self._failed = 0
 
     def reported(self, state: State, now_ms: float) -> bool:
-        """Take a state of what has not come up yet; True once that is decided."""
+        """Take a state of an instance that is starting; True once its start is decided."""
         match state:
             case State.RUNNING:
                 self._succeeded += 1

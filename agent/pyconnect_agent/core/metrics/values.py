@@ -26,7 +26,7 @@ class Metric:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a document; what is no finite number is null."""
+        """Return it as a document; a number that is not finite is null."""
         value: MetricValue | None = self.value
         if isinstance(value, float) and not math.isfinite(value):
             value = None

@@ -1,1 +1,1 @@
-"""Offsets of connectors: what may be committed, how they are stored and changed. Pure."""
+"""Offsets of connectors: how they are committed, stored and changed. Pure."""

@@ -1,8 +1,8 @@
-"""Changing the offsets of a stopped connector (KIP-875): what is asked, and the words of answers.
+"""Changing the offsets of a stopped connector (KIP-875): the request and the texts of answers.
 
 Layer: core. Kafka: `Worker.modifyConnectorOffsets`, SinkUtils, the normalisation of source offsets.
 Over REST Apache's lenient rules hold: of entries for one partition the last counts, unknown
-partitions are taken, extra members of a sink's entries are ignored.
+partitions are accepted, extra members of a sink's entries are ignored.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _integer(value: object, limit: int) -> int | None:
 
 
 def _java_text(value: object) -> str:
-    """Return what Java's `String.valueOf` makes of a value that Jackson has read."""
+    """Return the text of Java's `String.valueOf` for a value that Jackson has read."""
     match value:
         case str():
             return value

@@ -23,7 +23,7 @@ OFFSET_KEY = "kafka_offset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorOffset:
-    """`offset` None: there is none any more, or there shall be none."""
+    """`offset` None: the offset was removed, or is to be removed."""
 
     partition: JsonObject | None
     offset: JsonObject | None
@@ -41,7 +41,7 @@ class CommittedOffset(NamedTuple):
 
 
 def sink_offsets(committed: Iterable[CommittedOffset]) -> tuple[ConnectorOffset, ...]:
-    """Return what a consumer group has committed."""
+    """Return the committed offsets of a consumer group."""
     return tuple(
         ConnectorOffset(
             partition={PARTITION_KEY: found.partition, TOPIC_KEY: found.topic},
@@ -68,7 +68,7 @@ def each_source_offset(
 ) -> Iterator[ConnectorOffset]:
     """Do as `source_offsets`, the last first and one at a time: there may be very many.
 
-    What an earlier one of `stores` has, under this key or one of equal meaning, hides the later's.
+    An entry of an earlier one of `stores` hides entries of later ones with a key of equal meaning.
     """
     seen: set[bytes] = set()
     for number, entries in enumerate(stores):

@@ -1,7 +1,7 @@
 """Very many offsets as text and as raw entries, with one of them at a time made an object.
 
-Layer: core. The body of `PATCH /connectors/{c}/offsets` (KIP-875), and what a source connector is
-asked about: 100,000 pairs of maps take ten times the memory of their bytes.
+Layer: core. Used for the body of `PATCH /connectors/{c}/offsets` (KIP-875), and for the offsets
+that a source connector checks: 100,000 pairs of maps take ten times the memory of their bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Which topic a source connector's offsets are in (KIP-618).
 
 Layer: core. Kafka: `Worker.offsetStoreFor…` and `sameOffsetTopicAsWorker`. Unlike there, one topic
-name on two spellings of the same brokers is one topic: what Kafka Connect then copies into the
-topic outside the transaction outlives an aborted one. Telling that takes asking both clusters.
+name on two spellings of the same brokers is one topic. Kafka Connect takes them for two and copies
+offsets into the topic outside the transaction, where they outlive an aborted one. Only the ids of
+both clusters show that they are one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Offsets of a sink task: consumed, accepted, committed (Kafka: WorkerSinkTask's three maps).
 
-Layer: core. Every offset is the one after a record: what a group commits. One owner, the task's
+Layer: core. Every offset is the one after a record, as a group commits it. One owner, the task's
 thread.
 """
 
@@ -51,7 +51,7 @@ class SinkOffsets:
         self.consumed.clear()
 
     def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Continue elsewhere: at what a task asked for, or back at the last commit."""
+        """Continue elsewhere: at the offsets that a task asked for, or at the last commit."""
         self.committed.update(offsets)
         self.current.update(offsets)
         for partition in offsets:
@@ -81,9 +81,9 @@ def validate(
     provided: Mapping[TopicPartition, int],
     assignment: Collection[TopicPartition],
 ) -> Validated:
-    """Take from `provided` what may be committed; the rest stays at `base`.
+    """Take from `provided` the offsets that may be committed; the rest stays at `base`.
 
-    An offset below the last commit is allowed, one beyond what was offered is not.
+    An offset below the last commit is allowed, one beyond the offered offsets is not.
     """
     offsets = dict(base)
     refused: list[tuple[TopicPartition, int, str]] = []

@@ -35,7 +35,7 @@ class OffsetWriter:
             self._waiting[partition_key(self._connector, partition)] = (partition, offset)
 
     def begin_flush(self) -> SourceEntries:
-        """Return what is to be written; empty when there is nothing, and no flush began.
+        """Return the entries to write; empty when there are none, and no flush began.
 
         Raises DataException for an offset that has no bytes: no flush began then.
         """

@@ -128,7 +128,7 @@ class SubmittedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittableOffsets:
-    """What can be committed, and what is pending behind it.
+    """Offsets that can be committed, and the number of records pending behind them.
 
     `offsets`: canonical partition -> (partition, offset).
     """

@@ -18,7 +18,7 @@ from pyconnect_agent.core.plugins.version_range import Version, VersionRange
 
 
 class PluginKind(Enum):
-    """What a plugin is; the value is Connect's name of it.
+    """The kind of a plugin; the value is Connect's name of it.
 
     CONNECTOR is a connector of which only the entry point is known yet: whether it is a source or
     a sink takes importing it, which a scan does.
@@ -84,7 +84,7 @@ class PluginVersionNotFoundError(PluginNotFoundError):
 class PluginDesc:
     """One class in one role.
 
-    ``class_name`` is what the REST API shows: Java's name for the built-in ones, else the dotted
+    ``class_name`` is shown by the REST API: Java's name for the built-in ones, else the dotted
     Python path. ``python_path`` is ``module:Class``. ``location`` says where it comes from: the
     distribution, or the plugin directory, which is then put on ``sys.path`` to load it
     (``search_path``). ``extra_aliases`` are further names, such as an entry point's.
@@ -205,7 +205,7 @@ class Catalog:
         return tuple(seen.values())
 
     def find(self, name: str) -> tuple[PluginDesc, ...]:
-        """Return every plugin a full name or alias stands for; empty when there is none."""
+        """Return every plugin that a full name or alias stands for."""
         class_name = name if name in self._by_name else self._class_by_alias.get(name, "")
         return tuple(self._by_name.get(class_name, ()))
 

@@ -85,7 +85,7 @@ class VersionRange:
 
     @classmethod
     def parse(cls, text: str) -> VersionRange:
-        """Return the range; a text that is no range is that one version, shown as ``[v,v]``."""
+        """Return the range; any other text is that one version, shown as ``[v,v]``."""
         text = text.strip()
         intervals: list[_Interval] = []
         position = 0

@@ -15,7 +15,7 @@ Kafka: ProtocolVersion and IncrementalCooperativeConnectProtocol (KIP-415, KIP-5
                         that the member is an agent (tag 2, empty). Of a v1/v2 assignment: that
                         all members are agents (tag 2, empty)
 
-The suffix is a project decision: Java's readers ignore what follows the
+The suffix is a project decision: Java's readers ignore bytes after the
 fields they know. They read version 0 with version 1's layout, hence the null before it.
 
 Version 2 has version 1's layout and says that internal requests are signed. A reader takes any
@@ -40,7 +40,7 @@ _AGENT_TAG = 2
 
 
 class ProtocolDecodeError(ValueError):
-    """Bytes of another group member that are no message of this protocol."""
+    """Bytes of another group member that are not a message of this protocol."""
 
 
 class AssignmentError(IntEnum):
@@ -71,7 +71,7 @@ class ProtocolVersion(IntEnum):
         raise ValueError(f"unknown group protocol: {name}")
 
     def offered(self) -> tuple[ProtocolVersion, ...]:
-        """What a worker configured for this protocol offers, preferred first."""
+        """The protocols that a worker configured for this one offers, preferred first."""
         return tuple(protocol for protocol in reversed(ProtocolVersion) if protocol <= self)
 
 
@@ -84,7 +84,7 @@ class Work:
 
     @classmethod
     def of(cls, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTaskId] = ()) -> Work:
-        # Most of it is in order already, which sorting uses, and a set would lose.
+        # The input is mostly in order: sorting is quick then, and a set would lose the order.
         return cls(tuple(sorted(dict.fromkeys(connectors))), tuple(sorted(dict.fromkeys(tasks))))
 
     @property
@@ -116,7 +116,7 @@ NO_WORK = Work()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What the leader sends to one member.
+    """The leader's message to one member.
 
     Versions 1 and 2 carry increments in `assigned` and `revoked`; version 0 the whole of the
     member's work, with `revoked` empty and `delay_ms` 0. `agents_only`: no member is a Java worker;
@@ -136,7 +136,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a member reports to the group; `allocation` None when it holds no assignment.
+    """A member's report to the group; `allocation` None when it holds no assignment.
 
     `leader_transactional_id`: under which it would write as leader; None: the one Apache's uses.
     `agent`: it is a worker of this kind.

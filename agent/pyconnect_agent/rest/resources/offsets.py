@@ -26,7 +26,7 @@ PART_BYTES = 256 * 1024
 
 async def get_offsets(exchange: Exchange) -> Response:
     offsets = await exchange.herder.connector_offsets(
-        exchange.connector, timeout_ms=exchange.deadline.remaining_ms()
+        exchange.connector, timeout_ms=exchange.remaining_ms()
     )
     parts = _written(offsets)
     first = await asyncio.to_thread(next, parts)

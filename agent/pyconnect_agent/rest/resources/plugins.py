@@ -40,7 +40,7 @@ async def validate_config(exchange: Exchange) -> Response:
             f"Included connector type {connector_class} does not match request type {plugin}"
         )
     try:
-        infos = await exchange.herder.validate(config, timeout_ms=exchange.deadline.remaining_ms())
+        infos = await exchange.herder.validate(config, timeout_ms=exchange.remaining_ms())
     except RequestTimedOutError as exc:
         # Here, and only here, Apache's worker leaves the final dot out.
         raise RequestTimedOutError(exc.message.removesuffix(".")) from exc

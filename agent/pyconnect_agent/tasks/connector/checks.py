@@ -28,7 +28,7 @@ def check_connector_config(
     connector: Connector,
     config: Mapping[str, str],
 ) -> None:
-    """Raise ConfigException, or ConnectException for a class that is no kind of connector.
+    """Raise ConfigException, or ConnectException for a class that is not a connector.
 
     `config` is `raw` resolved, without its null values: those pass validation for keys of the
     connector's own.

@@ -1,7 +1,7 @@
-"""Asks for a restart of the connector when what config providers supplied has expired.
+"""Asks for a restart of the connector when values of config providers have expired.
 
-Layer: tasks. Kafka: WorkerConfigTransformer.scheduleReload. The connector's process does it, for
-the worker that has it is the one that can restart it; the restart reads the values again.
+Layer: tasks. Kafka: WorkerConfigTransformer.scheduleReload. The connector's process asks,
+because its worker is the one that can restart it; the restart reads the values again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ConfigExpiry:
         self._timers: dict[str, long_lived.Timer] = {}
 
     def watch(self, resolution: ResolvedConfig) -> None:
-        """Replace what is scheduled for the paths of a connector's config.
+        """Replace the restarts scheduled for the paths of a connector's config.
 
         Nothing is scheduled with `config.action.reload=none`.
         """

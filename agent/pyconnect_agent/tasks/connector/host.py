@@ -37,7 +37,7 @@ TaskConfigGenerator = Callable[[Connector, GenerateTaskConfigsRequest], TaskConf
 """Asks a running connector for its task configs. Raises ConnectException, `TooManyTasksError`."""
 
 CheckConfig = Callable[[Connector, Mapping[str, str]], None]
-"""Raises what makes the connector FAILED before it is asked anything."""
+"""Raises an error that makes the connector FAILED before it is called."""
 
 
 class TooManyTasksError(ConnectException):
@@ -123,7 +123,7 @@ class ConnectorHost:
         )
 
     def run(self) -> None:
-        """Return when the worker wants an end and the last state was reported."""
+        """Return when the worker has asked for a stop and the last state was reported."""
         self._initialize()
         control = self._control
         while not control.stopping:

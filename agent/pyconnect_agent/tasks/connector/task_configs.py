@@ -1,4 +1,4 @@
-"""From a connector's `task_configs` to what is stored (Kafka: Worker.connectorTaskConfigs).
+"""From a connector's `task_configs` to stored configs (Kafka: Worker.connectorTaskConfigs).
 
 Layer: tasks.
 """
@@ -31,7 +31,7 @@ def generate_task_configs(
 ) -> TaskConfigs:
     """Ask the connector, complete the answer, put references back.
 
-    Raises TooManyTasksError, ConnectException, and what the connector raises.
+    Raises TooManyTasksError, ConnectException, and exceptions of the connector.
     """
     resolved = worker.resolve(request.config).values
     settings = ConnectorSettings.parse(resolved)

@@ -40,7 +40,7 @@ class OffsetChange(Protocol):
     """The steps of a change; each may raise RequestError, ConnectException or AgentError."""
 
     def collect(self) -> None:
-        """Find out which offsets there are, and what is wrong with those asked for."""
+        """Find out the present offsets, and faults of the requested ones."""
         ...
 
     def ask_connector(self) -> bool:

@@ -1,4 +1,4 @@
-"""Reads what a connector's own offsets topic holds, in a process of its own.
+"""Reads the entries of a connector's own offsets topic, in a process of its own.
 
 Layer: tasks. Kafka: the connector store behind `Worker.sourceConnectorOffsets` (KIP-875). The
 overrides with which the topic is read may hold secrets, which no worker process sees.

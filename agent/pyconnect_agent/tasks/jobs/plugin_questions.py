@@ -52,7 +52,7 @@ def describe_plugin(job: DescribePluginJob) -> Message:
 
 
 def answer(settings: WorkerSettings, work: Callable[[WorkerView], Message]) -> Message:
-    """Return what `work` returns, or why it failed, without what config providers supplied."""
+    """Return the result of `work`, or its failure without values of config providers."""
     worker = None
     try:
         worker = WorkerView(settings.properties, settings.plugins)

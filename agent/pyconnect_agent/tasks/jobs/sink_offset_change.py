@@ -90,7 +90,7 @@ class SinkOffsetChange:
             ) from exc
 
     def _check_deletion(self) -> None:
-        """Say what keeps single offsets from being deleted before anything is changed."""
+        """Refuse to delete single offsets if that is impossible, before anything is changed."""
         try:
             check_deletion(self._admin)
         except WorkerConfigError as exc:
@@ -106,7 +106,7 @@ class SinkOffsetChange:
             changes.delete_group()
             return
         positions = {found: offset for found, offset in self._asked.items() if offset is not None}
-        # Both, as in Kafka Connect: what can be done is done, and the request can be repeated.
+        # Both are tried, as in Kafka Connect; a request that failed in part can be repeated.
         failure: AgentError | None = None
         try:
             changes.commit(positions)

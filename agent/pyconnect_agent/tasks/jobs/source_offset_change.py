@@ -170,7 +170,7 @@ class SourceOffsetChange:
         return exactly_once_producer(worker, self._config, client_id, transactional_id).build()
 
     def _read_back(self) -> None:
-        """Raises InternalError unless what was asked for is what is stored now."""
+        """Raises InternalError unless the stored offsets are the requested ones."""
         entries = self._stores.connector_entries(self._job.connector, self._deadline.remaining_ms())
         if not entries and not any(self._entries.values()):
             return

@@ -36,7 +36,7 @@ class ActiveTopics:
             self._report(topic)
 
     def refresh(self) -> None:
-        """Report what was used again, when it is time; to be called once per batch."""
+        """Report topics that were used again, when it is time; to be called once per batch."""
         now_s = self._clock()
         if now_s < self._period_ends_s:
             return

@@ -64,9 +64,9 @@ class ErrorReporter(Protocol):
     """Log or dead letter queue."""
 
     def report(self, failure: Failure) -> Future[None] | None:
-        """Return what is done when the report is durable, None when it is already.
+        """Return a future that is done when the report is durable, None when it is already.
 
-        Does not raise: a report that fails is the reporter's to log and to count.
+        Does not raise: the reporter logs and counts a report that fails.
         """
         ...
 
@@ -143,7 +143,7 @@ class Tolerance:
         As in Kafka a tolerated one counts neither as error nor as skipped: `recover` counts
         those, for records it leaves out.
 
-        Returns what is done when the reports are durable, None when they are.
+        Returns a future that is done when the reports are durable, None when they are.
         """
         counts = self.counts
         counts.record_failures += 1
@@ -158,7 +158,7 @@ class Tolerance:
         return pending
 
     def exceeded(self, failure: Failure) -> ConnectException:
-        """Return what a task fails with whose errors are not tolerated."""
+        """Return the error of a task whose errors are not tolerated."""
         error = ConnectException("Tolerance exceeded in error handler")
         if self._place_of is not None:
             error.add_note(

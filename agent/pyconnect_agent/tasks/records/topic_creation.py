@@ -1,7 +1,7 @@
 """Topics that a source connector's records need, created as its rules say (KIP-158).
 
 Layer: tasks. Kafka: TopicCreation and AbstractWorkerSourceTask.maybeCreateTopic. Runs on the task's
-thread, before the first record to a topic; what a task has seen once it does not ask for again.
+thread, before the first record to a topic; a task does not ask again for a topic that it has seen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TopicCreation:
         """Create the topic unless it exists.
 
         Raises RetriableException when the brokers do not say in time whether it does,
-        ConnectException when there is none and none can be made.
+        ConnectException when the topic does not exist and cannot be created.
         """
         LOG.info("first record for a topic: checking whether it exists", extra={"topic": topic})
         if self._exists(topic):

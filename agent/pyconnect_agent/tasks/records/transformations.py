@@ -58,9 +58,9 @@ class Chain:
     def run(self, originals: Sequence[Any]) -> tuple[list[Any], Callable[[], Any] | None]:
         """Transform records up to the first that fails; return results, and None if none does.
 
-        Else a function that goes on with the record that failed, as if it were the only one. It is
-        left to the caller, who has to finish the records before it: what fails is reported in the
-        order of the records. No transformation sees a record twice.
+        Else a function that goes on with the record that failed, as if it were the only one. The
+        caller calls it after it has finished the records before it, so that failures are reported
+        in the order of the records. No transformation sees a record twice.
         """
         done: list[Any] = []
         append, steps = done.append, self._steps

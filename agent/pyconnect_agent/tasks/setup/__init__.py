@@ -1,1 +1,1 @@
-"""What a connector or task is built from: resolved configs, plugins, client settings."""
+"""The parts of a connector or task: resolved configs, plugins, client settings."""

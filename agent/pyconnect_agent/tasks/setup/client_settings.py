@@ -1,6 +1,6 @@
 """Settings of a task's Kafka clients for librdkafka.
 
-Layer: tasks. `core.client_configs` says what they are; here what cannot be used is logged. All
+Layer: tasks. `core.clients.configs` decides on them; settings without effect are logged here. All
 functions raise ConfigException for an override that the worker denies and for a value that cannot
 be used.
 """

@@ -30,8 +30,8 @@ def tolerance_of(
 ) -> Tolerance:
     """Build the tolerance of a task. Raises ConfigException.
 
-    `describe_record` gives what the log says of a record when messages are to be included; for
-    `place_of` see `Tolerance`. `further_reporters` come after the log.
+    `describe_record` returns the text about a record for the log when messages are to be included;
+    for `place_of` see `Tolerance`. `further_reporters` come after the log.
     """
     settings = ConnectorSettings.parse(config)
     counts = counts or ErrorCounts()

@@ -1,4 +1,4 @@
-"""What plugin code returns, as the plain values that the worker stores and other workers read.
+"""Results of plugin code, as the plain values that the worker stores and other workers read.
 
 Layer: tasks. Java's type system keeps a connector from returning anything else; Python's does not.
 Every function raises ConnectException, which names the place and the type but never a value: it

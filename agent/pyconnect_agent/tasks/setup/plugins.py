@@ -41,7 +41,7 @@ class TaskPlugins:
 
     @classmethod
     def of(cls, worker: WorkerView, connector_config: Mapping[str, str]) -> TaskPlugins:
-        """Make and configure them. Raises what they raise, and ConfigException."""
+        """Make and configure them. Raises their exceptions, and ConfigException."""
         return cls(
             converters=Converters(
                 key=converter_of(worker, "key", connector_config),
@@ -137,7 +137,7 @@ def _predicate(
 def converter_choice(
     worker: WorkerView, key: str, config: Mapping[str, str], workers: str
 ) -> tuple[str, dict[str, str]]:
-    """Return the class of a converter and its options, which come from whoever names the class."""
+    """Return a converter's class and options: both of the connector, or both of the worker."""
     if key in config:
         return config[key], below(config, f"{key}.")
     return workers, worker.config.with_prefix(f"{key}.")

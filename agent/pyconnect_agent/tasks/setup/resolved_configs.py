@@ -27,7 +27,7 @@ class TaskSetup:
 
     @classmethod
     def of(cls, job: RunTaskJob, worker: WorkerView) -> TaskSetup:
-        """Resolve a job's configs. Raises what a config provider raises."""
+        """Resolve a job's configs. Raises the exceptions of config providers."""
         connector, task = worker.resolve(job.connector_config), worker.resolve(job.task_config)
         return cls(
             task_id=job.task_id,

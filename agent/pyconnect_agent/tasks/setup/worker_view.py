@@ -68,7 +68,7 @@ class WorkerView:
         self._secrets: dict[str, str] = {}
 
     def resolve(self, config: StringMap) -> Resolved:
-        """Replace `${provider:path:key}`. Raises what a provider raises."""
+        """Replace `${provider:path:key}`. Raises the exceptions of providers."""
         resolution = resolve(config, self._look_up)
         # A new one: other threads mask with the one before.
         self._secrets = {**literal_secrets(config), **self._secrets, **resolution.secrets}
@@ -85,7 +85,7 @@ class WorkerView:
         return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
 
     def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
-        """Yield what is wrong with the keys of a connector's own Java processes."""
+        """Yield the errors of the keys of a connector's own Java processes."""
         for key in (HEAP, OPTIONS):
             value = config.get(key)
             try:
@@ -99,7 +99,7 @@ class WorkerView:
         self._java_questions.close()
 
     def mask(self, text: str) -> str:
-        """Put back to its reference what providers have supplied, and hide what configs hold."""
+        """Put references in place of values of providers, and hide secrets of configs."""
         return mask(text, self._secrets)
 
     def _look_up(self, name: str, path: str, keys: frozenset[str]) -> ConfigData | None:

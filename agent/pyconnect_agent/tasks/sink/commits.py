@@ -86,9 +86,9 @@ class SinkCommits:
             self.committing = False
 
     def commit(self, partitions: Collection[TopicPartition], *, closing: bool) -> None:
-        """Commit what the task allows of these partitions; `closing` also closes them.
+        """Commit the offsets of these partitions that the task allows; `closing` also closes them.
 
-        Raises ConnectException for a failed error report and what `task.close` raises.
+        Raises ConnectException for a failed error report, and exceptions of `task.close`.
         """
         if self._reports is not None:
             self._reports.await_reports(partitions)

@@ -1,4 +1,4 @@
-"""What a sink task may ask of the worker (Kafka: WorkerSinkTaskContext).
+"""The requests of a sink task to the worker (Kafka: WorkerSinkTaskContext).
 
 Layer: tasks. Written by the task's thread, except `request_commit`, which any thread may call.
 """
@@ -92,7 +92,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
         return self._reporter
 
     def take_offsets(self) -> dict[TopicPartition, int]:
-        """Return where the task wants to go on, and forget it."""
+        """Return the offsets at which the task wants to go on, and forget them."""
         wanted, self._offsets = self._offsets, {}
         for partition, offset in wanted.items():
             if offset is None:

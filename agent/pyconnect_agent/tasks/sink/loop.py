@@ -1,7 +1,7 @@
 """The loop of a sink task (Kafka: WorkerSinkTask).
 
 Layer: tasks. Runs on the process's main thread, rebalance callbacks included: they come inside the
-consumer's poll and must not raise, so what they raise is kept and raised after it.
+consumer's poll and must not raise, so their exceptions are kept and raised after it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POLL_SLICE_S = 0.1
 
 
 class Consumer(PausableConsumer, CommittingConsumer, Protocol):
-    """What the loop needs of a consumer; `kafka.task_consumer.TaskConsumer` in a worker."""
+    """The consumer as the loop uses it; `kafka.task_consumer.TaskConsumer` in a worker."""
 
     def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]: ...
 
@@ -54,7 +54,7 @@ class ErrantReports(PendingReports, Protocol):
 
 
 class SinkLoop:
-    """Consumes, converts, delivers and commits until the worker wants an end.
+    """Consumes, converts, delivers and commits until the worker asks for a stop.
 
     `report` sends a state to the worker; `now_ms` is any monotonic clock.
     """
@@ -108,7 +108,7 @@ class SinkLoop:
         )
 
     def run(self) -> None:
-        """Return when the worker wants an end. Raises what makes the task FAILED.
+        """Return when the worker asks for a stop. Any exception makes the task FAILED.
 
         All partitions are closed in either case, with a last commit.
         """
@@ -172,7 +172,7 @@ class SinkLoop:
     # Poll
 
     def _poll(self, timeout_ms: int) -> Sequence[ConsumedMessage] | None:
-        """Wait for messages; None when the worker wants something else meanwhile."""
+        """Wait for messages; None when a request of the worker comes first."""
         self._rewind()
         retry_ms = self._context.take_timeout_ms()
         if retry_ms > 0:
@@ -206,7 +206,7 @@ class SinkLoop:
         began_s = time.monotonic()
         try:
             batch = self._batch
-            # A list is copied: the task may keep what it gets, and change it.
+            # A list is copied: the task may keep its argument, and change it.
             self._task.put(batch if isinstance(batch, SinkRecords) else list(batch))
             if self._reports is not None:
                 self._reports.raise_failure()

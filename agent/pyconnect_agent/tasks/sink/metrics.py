@@ -1,4 +1,4 @@
-"""What a sink task measures.
+"""The metrics of a sink task.
 
 Layer: tasks. Kafka: WorkerSinkTask.SinkTaskMetricsGroup.
 """

@@ -1,9 +1,9 @@
 """From consumed messages to sink records: convert, then transform.
 
-Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; without a
-transformation there is none in the loop. What one poll returned is converted at once (`sink_run`),
-and message by message where anything is out of the ordinary: an error among the messages, a
-partition that is gone, or whatever a converter raises.
+Layer: tasks. Kafka: WorkerSinkTask.convertMessages. Composed once at start; a chain
+without transformations costs nothing in the loop. The messages of one poll are converted at once
+(`run`). They are converted one by one if there is an error among them, if a partition is gone, or
+if a converter raises an exception.
 """
 
 from __future__ import annotations

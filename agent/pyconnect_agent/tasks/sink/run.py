@@ -1,8 +1,8 @@
 """The messages of one poll as columns, from the consumer to the records of a sink task.
 
-Layer: tasks. As in `source_run`: what costs a call of Python for each message is done here once for
-each column, and nothing is reported or retried. Of a record whose value is all that the task asks
-for, nothing else is made.
+Layer: tasks. As in `source/run.py`, calls of Python are made once for each column instead of once
+for each message, and nothing is reported or retried. If a task only reads the values of its
+records, only these are made.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class MessageRun:
         """Return None for messages that have to be looked at one by one."""
         count = len(messages)
         timestamps = [message.timestamp() for message in messages]
-        # What has no timestamp comes first: it is of type 0, or negative.
+        # A message without a timestamp comes first: its type is 0, or its timestamp negative.
         if min(timestamps)[1] < 0 or any([m.error() is not None for m in messages]):  # noqa: C419
             return None
         topics = [message.topic() for message in messages]

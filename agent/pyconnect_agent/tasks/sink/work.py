@@ -84,7 +84,7 @@ class SinkWork:
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
-            # In reverse: the task first, what it used after it, whatever fails before.
+            # In reverse: the task is closed first, then its parts, even after a failure.
             if self._plugins is not None:
                 self._plugins.close_with(closing)
             if self._errors is not None:

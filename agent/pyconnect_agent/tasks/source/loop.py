@@ -33,7 +33,7 @@ class StateReporter(Protocol):
 
 
 class SourceLoop:
-    """Polls, converts and sends until the worker wants an end.
+    """Polls, converts and sends until the worker asks for a stop.
 
     `polling_since_s` is the monotonic time at which the task was last asked for records, None
     while it is not in `poll`; other threads read it.
@@ -64,7 +64,7 @@ class SourceLoop:
         self.last_poll_ms: int | None = None
 
     def run(self) -> None:
-        """Return when the worker wants an end. Raises what makes the task FAILED."""
+        """Return when the worker asks for a stop. Any exception makes the task FAILED."""
         self._sender.resumed()
         while not self._control.stopping:
             self.step()
@@ -121,7 +121,7 @@ class SourceLoop:
         return polled
 
     def _send(self) -> bool:
-        """Send what is unsent; False when a part is left for later."""
+        """Send the unsent records; False when a part is left for later."""
         try:
             while self._unsent:
                 self._send_some()

@@ -1,4 +1,4 @@
-"""What a source task measures.
+"""The metrics of a source task.
 
 Layer: tasks. Kafka: AbstractWorkerSourceTask.SourceTaskMetricsGroup. Records that were written are
 not counted one by one: they are those polled, less those left out, less those under way.
@@ -27,7 +27,7 @@ class SourceMetrics:
         self._transaction_size = Sampled(sampling)
         self._left_out = 0
         self._active_now = 0
-        # The loop and the thread that answers the worker process both look at what is under way.
+        # The loop and the thread that answers the worker process read the records under way.
         self._lock = threading.Lock()
 
     def polled(self, size: int, duration_ms: float) -> None:

@@ -1,7 +1,7 @@
-"""From source records to what the producer gets: transform, convert, check, make the topic.
+"""From source records to the producer: transform, convert, check, make the topic.
 
 Layer: tasks. Composed once at start: a stage that is not configured is not in the chain. Shared by
-at-least-once and exactly-once tasks; nothing here knows of offsets or transactions.
+at-least-once and exactly-once tasks; offsets and transactions are handled elsewhere.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _compose_one(
 def _header_writer(
     converter: HeaderConverter, tolerance: Tolerance
 ) -> Callable[[SourceRecord, str, SourceRecord], KafkaHeaders]:
-    """Return the conversion of all headers of a record; takes its topic, and what was polled."""
+    """Return the conversion of a record's headers; it takes the topic and the polled record."""
     from_connect_header, header_class = converter.from_connect_header, type(converter)
 
     def headers_of(record: SourceRecord, topic: str) -> KafkaHeaders:
@@ -146,7 +146,7 @@ def _header_writer(
 def place_of(record: object) -> str:
     """Return a polled record's topic, source partition and source offset, nothing of its content.
 
-    Both are what the worker stores and shows of the record anyway.
+    The worker stores and shows these of the record anyway.
     """
     assert isinstance(record, SourceRecord)
     return (

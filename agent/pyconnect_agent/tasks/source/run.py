@@ -1,9 +1,9 @@
 """Records of one poll as columns, from the task's records to the arguments of the producer.
 
-Layer: tasks. What costs a call of Python for each record is done here once for each column, by
-comprehensions and the converters' forms for many values. Nothing is reported or retried here:
-whatever raises, the records are converted one by one instead, and what is wrong with one of them
-comes up again there, where tolerance, log and trace are.
+Layer: tasks. Calls of Python are made once for each column instead of once for each record, by
+comprehensions and the converters' forms for many values. Nothing is reported or retried here. After
+any exception the records are converted one by one; the faulty record raises it again there, where
+tolerance, log and trace are.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class OutgoingRun:
         )
 
     def rest(self) -> OutgoingRun:
-        """Return what the producer does not have yet, as a run of its own."""
+        """Return the records that the producer does not have yet, as a run of its own."""
         since = self.taken
         if not since:
             return self

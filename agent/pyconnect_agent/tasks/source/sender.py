@@ -24,7 +24,7 @@ CommitRecord: TypeAlias = Callable[[SourceRecord, RecordMetadata | None], None]
 
 
 class Sender(Protocol):
-    """What the source loop needs of a delivery guarantee.
+    """The part of a delivery guarantee that the source loop uses.
 
     `takes_runs` False: something is done for each record that is sent or dropped, so the loop must
     not use `send_run`, and with True it need not call `dropped`.
@@ -75,7 +75,7 @@ class Sender(Protocol):
         ...
 
     def finish(self, *, failed: bool, complete: bool) -> None:
-        """The loop has ended; commit what may be committed. `complete` as for `paused`."""
+        """The loop has ended; commit all that may be committed. `complete` as for `paused`."""
         ...
 
     def in_flight(self) -> int:

@@ -102,12 +102,12 @@ class SourceWork:
             try:
                 self._delivery.end(failed=self._failed, complete=self._loop.is_batch_complete)
             finally:
-                # What the producer throws away at its end was not written.
+                # Records that the producer drops at its end were not written.
                 self._last_statistics = self._statistics()
 
     def close(self) -> None:
         with contextlib.ExitStack() as closing:
-            # In reverse: the task first, what it used after it, whatever fails before.
+            # In reverse: the task is closed first, then its parts, even after a failure.
             if self._plugins is not None:
                 self._plugins.close_with(closing)
             if self._reader is not None:

@@ -1,11 +1,11 @@
-"""Give up all work, stay up for REST; later take part again.
+"""Give up all work, but go on serving REST; later take part again.
 
-Wherever a rebalance stands: all work stops, the statuses are flushed, then this worker leaves the
-group and joins again only on request. No Kafka counterpart. A drain and its end may come at
-any time and in any order; the last one counts.
+In any phase of a rebalance, all work stops and the statuses are flushed. Then this worker leaves
+the group, and joins again only on request. No Kafka counterpart. A drain and its end may come
+at any time and in any order; the last one counts.
 
-Drained, a worker reads on in the internal topics: it answers reads and writes target states, as
-every worker does; what needs a leader or an owner is refused with 503.
+A drained worker goes on reading the internal topics. It answers reads and writes target states, as
+every worker does; a request that needs a leader or an owner is refused with 503.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def drain(turn: Turn) -> None:
         case Phase.STARTING | Phase.LEAVING | Phase.DRAINED:
             pass
         case Phase.JOINING:
-            # The join cannot be taken back; what it brings is not taken up.
+            # The join cannot be taken back; its assignment is not started.
             work.give_up_everything(turn)
             turn.update(claims_outdated=True)
         case _:

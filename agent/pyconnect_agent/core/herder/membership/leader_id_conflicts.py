@@ -1,8 +1,8 @@
-"""What a leader refuses while members would lead under another transactional id.
+"""Requests that a leader refuses while members would lead under another transactional id.
 
 Layer: core. Project decision; no Kafka counterpart. The rule itself is in
-`assign/leader_ids`. Reads, pauses, and restarts of one instance need no leader's write and go on;
-what runs keeps running. The next rebalance in which all agree lets the leader claim its right.
+`assign/leader_ids`. Reads, pauses, and restarts of one instance need no leader's write and go on,
+and running work goes on. The leader claims its right at the next rebalance in which all agree.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pyconnect_agent.core.protocol.messages import Assignment, ProtocolVersion, 
 def local_assignment(
     member_id: str, worker_url: str, snapshot: ConfigSnapshot, owned: Work
 ) -> Assignment:
-    """Everything configured is ours, what is configured no more is revoked."""
+    """Assign everything that is configured, and revoke the rest."""
     names = snapshot.connectors()
     configured = Work(names, tuple(task_id for name in names for task_id in snapshot.tasks(name)))
     return Assignment(

@@ -1,4 +1,4 @@
-"""From one assignment to the next: stop what is revoked, catch up, start, join again.
+"""From one assignment to the next: stop revoked work, catch up, start, join again.
 
 Kafka: DistributedHerder.handleRebalanceCompleted and RebalanceListener. Nothing joins before
 everything that must not run during the join has stopped, and before the leader's operations on the
@@ -91,7 +91,7 @@ def advance(turn: Turn) -> None:
 
 
 def joined(turn: Turn, event: Joined) -> None:
-    """Note what is ours now and have the rest stopped; statuses keep the old generation so long."""
+    """Keep the assignment and stop all other work; its statuses still carry the old generation."""
     if turn.state.phase is Phase.STOPPED:
         return
     if turn.state.drain_wanted:
@@ -130,7 +130,7 @@ def joined(turn: Turn, event: Joined) -> None:
 def assignment_unreadable(turn: Turn) -> None:
     """Join again after a pause: a leader that fails each time must not keep the group busy.
 
-    What runs goes on, as between any two joins; only this worker's generation is not known.
+    Running work goes on, as between any two joins; only this worker's generation is not known.
     """
     if turn.state.phase is Phase.STOPPED:
         return
@@ -139,7 +139,7 @@ def assignment_unreadable(turn: Turn) -> None:
 
 
 def join_due(turn: Turn) -> None:
-    """`advance` joins, as soon as nothing stands against it; or what has to be drained leaves."""
+    """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
     if turn.state.phase is not Phase.JOINING:
         return
     turn.update(claims_outdated=False)
@@ -155,7 +155,7 @@ def membership_lost(turn: Turn) -> None:
         return
     work.give_up_everything(turn)
     if turn.state.phase is Phase.JOINING:
-        # The join that is under way claims what has just been given up: another must follow it.
+        # The join that is under way claims work that was just given up: another join must follow.
         turn.update(claims_outdated=True)
         return
     turn.update(
@@ -181,7 +181,7 @@ def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
         return
     assignment = _membership(turn).assignment
     if turn.state.snapshot.offset < assignment.config_offset:
-        # There is no more to read, so who has read further reads something else.
+        # There is no more to read, so a member that has read further reads another topic.
         _warn_of_other_config_topic(turn)
         _leave_and_back_off(turn, "its config topic ends before that of the group")
         return

@@ -17,7 +17,7 @@ RETRY_MS = 1_000
 
 
 def keep_fresh(turn: Turn) -> None:
-    """Write a new key when there is none, or when it is too old or made otherwise."""
+    """Write a new key when there is none, or the key is too old or of another algorithm."""
     state, settings = turn.state, turn.state.settings.session_key
     if (
         settings is None

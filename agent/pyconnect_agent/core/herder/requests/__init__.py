@@ -1,1 +1,1 @@
-"""Requests of clients: their messages, their queue and what each of them does. Pure."""
+"""Requests of clients: their messages, their queue and their steps. Pure."""

@@ -160,7 +160,7 @@ def written(turn: Turn, operation: Operation, connector: str) -> None:
 
 
 def settled(turn: Turn, connector: str) -> None:
-    """The connector runs with its task configs, or is not to run: answer who waits for that."""
+    """Answer requests that wait for the connector to run with its task configs, or not to run."""
     for operation in _settling(turn, connector):
         _answer_put(turn, operation, connector)
 

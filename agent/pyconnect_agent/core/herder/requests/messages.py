@@ -1,4 +1,4 @@
-"""What a client may ask of the herder, and what it gets.
+"""The requests that the herder takes, and their results.
 
 One frozen class per request. The result type stands in each docstring; failures are
 `core.errors.RequestError`s. Reads that Apache answers without its herder thread (list, status,

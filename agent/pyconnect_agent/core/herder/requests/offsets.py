@@ -41,7 +41,7 @@ from pyconnect_agent.core.offsets.changes import (
 
 CHANGE_TIMEOUT_MS = 90_000
 ANSWER_MARGIN_MS = 500
-"""A change ends sooner than its request: the client learns what took too long."""
+"""A change ends sooner than its request, so that the answer can name the slow step."""
 
 _READS = frozenset({Step.READING_CONFIG, Step.READING_AGAIN, Step.CONFIRMING})
 
@@ -88,7 +88,7 @@ def resume(turn: Turn, operation: Operation, request: ChangeOffsets, result: Any
 
 
 def failed(turn: Turn, operation: Operation, request: ChangeOffsets, error: Exception) -> None:
-    """What the step that failed is called; the cause is in this worker's log."""
+    """Answer with the name of the failed step; the cause is in this worker's log."""
     _abandon(turn, operation, request.connector)
     if operation.step in _READS:
         error = InternalError(CONFIG_UNREADABLE)
@@ -162,7 +162,7 @@ def _read(turn: Turn, operation: Operation, step: Step) -> None:
 
 
 def _abandon(turn: Turn, operation: Operation, connector: str) -> None:
-    """Drop what was prepared, if anything was."""
+    """Drop the prepared change, if there is one."""
     if operation.step in (Step.PREPARING, Step.CONFIRMING):
         turn.emit(AbandonOffsetChange(connector=connector))
 

@@ -3,10 +3,10 @@
 Requests for one connector run one after another in its lane; different connectors do not wait for
 each other. Nothing begins during a rebalance, apart from pause and resume, which Apache's worker
 also writes from its REST thread. A restart that arrives while the config topic asks for a rebalance
-is refused, because what it would restart is about to be assigned again.
+is refused, because its connector and tasks are about to be assigned again.
 
-When the client's time is over, the answer names the current stage: writes that have begun are
-finished, what still waits is dropped (Apache would run it later).
+When the client's time is over, the answer names the current stage. Writes that have begun are
+finished; a request that still waits is dropped (Apache would run it later).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def stopping(turn: Turn) -> None:
 
 
 def next_to_begin(turn: Turn) -> Operation | None:
-    """An operation that may begin now; asked until there is none.
+    """Return an operation that may begin now, or None.
 
     All are looked at when the worker has begun to serve in this turn, else only new ones and those
     whose predecessor is through.

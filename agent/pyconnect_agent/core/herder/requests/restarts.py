@@ -128,7 +128,7 @@ def begin_restart_by_plan(
 def resume_restart_by_plan(
     turn: Turn, operation: Operation, request: RestartConnectorAndTasks, result: object
 ) -> None:
-    """Write the record; the reply shows what it selects of the statuses that were read."""
+    """Write the record; the reply shows the selected ones of the statuses that were read."""
     if operation.step is Step.READING_STATUS:
         if not turn.state.serving:
             begin_again(turn, operation)
@@ -179,7 +179,7 @@ def planned(turn: Turn, waiter: RestartWaiter, result: object) -> None:
 
 
 def _execute(turn: Turn, plan: RestartPlan) -> None:
-    """Stop what is ours; RESTARTING is written when it is gone, then it starts again."""
+    """Stop the selected work of this worker; write RESTARTING when it is gone, then start it."""
     connector = plan.request.connector
     share = turn.work_of(connector)
     numbers = share.tasks_assigned & {task_id.task for task_id in plan.restart_tasks}

@@ -1,4 +1,4 @@
-"""What the herder is doing, as reported to clients whose time is over."""
+"""The herder's stages, as reported to clients whose time is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that change what a connector should be: pause, resume, stop, task sets.
+"""Operations that change a connector's target: pause, resume, stop, task sets.
 
 Stopping is KIP-875's: first an empty task set, then the target state, so that a failure between
 the two leaves a connector that is merely short of tasks.

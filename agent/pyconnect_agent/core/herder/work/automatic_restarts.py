@@ -1,7 +1,7 @@
 """Restart FAILED work when its time has come, if it still is FAILED and ours. Layer: core.
 
 The work takes the way of a restart by request: it is stopped, RESTARTING is written, and it starts
-from the newest configs, an exactly-once source task only after what ran before is fenced.
+from the newest configs, an exactly-once source task only after older producers are fenced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The history of what fails here, and when it is restarted. Layer: core.
+"""The history of failures on this worker, and when failed work is restarted. Layer: core.
 
 `automatic_restarts` restarts; this module only counts, so that every place where work becomes
 FAILED can use it. A history belongs to an assignment: it is forgotten when an operator, a new

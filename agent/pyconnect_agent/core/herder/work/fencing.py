@@ -1,4 +1,4 @@
-"""The leader fences what older task sets of a connector may still run (KIP-618).
+"""The leader fences producers that older task sets of a connector may still run (KIP-618).
 
 Layer: core. KIP-618: read to the end, fence as many ids as the last task count
 record says, look again, write the new count. Requests for one connector queue in a lane of their
@@ -82,9 +82,9 @@ def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
 
 
 def failed(turn: Turn, operation: Operation, error: Exception) -> None:
-    """What the step that failed is called; the cause is in this worker's log.
+    """Answer with the name of the failed step; the cause is in this worker's log.
 
-    What is fenced stays so: reading is repeated until the request's time is over.
+    Fenced producers stay fenced, so reading is repeated until the request's time is over.
     """
     if operation.step is Step.READING_AGAIN and isinstance(error, RetriableKafkaError):
         _read(turn, operation, Step.READING_AGAIN)

@@ -1,7 +1,7 @@
-"""Bring what runs here in line with what should: start, stop and move connectors and tasks.
+"""Start, stop and move connectors and tasks until this worker runs what it should run.
 
-Starting is decided by comparing, not by remembering what to do: `reconcile` may be called at any
-time and as often as one likes. Work starts only while the assignment is resolved and no rejoin is
+Starting is decided by comparing, not from a list of things to do: `reconcile` may be called at any
+time and any number of times. Work starts only while the assignment is resolved and no rejoin is
 wanted, so a task never starts from a task set that is about to be assigned again; it stops as soon
 as it should not run any more.
 """
@@ -29,7 +29,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 
 
 def reconcile(turn: Turn, connector: str) -> int:
-    """Start, stop and transition what differs; returns how many instances were started."""
+    """Start, stop and transition instances that differ; return how many were started."""
     _stop_unwanted(turn, connector)
     _transition(turn, connector)
     if not turn.state.may_start_work:
@@ -88,7 +88,7 @@ def give_up_everything(turn: Turn) -> None:
 
 
 def stopped(turn: Turn, waiter: StopWaiter) -> frozenset[str]:
-    """Forget what is gone, publish what is RESTARTING; returns the connectors concerned."""
+    """Forget stopped instances and publish RESTARTING; return the connectors concerned."""
     turn.update(stops_in_flight=turn.state.stops_in_flight - 1)
     for connector in waiter.connectors:
         work = turn.work_of(connector)
@@ -108,7 +108,7 @@ def stopped(turn: Turn, waiter: StopWaiter) -> frozenset[str]:
 
 
 def publish_restarting(turn: Turn, connector: str) -> None:
-    """Write RESTARTING for what a restart plan selected and what does not run any more."""
+    """Write RESTARTING for instances that a restart plan selected and that have stopped."""
     work = turn.work_of(connector)
     if work.restarting_connector and work.connector is None:
         work = replace(work, restarting_connector=False)
@@ -125,7 +125,7 @@ def publish_restarting(turn: Turn, connector: str) -> None:
 
 
 def _stop_unwanted(turn: Turn, connector: str) -> None:
-    """Stop what is not assigned, not configured any more, or started from something older."""
+    """Stop instances that are not assigned, not configured, or started from an older config."""
     work = turn.work.get(connector)
     if work is None:
         return
@@ -151,7 +151,7 @@ def _stop_unwanted(turn: Turn, connector: str) -> None:
 
 
 def _transition(turn: Turn, connector: str) -> None:
-    """Pass a changed target state to what runs."""
+    """Pass a changed target state to running instances."""
     work = turn.work.get(connector)
     target = turn.state.snapshot.target_state(connector)
     if work is None or target is None:
@@ -159,7 +159,7 @@ def _transition(turn: Turn, connector: str) -> None:
     running = work.connector
     if running is not None and running.life is Life.STARTED and running.target_state is not target:
         turn.emit(TransitionConnector(connector=connector, target_state=target))
-        # What it reported belongs to the old target state.
+        # The last report belongs to the old target state.
         running = replace(running, target_state=target, reported=None)
         work = replace(work, connector=running)
     moving = [
@@ -219,8 +219,8 @@ def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[Connecto
 def _usable_tasks(snapshot: ConfigSnapshot, connector: str) -> int:
     """How many tasks may run.
 
-    A stopped connector has an empty task set; one that has tasks all the same (written by a worker
-    that does not know STOPPED) must not run them.
+    A stopped connector has an empty task set. If a worker that does not know STOPPED has written
+    tasks for it, they must not run.
     """
     target = snapshot.target_state(connector)
     if not snapshot.contains(connector) or target is TargetState.STOPPED:

@@ -46,7 +46,7 @@ def request(turn: Turn, connector: str) -> None:
 
 
 def generated(turn: Turn, waiter: GenerationWaiter, result: Any) -> None:
-    """`result` is a supervise.ports.TaskConfigsGenerated."""
+    """`result` is a children.ports.TaskConfigsGenerated."""
     connector = waiter.connector
     active = turn.reconfigurations.get(connector)
     if active is None:

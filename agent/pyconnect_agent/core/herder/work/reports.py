@@ -1,4 +1,4 @@
-"""What the children report becomes status records and, for a connector, the next step."""
+"""Reports of children become status records and, for a connector, the next step."""
 
 from __future__ import annotations
 

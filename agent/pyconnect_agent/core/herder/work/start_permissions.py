@@ -1,16 +1,16 @@
 """Before tasks of an exactly-once source connector start here (KIP-618).
 
-Layer: core. What ran before their task set is fenced by the leader; then the config topic is read
-once more; then they start, unless a newer task set appeared. A task's process asks again when it
-has initialised its producer: no older producer can write from there on, and no newer one was fenced
-by mistake and goes unnoticed.
+Layer: core. The leader fences the producers of older task sets; then the config topic is read once
+more; then the tasks start, unless a newer task set appeared. A task's process asks again when it
+has initialised its producer. From then on no older producer can write, and if the task has fenced a
+newer producer by mistake, the answer refuses its start.
 
 A task that waits is CLEARING, unless its connector is paused: then it is PAUSED, and nothing is
 fenced until it is resumed. A leader that died, or cannot fence just now, is asked again; when it
 fails, or after 90 s, the task is REFUSED, which shows as FAILED until it is restarted. Reading the
-config topic is repeated for as long as it takes, after pauses that grow to 5 s. What waits
-while the group rebalances is forgotten, and asked for again when work may start again. The caller
-of `done` has adopted the config that was read.
+config topic is repeated for as long as it takes, after pauses that grow to 5 s. A rebalance drops
+waiting starts; they are requested again when work may start. The caller of `done` has adopted the
+config that was read.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def stopping(turn: Turn) -> None:
 
 
 def done(turn: Turn, waiter: FencingWaiter | ClearanceWaiter | TaskStartWaiter) -> None:
-    """Go on; what was read is in the snapshot."""
+    """Go on; the snapshot has the config that was read."""
     match waiter:
         case FencingWaiter(connector=connector):
             if clearance := _active(turn, waiter):
@@ -150,9 +150,9 @@ def retry_task_start(turn: Turn, timer: TaskStartRetry) -> None:
 
 
 def rebalancing(turn: Turn) -> None:
-    """Nothing may start before the group is through: what waits is not carried over.
+    """Drop waiting starts: nothing may start before the rebalance has completed.
 
-    Another worker may lead then; whatever the old leader still answers does not count.
+    Another worker may lead then; a late answer of the old leader does not count.
     """
     turn.update(clearances={})
     for connector in turn.work.keys_now():
@@ -162,7 +162,7 @@ def rebalancing(turn: Turn) -> None:
 
 
 def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None:
-    """Ask again when it may go better; else refuse what waits, until it is restarted."""
+    """Ask again when that may succeed; else refuse the waiting tasks until they are restarted."""
     connector, clearance = waiter.connector, _active(turn, waiter)
     if clearance is None:
         return
@@ -189,7 +189,7 @@ def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None
 
 
 def _start_waiting(turn: Turn, waiter: ClearanceWaiter) -> None:
-    """Start what waits, now that the newest task set is known."""
+    """Start the waiting tasks, now that the newest task set is known."""
     connector, clearance = waiter.connector, _active(turn, waiter)
     if clearance is None:
         return
@@ -224,7 +224,7 @@ def _back_off(turn: Turn, connector: str, clearance: Clearance) -> None:
 
 
 def _backoff_ms(attempt: int) -> int:
-    # Beyond this a shift only makes large numbers of what is limited anyway.
+    # The limit below applies anyway; larger shifts only make large numbers.
     return min(FIRST_BACKOFF_MS << min(attempt, 16), LONGEST_BACKOFF_MS)
 
 

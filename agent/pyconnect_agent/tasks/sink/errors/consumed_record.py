@@ -86,7 +86,7 @@ def serialized(
     value_converter: Converter,
     header_converter: HeaderConverter,
 ) -> SerializedRecord:
-    """Return what the record would be in Kafka. Raises what the converters raise."""
+    """Return the record as it would be in Kafka. Raises the exceptions of the converters."""
     topic = record.topic or ""
     headers = [
         (

@@ -55,7 +55,7 @@ class TopicCreator(Protocol):
 def prepare_topic(
     admin: TopicCreator, topic: str, *, replication_factor: int, timeout_ms: int
 ) -> None:
-    """Create the topic unless it exists. Raises ConnectException when there is none after it."""
+    """Create the topic unless it exists. Raises ConnectException when that fails."""
     spec = TopicSpec(name=topic, partitions=PARTITIONS, replication_factor=replication_factor)
     try:
         created = admin.create_missing_topic(spec, timeout_ms)
@@ -70,7 +70,7 @@ def prepare_topic(
 class DeadLetterQueue:
     """Implements `tolerance.ErrorReporter`; the topic exists.
 
-    `mask` hides in texts what config providers supplied.
+    `mask` hides values of config providers in texts.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class DeadLetterQueue:
         return done
 
     def close(self, timeout_s: float) -> None:
-        """Wait for what is on its way, then give up the rest."""
+        """Wait for records that are being sent, then give up the rest."""
         self._closing.set()
         self._server.join()
         self._producer.close(timeout_s)
@@ -136,7 +136,7 @@ class DeadLetterQueue:
         produce, value, key = self._producer.produce, message.value(), message.key()
         while True:
             try:
-                # Kafka's 0 is librdkafka's "now", and so is what has no timestamp.
+                # To librdkafka 0 means now: for Kafka's 0 and for a record without a timestamp.
                 produce(
                     self._topic,
                     value,

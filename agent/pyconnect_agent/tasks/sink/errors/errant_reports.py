@@ -38,7 +38,7 @@ class ErrantRecords(ErrantRecordReporter):
         self._first: Failure | None = None
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
-        """Report; see the API. Raises what converters raise for a record of the task's own."""
+        """Report; see the API. Raises exceptions of converters for a record that the task made."""
         failure = Failure(
             stage=RecordStage.TASK_PUT,
             class_name=_SINK_TASK,
@@ -47,7 +47,7 @@ class ErrantRecords(ErrantRecordReporter):
         )
         with self._lock:
             if self._first is None:
-                # Before anything is raised: a task that hides that must fail all the same.
+                # Before anything is raised: a task that catches the exception must fail too.
                 self._first = failure
         pending = self._tolerance.failed(failure)
         if pending is None:
@@ -100,7 +100,7 @@ class ErrantRecords(ErrantRecordReporter):
         future.add_done_callback(lambda done: self._done(partition, done))
 
     def _done(self, partition: TopicPartition, future: Future[None]) -> None:
-        """Forget what succeeded; what failed must be met by the next commit."""
+        """Forget a successful report; the next commit must meet a failed one."""
         if future.exception() is None:
             with self._lock:
                 self._unfinished.get(partition, set()).discard(future)

@@ -54,7 +54,7 @@ class SinkErrors:
             self.reports = ErrantRecords(self.tolerance, converters)
 
     def close(self) -> None:
-        """Wait for what is on its way to the dead letter queue."""
+        """Wait for the records that are being sent to the dead letter queue."""
         if self._queue is not None:
             self._queue.close(CLOSE_TIMEOUT_S)
 

@@ -79,9 +79,9 @@ class SourceCommitter:
             self._offered = self._offered.updated_with(committable)
 
     def commit(self) -> bool:
-        """Commit what was offered; False when not all of it was written.
+        """Commit the offered offsets; False when not all of them were written.
 
-        What could not be written for a time waits for the next commit.
+        Offsets that could not be written for a time wait for the next commit.
         """
         began_s = time.monotonic()
         deadline = began_s + self._flush_timeout_ms / 1000

@@ -1,6 +1,6 @@
 """The parts of a source task that commits offsets after its records (Kafka: WorkerSourceTask).
 
-Layer: tasks. The composition of `at_least_once_sender.py` and `source_committer.py`.
+Layer: tasks. The composition of `sender.py` and `committer.py`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PollClock(Protocol):
 
 
 class Delivery(Protocol):
-    """A delivery guarantee: what is opened, driven and closed around a source task's loop."""
+    """A delivery guarantee: opened, driven and closed around a source task's loop."""
 
     transaction_context: TransactionContext | None
 
@@ -44,9 +44,9 @@ class Delivery(Protocol):
     def sender(self) -> Sender: ...
 
     def open(self) -> bool:
-        """Before the task is started; False when the worker wants an end.
+        """Prepare before the task is started; False when the worker asks for a stop.
 
-        Raises what makes the task FAILED.
+        Any exception makes the task FAILED.
         """
         ...
 
@@ -55,7 +55,7 @@ class Delivery(Protocol):
         ...
 
     def end(self, *, failed: bool, complete: bool) -> None:
-        """The loop has ended; commit what may be committed.
+        """The loop has ended; commit the offsets that may be committed.
 
         `complete` is False when a part of the last batch was not sent.
         """

@@ -1,7 +1,7 @@
 """How a source task's converted records go out at-least-once.
 
-Layer: tasks. Kafka: WorkerSourceTask. Deliveries are tracked, so that the offsets of what was
-acknowledged can be committed; `source_committer.py` does that. Called on the task's thread only.
+Layer: tasks. Kafka: WorkerSourceTask. Deliveries are tracked, so that the offsets of
+acknowledged records can be committed; `committer.py` does that. Called on the task's thread only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _PartOfRun:
     submitted: SubmittedRun
 
     def cut(self, records: Sequence[SourceRecord], taken: int) -> None:
-        """Keep what is among the first `taken` records of the run."""
+        """Keep the entries of the first `taken` records of the run."""
         size = bisect_left(self.places, taken)
         offset = records[self.places[size - 1]].source_offset if size else None
         self.submitted.cut(offset, size)
@@ -78,10 +78,10 @@ class AtLeastOnceSender:
         flush_timeout_s: float,
         not_delivered: Callable[[], None],
     ) -> None:
-        """`topics` hears of every topic that a record was delivered to.
+        """`topics` is called with every topic that a record was delivered to.
 
-        `offer` hands what is committable to the committer, `commit` makes it commit now.
-        `not_delivered` hears of each record that the brokers did not take.
+        `offer` hands committable offsets to the committer, `commit` makes it commit now.
+        `not_delivered` is called with each record that the brokers refused.
         """
         self.submitted = SubmittedRecords()
         self._producer = producer

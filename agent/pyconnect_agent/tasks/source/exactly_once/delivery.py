@@ -1,7 +1,7 @@
 """The parts of a source task whose records and offsets share transactions (KIP-618).
 
 Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask and its builder. The order
-matters: the producer is initialised, which ends what an older instance left open; then the worker
+matters: the producer is initialised, which ends transactions of an older instance; then the worker
 is asked whether this task's configs are still the newest; only then offsets are read.
 """
 
@@ -87,7 +87,7 @@ class ExactlyOnceDelivery:
     def end(self, *, failed: bool, complete: bool) -> None:
         self.sender.finish(failed=failed, complete=complete)
 
-    def close(self, *, failed: bool) -> None:  # noqa: ARG002  what was not committed is aborted
+    def close(self, *, failed: bool) -> None:  # noqa: ARG002  an open transaction is aborted
         self._producer.close(0.0)
         self._offsets.close()
 

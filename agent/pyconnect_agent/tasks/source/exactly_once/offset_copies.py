@@ -3,8 +3,8 @@
 Layer: tasks. Kafka: the secondary store of ConnectorOffsetBackingStore. The copy follows the
 commit, where Kafka sends it when the records are acknowledged: an aborted transaction leaves none.
 
-Threads: any may call; a thread of its own writes, one write at a time. What came while it wrote
-goes out together, only the newest offset of each partition, and of very many some at once.
+Threads: any may call; a thread of its own writes, one write at a time. Entries that came while it
+wrote are written together: the newest offset of each partition, in parts if there are very many.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class WorkerCopies:
         self._changed = threading.Condition()
         self._waiting: dict[bytes, bytes | None] = {}
         self._copying = False
-        # Held while writing: what is buried must not be overtaken by an older copy.
+        # Held while writing: an older copy must not be written after a tombstone.
         self._writing = threading.Lock()
         self._thread: long_lived.Thread | None = None
 
@@ -53,7 +53,7 @@ class WorkerCopies:
             self._changed.notify_all()
 
     def bury(self, keys: Sequence[bytes], timeout_ms: int) -> None:
-        """Write tombstones now, instead of what waits to be copied. Raises AgentError, OSError."""
+        """Write tombstones now, in place of waiting copies. Raises AgentError, OSError."""
         if not self._writing.acquire(timeout=timeout_ms / 1000):
             raise RetriableKafkaError("Timed out waiting for a copy of offsets to be written")
         try:

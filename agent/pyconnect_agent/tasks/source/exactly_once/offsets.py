@@ -33,11 +33,11 @@ class TransactionOffsets:
             self.note(record)
 
     def forget_errors(self) -> None:
-        """The transaction was aborted: what was wrong with its offsets does not matter."""
+        """Forget errors of the offsets of a transaction that was aborted."""
         self._error = None
 
     def begin_flush(self) -> SourceEntries:
-        """Return what is to be written; empty when there is nothing, and no flush began.
+        """Return the entries to write; empty when there are none, and no flush began.
 
         Raises DataException when an offset has no bytes.
         """

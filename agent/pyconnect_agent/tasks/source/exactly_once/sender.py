@@ -324,7 +324,7 @@ class TransactionalSender:
             )
         return ConnectException(text)
 
-    # What the task hears
+    # Calls of the task
 
     def _commit_records(self) -> None:
         if self._commit_record is None:

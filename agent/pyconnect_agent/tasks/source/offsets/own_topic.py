@@ -44,7 +44,7 @@ DEFAULT_API_TIMEOUT_MS = 60_000
 
 
 class OffsetUse(Enum):
-    """What for: a connector only reads, an exactly-once task's producer writes."""
+    """The use of the topic: a connector only reads, an exactly-once task's producer writes."""
 
     CONNECTOR = auto()
     AT_LEAST_ONCE = auto()
@@ -55,7 +55,7 @@ class OffsetUse(Enum):
 class LogUse:
     """How a process uses the log of an own topic.
 
-    `client`: what client ids end with, the task's id or the connector's name. `is_brief`: the
+    `client`: the end of client ids, the task's id or the connector's name. `is_brief`: the
     process ends soon, so it need not spare the brokers.
     """
 

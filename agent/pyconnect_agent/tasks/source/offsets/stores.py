@@ -51,9 +51,9 @@ class WorkerStore(Protocol):
 
 
 class OffsetStores(Protocol):
-    """What a connector or task does with its offsets; keys and values are the topic's bytes.
+    """The offsets of a connector or task; keys and values are the topic's bytes.
 
-    `topic` is where a transaction's offsets go.
+    `topic` takes a transaction's offsets.
     """
 
     topic: str
@@ -78,7 +78,7 @@ class OffsetStores(Protocol):
         ...
 
     def prepare(self, entries: Entries) -> Sequence[LogRecord]:
-        """Return what a transaction is to write to `topic`. Raises AgentError."""
+        """Return the records that a transaction is to write to `topic`. Raises AgentError."""
         ...
 
     def committed(self, entries: Entries) -> None:
@@ -93,7 +93,7 @@ class OffsetStores(Protocol):
 class WorkerOffsets:
     """Only the worker's store: it reads the topic for all its children.
 
-    `reads_first`: exactly-once, so it has to have read what older tasks committed.
+    `reads_first`: for exactly-once, the commits of older tasks have to be read first.
     """
 
     def __init__(self, topic: str, store: WorkerStore, *, reads_first: bool) -> None:
