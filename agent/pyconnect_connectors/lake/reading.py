@@ -112,7 +112,7 @@ def _not_json(chunk: Sequence[str], first: int) -> DataException:
 
 
 def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
-    reader = csv.reader(text)
+    reader: Iterator[list[Any]] = csv.reader(text)
     names = next(reader, None)
     if names is None:
         return

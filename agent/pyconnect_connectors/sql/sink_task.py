@@ -26,7 +26,7 @@ from pyconnect_api import (
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import database_errors, open_engine
 from pyconnect_connectors.sql.definitions import InsertMode
-from pyconnect_connectors.sql.fencing import Claim, OffsetTable
+from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.target_tables import TargetTables
