@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pyconnect_reconcile.database_tables.copies import CopiedTable, copied
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import (
     FixedFiles,
     bounded_copies,
@@ -25,7 +26,9 @@ from pyconnect_reconcile.files import (
     is_local,
     local_files,
 )
-from pyconnect_reconcile.spec import COMPARES, MAIN, FileSide, Side, Spec, TopicSide
+from pyconnect_reconcile.lakes.catalogs import current_table
+from pyconnect_reconcile.lakes.downloads import downloaded
+from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, narrowed, read_snapshot
@@ -53,7 +56,7 @@ class Capture:
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
     """Fix topics, files and tables; copies go below `work`, and live as long as the run.
 
-    `session` starts Spark, which tables need.
+    `session` starts Spark, which tables of databases and catalogs need.
     """
     taken = _Taken(spec)
     files: dict[tuple[str, ...], FixedFiles] = {}
@@ -68,7 +71,7 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
         elif isinstance(side, FileSide) and side.paths not in files:
             copies = work / f"side-{number}"
             copies.mkdir()
-            files[side.paths] = _fixed(spec, side, copies)
+            files[side.paths] = _fixed(spec, side, copies, session)
         elif isinstance(side, TopicSide):
             taken.add(side.cluster, side.topics)
     for cluster, topics in _own_topics(spec):
@@ -117,7 +120,13 @@ def _own_topics(spec: Spec) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield MAIN, spec.topics
 
 
-def _fixed(spec: Spec, side: FileSide, copies: Path) -> FixedFiles:
+def _fixed(
+    spec: Spec, side: FileSide, copies: Path, session: Callable[[], SparkSession]
+) -> FixedFiles:
+    if side.catalog is not None:
+        return current_table(session, side.paths[0], side.catalog, side.properties, copies)
+    if side.store is not None:
+        return downloaded(side.paths[0], side.store, side.properties, side.read, copies)
     if side.limit_bytes is not None:
         if len(side.paths) != 1 or side.format != "text" or not is_local(side.paths[0]):
             raise ReconcileError("limit_bytes applies only to a single local text file")

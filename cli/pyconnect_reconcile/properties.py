@@ -55,14 +55,25 @@ def table_properties(path: str | None) -> dict[str, str]:
 
     The definitions of the config providers are no options.
     """
+    return _with_access(path, ("user", "password"), "the database", "--jdbc-properties FILE")
+
+
+def store_properties(path: str | None) -> dict[str, str]:
+    """Read a file of what a store or a catalog asks for, likewise."""
+    return _with_access(path, ("access_key", "secret_key", "token"), "the lake", "--spec FILE")
+
+
+def _with_access(
+    path: str | None, secrets: tuple[str, ...], owner: str, option: str
+) -> dict[str, str]:
     properties = read_properties(path)
-    with property_errors_translated("the database's properties"):
-        resolved = with_references(properties, ("user", "password"))
+    with property_errors_translated(f"{owner}'s properties"):
+        resolved = with_references(properties, secrets)
     for key, value in resolved.items():
-        if key in ("user", "password") and find_variables(value):
+        if key in secrets and find_variables(value):
             raise ReconcileError(
-                f"{key} of the database is a reference to a config provider that is not known here",
-                hint="give user and password in a file: --jdbc-properties FILE",
+                f"{key} of {owner} is a reference to a config provider that is not known here",
+                hint=f"give {' and '.join(secrets[:2])} in a file: {option}",
             )
     return {key: value for key, value in resolved.items() if not key.startswith(PROVIDERS)}
 

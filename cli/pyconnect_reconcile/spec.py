@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pyconnect_reconcile.document import Bounds, Members
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
+from pyconnect_reconcile.file_side import VALUE_FORMS, FileSide, read_file_side
 from pyconnect_reconcile.table_side import RowRule, TableSide, read_row_rule, read_table_side
 
 VERSION = 1
@@ -21,8 +22,6 @@ COMPARES = ("source-topic", "topic-topic", "topic-sink")
 SCANS = ("ranges", "transactions", "sequence", "duplicates")
 JOBS = (*SCANS, *COMPARES, "offsets", "completeness")
 ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
-FILE_FORMATS = ("text", "json", "csv", "parquet", "orc")
-VALUE_FORMS = ("bytes", "text", "json", "connect-json")
 # In the wire format of a schema registry; Protobuf is known to be refused.
 AVRO, JSON_SCHEMA, PROTOBUF = "avro", "json-schema", "protobuf"
 FRAMED_FORMS = (AVRO, JSON_SCHEMA)
@@ -80,23 +79,6 @@ class TopicSide:
     isolation: str = "read_committed"
     value: str = "bytes"
     row: RowRule | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSide:
-    """Rows of files; `limit_bytes` reads only the beginning of one text file.
-
-    With `complete` files never change and are read as they are listed. `read` are those of them
-    that a source has read to the end; rows of others may be on the right or not.
-    """
-
-    paths: tuple[str, ...]
-    format: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    limit_bytes: int | None = None
-    value: str = "text"
-    complete: bool = False
-    read: tuple[str, ...] | None = None
 
 
 Side = TopicSide | FileSide | TableSide
@@ -319,17 +301,7 @@ def _side(document: object, where: str) -> Side:
                     hint="compare the bytes (--value bytes), or check keys, headers and provenance",
                 )
         case "files":
-            side = FileSide(
-                paths=members.texts("paths"),
-                format=members.choice("format", FILE_FORMATS),
-                options=members.text_map("options"),
-                limit_bytes=members.optional_number("limit_bytes"),
-                value=members.choice("value", VALUE_FORMS, "text"),
-                complete=members.switch("complete"),
-                read=members.texts("read") or None,
-            )
-            if not side.paths:
-                raise ReconcileError(f"{where}: `paths` is missing")
+            side = read_file_side(members, where)
         case _:
             side = read_table_side(members, where)
     members.done()

@@ -11,7 +11,8 @@ from pyconnect_cli.audits import spark_jars
 from pyconnect_cli.audits.avro import uses_avro
 from pyconnect_cli.errors import ServerError
 from pyconnect_clients.installation import install_command
-from pyconnect_reconcile.spec import FileSide, Registry, TopicSide, read_spec
+from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
 

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.spec import ColumnRule, FileSide, Registry, TopicSide, read_spec
+from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.spec import ColumnRule, Registry, TopicSide, read_spec
 
 MAIN = {"main": {"bootstrap": "b:9092"}}
 BASE = {"version": 1, "job": "duplicates", "clusters": MAIN, "topics": ["t"]}

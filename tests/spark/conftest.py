@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.audits.spark_jars import JDBC, avro_jars, jdbc_jars, kafka_source_jars
+from pyconnect_cli.audits.spark_jars import JDBC, avro_jars, iceberg_jars, jdbc_jars, kafka_source_jars
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
@@ -29,9 +29,9 @@ CONF = {
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session with Spark's Kafka source, Avro, and drivers of databases."""
+    """A local session with Spark's Kafka source, Avro, Iceberg, and drivers of databases."""
     drivers = {jar for name in JDBC for jar in jdbc_jars(f"jdbc:{name}:")}
-    jars = (*kafka_source_jars(), *avro_jars(), *drivers)
+    jars = (*kafka_source_jars(), *avro_jars(), *iceberg_jars(), *drivers)
     settings = SparkSettings(master="local[2]", conf=CONF, jars=tuple(map(str, jars)))
     with spark_session(
         settings,

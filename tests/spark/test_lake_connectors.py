@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from pyconnect_reconcile.findings import Verdict
 from tests.support.agent import Agents
@@ -21,6 +22,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Pyconnect
+from tests.support.s3 import ACCESS_KEY, SECRET_KEY, running_s3
 from tests.support.topics import create_topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
@@ -43,6 +45,13 @@ def write(path: Path, numbers: range) -> None:
         "city": pa.array([("Ulm", "Bonn", None)[n % 3] for n in numbers]),
     }
     pq.write_table(pa.table(columns), path)
+
+
+def printed_spec(command: Pyconnect, job: str, name: str) -> dict[str, Any]:
+    ended = command("reconcile", job, name, "--print-spec", "-o", "json")
+    assert ended.code == 0, ended.err
+    spec: dict[str, Any] = json.loads(ended.out)
+    return spec
 
 
 @pytest.fixture
@@ -93,10 +102,7 @@ def test_files_agree_with_the_topic_between_them(
         return [entry["offset"] for entry in agent.get(f"/connectors/{name}/offsets")["offsets"]]
 
     def spec_of(job: str, name: str) -> dict[str, Any]:
-        ended = command("reconcile", job, name, "--print-spec", "-o", "json")
-        assert ended.code == 0, ended.err
-        spec: dict[str, Any] = json.loads(ended.out)
-        return spec
+        return printed_spec(command, job, name)
 
     eventually(lambda: [o.get("done") for o in offsets(source)] == [True, True], WAIT_S)
     eventually(lambda: sum(o["kafka_offset"] for o in offsets(sink)) >= 300, WAIT_S)
@@ -111,3 +117,87 @@ def test_files_agree_with_the_topic_between_them(
     lost.unlink()
     totals = audit.run(**spec_of("topic-sink", sink)).outcome.totals
     assert totals == {"missing": rows, "extra": 0, "repeated": 0}
+
+
+def test_csv_in_s3_and_an_iceberg_table_agree_with_the_topic(
+    audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """Texts are compared as numbers and times; a table is read by Iceberg's own library."""
+    broker, topic = kafka_broker.bootstrap_servers, unique_name("lake")
+    create_topics(broker, [topic], partitions=2)
+    write(tmp_path / "rows.parquet", range(200))
+    with running_s3() as s3:
+        bucket = s3.new_bucket()
+        incoming = s3.files / bucket / "base" / "in" / "rows.parquet"
+        incoming.parent.mkdir(parents=True)
+        incoming.write_bytes((tmp_path / "rows.parquet").read_bytes())
+        agent = agents.start(properties={"offset.flush.interval.ms": "500"})
+        command = Pyconnect(tmp_path, agent.url, broker)
+        source, to_csv, to_table = (unique_name(name) for name in ("from-s3", "to-s3", "to-table"))
+        common = {**CONVERTERS, "consumer.override.isolation.level": "read_committed"}
+        agent.create(
+            source,
+            CONVERTERS
+            | s3.settings(bucket)
+            | {"connector.class": "LakeSource", "topic": topic, "prefix": "in"},
+        )
+        agent.create(
+            to_csv,
+            common
+            | s3.settings(bucket)
+            | {
+                "connector.class": "LakeSink",
+                "topics": topic,
+                "format.class": "csv",
+                "flush.size": "60",
+                "rotate.schedule.interval.ms": "500",
+            },
+        )
+        agent.create(
+            to_table,
+            common
+            | {
+                "connector.class": "LakeSink",
+                "lake.url": str(tmp_path / "tables"),
+                "topics": topic,
+                "format.class": "iceberg",
+                "iceberg.tables": "shop.rows",
+                "iceberg.tables.auto-create-enabled": "true",
+                "iceberg.control.commit.interval-ms": "500",
+            },
+        )
+
+        def end_of(name: str) -> int:
+            entries = agent.get(f"/connectors/{name}/offsets")["offsets"]
+            return sum(entry["offset"].get("kafka_offset", 0) for entry in entries)
+
+        def is_read() -> bool:
+            entries = agent.get(f"/connectors/{source}/offsets")["offsets"]
+            return [entry["offset"].get("done") for entry in entries] == [True]
+
+        eventually(is_read, WAIT_S)
+        eventually(lambda: min(map(end_of, (to_csv, to_table))) >= 200, WAIT_S)
+        keys = tmp_path / "s3.properties"
+        keys.write_text(f"access_key={ACCESS_KEY}\nsecret_key={SECRET_KEY}\n")
+        spec = printed_spec(command, "source-topic", source)
+        spec["left"]["properties"] = str(keys)
+        answer = audit.run(**spec)
+        assert answer.verdict is Verdict.AGREE, answer.findings
+        spec = printed_spec(command, "topic-sink", to_csv)
+        spec["right"]["properties"] = str(keys)
+        answer = audit.run(**spec)
+        assert answer.outcome.counts["rows_right"] == 200
+        assert answer.verdict is Verdict.AGREE, answer.findings
+        lost = next((s3.files / bucket / "base" / "topics").rglob("*.csv"))
+        rows = len(lost.read_text().splitlines()) - 1
+        lost.unlink()
+        totals = audit.run(**spec).outcome.totals
+        assert totals == {"missing": rows, "extra": 0, "repeated": 0}
+    spec = printed_spec(command, "topic-sink", to_table)
+    answer = audit.run(**spec)
+    assert answer.outcome.counts["rows_right"] == 200
+    assert answer.verdict is Verdict.AGREE, answer.findings
+    SqlCatalog(
+        "iceberg", uri=f"sqlite:///{tmp_path}/tables/catalog.db", warehouse=f"file://{tmp_path}"
+    ).load_table("shop.rows").delete("id < 7")
+    assert audit.run(**spec).outcome.totals == {"missing": 7, "extra": 0, "repeated": 0}

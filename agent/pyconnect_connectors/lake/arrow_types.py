@@ -208,9 +208,8 @@ class Rows:
 
     def structs(self, batch: Any) -> list[Struct]:
         """Return a struct for each row."""
-        schema, make = self.schema, Struct.of_checked
         columns = [read(column) for read, column in zip(self._columns, batch.columns, strict=True)]
-        return [make(schema, list(row)) for row in zip(*columns, strict=True)]
+        return Struct.all_of_checked(self.schema, map(list, zip(*columns, strict=True)))
 
 
 def _connect_schema(field: Any) -> Schema:

@@ -112,7 +112,7 @@ def _not_json(chunk: Sequence[str], first: int) -> DataException:
 
 
 def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
-    reader = csv.reader(text)
+    reader: Iterator[list[Any]] = csv.reader(text)
     names = next(reader, None)
     if names is None:
         return
@@ -120,15 +120,21 @@ def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
     for name in names:
         builder.field(name, OPTIONAL_STRING_SCHEMA)
     schema, width = builder.build(), len(names)
-    lines = (line for line in reader if line)
+    lines = filter(None, reader)
     first = sum(1 for _ in islice(lines, begin))
     while chunk := list(islice(lines, settings.batch_rows)):
-        for number, line in enumerate(chunk, first):
-            if len(line) != width:
-                raise DataException(f"Row {number} has {len(line)} values, not {width}")
-        values = [Struct.of_checked(schema, [v or None for v in line]) for line in chunk]
-        yield _batch(schema, values, first)
+        if set(map(len, chunk)) != {width}:
+            raise _not_as_wide(chunk, first, width)
+        # Most rows are kept as they are: to look for an empty text costs less than a copy.
+        rows = [[v or None for v in line] if "" in line else line for line in chunk]
+        yield _batch(schema, Struct.all_of_checked(schema, rows), first)
         first += len(chunk)
+
+
+def _not_as_wide(chunk: Sequence[Sequence[str]], first: int, width: int) -> DataException:
+    """Return what is wrong with the first of these rows that is not as wide as the names."""
+    number, count = next((n, len(row)) for n, row in enumerate(chunk, first) if len(row) != width)
+    return DataException(f"Row {number} has {count} values, not {width}")
 
 
 def _batch(schema: Schema | None, values: Sequence[object], first: int) -> Batch:

@@ -7,9 +7,8 @@ are written first; otherwise their next owner would read them again.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyconnect_api import (
     ConnectException,
@@ -27,7 +26,6 @@ from pyconnect_connectors.lake.target import Target
 from pyconnect_connectors.lake.validation import check_sink
 
 LOG = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 
 def target_of(settings: SinkSettings) -> Target:
@@ -47,6 +45,7 @@ class LakeSinkTask(SinkTask):
         self._settings: SinkSettings
         self._target: Target
         self._failures = 0
+        self._is_checked = False
 
     def version(self) -> str:
         return version()
@@ -54,27 +53,26 @@ class LakeSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         settings = self._settings = SinkSettings.parse(props)
         self._target = target_of(settings)
-        self._repeated(lambda: check_sink(settings))
 
     def stop(self) -> None:
         """Nothing is held open."""
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        for partition, offset in self._repeated(lambda: self._target.open(partitions)).items():
+        with self._repeated_by_worker():
+            if not self._is_checked:
+                check_sink(self._settings)
+                self._is_checked = True
+            found = self._target.open(partitions)
+        for partition, offset in found.items():
             self.context.offset(partition, offset)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         self._target.close(partitions)
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        try:
+        with self._repeated_by_worker():
             self._add(records)
             self._target.write_due()
-        except RetriableException as error:
-            self._failed(error)
-            self.context.timeout(self._settings.location.backoff_ms)
-            raise
-        self._failures = 0
         self._rewind()
 
     def pre_commit(
@@ -119,17 +117,16 @@ class LakeSinkTask(SinkTask):
         for partition, offset in self._target.take_rewinds().items():
             self.context.offset(partition, offset)
 
-    def _repeated(self, attempt: Callable[[], Result]) -> Result:
-        """Do what the worker does not repeat after a RetriableException."""
-        while True:
-            try:
-                result = attempt()
-            except RetriableException as error:
-                self._failed(error)
-                time.sleep(self._settings.location.backoff_ms / 1000)
-            else:
-                self._failures = 0
-                return result
+    @contextmanager
+    def _repeated_by_worker(self) -> Iterator[None]:
+        """Have the worker repeat a call that failed, after the backoff, unless it was the last."""
+        try:
+            yield
+        except RetriableException as error:
+            self._failed(error)
+            self.context.timeout(self._settings.location.backoff_ms)
+            raise
+        self._failures = 0
 
     def _failed(self, error: RetriableException) -> None:
         """Raise ConnectException after the last attempt."""

@@ -48,6 +48,7 @@ class LakeSourceTask(SourceTask):
         self._batches: Generator[Batch, None, None] | None = None
         self._next_look_s = 0.0
         self._failures = 0
+        self._waited = False
 
     def version(self) -> str:
         return version()
@@ -60,6 +61,11 @@ class LakeSourceTask(SourceTask):
         self._close_file()
 
     def poll(self) -> Sequence[SourceRecord] | None:
+        if self._failures and not self._waited:
+            # Not before the failure was raised: the worker shows it in the status.
+            self._waited = True
+            if self.context.stop_requested.wait(self._settings.location.backoff_ms / 1000):
+                return None
         try:
             batch = self._next_batch()
         except RetriableException as error:
@@ -69,15 +75,15 @@ class LakeSourceTask(SourceTask):
         return batch
 
     def _failed(self, error: RetriableException) -> None:
-        """Wait before the next attempt; ConnectException after the last."""
+        """Have the next poll wait; ConnectException after the last attempt."""
         if self._reading is not None:
             self._waiting.appendleft(self._reading)
         self._close_file()
         self._failures += 1
         if self._failures > self._settings.location.max_retries:
             raise ConnectException(f"{error} ({self._failures} attempts)") from error
+        self._waited = False
         LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
-        self.context.stop_requested.wait(self._settings.location.backoff_ms / 1000)
 
     def _next_batch(self) -> SourceRecords | None:
         if self._reading is None and not self._begin():

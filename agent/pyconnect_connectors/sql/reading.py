@@ -54,6 +54,7 @@ from pyconnect_connectors.sql.column_types import (
 )
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
+from pyconnect_connectors.sql.queries import with_rows_of
 from pyconnect_connectors.sql.settings import SourceSettings
 
 Offset: TypeAlias = Mapping[str, object]
@@ -166,6 +167,8 @@ class TableReader:
         # Values as the driver has them: the columns of a batch are converted at once.
         plain: list[Any] = [type_coerce(column, types.NullType()) for column in columns]
         query: Select[Any] = select(*plain).where(after, *conditions).order_by(*order)
+        if settings.query is not None:
+            query = with_rows_of(connection, settings.query, query)
         return query, parts
 
     def _column(self, name: str) -> ColumnElement[Any]:

@@ -8,9 +8,9 @@ after the stored offsets were read again: what was stored is left out.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from sqlalchemy import JSON, Connection, Dialect, Engine, Table
 from sqlalchemy.exc import DBAPIError
@@ -26,13 +26,12 @@ from pyconnect_api import (
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import database_errors, open_engine
 from pyconnect_connectors.sql.definitions import InsertMode
-from pyconnect_connectors.sql.fencing import Claim, OffsetTable
+from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.target_tables import TargetTables
 
 LOG = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 
 class SqlSinkTask(SinkTask):
@@ -57,10 +56,7 @@ class SqlSinkTask(SinkTask):
         self._engine = open_engine(settings.connection, writes=True)
         self._tables = TargetTables(settings)
         if settings.exactly_once:
-            offsets = self._offsets = OffsetTable(settings.offsets_table, settings.name)
-            self._repeated(
-                "Cannot create the table of offsets", lambda: offsets.create(self._connected())
-            )
+            self._offsets = OffsetTable(settings.offsets_table, settings.name)
 
     def stop(self) -> None:
         self._disconnect()
@@ -69,14 +65,12 @@ class SqlSinkTask(SinkTask):
         offsets = self._offsets
         if offsets is None:
             return
-
-        def claimed() -> Mapping[TopicPartition, Claim]:
+        with self._repeated_by_worker("Cannot take over partitions"):
             connection = self._connected()
+            offsets.create(connection)
             with connection.begin():
                 # In one order everywhere, or two tasks could wait for each other.
-                return {p: offsets.claim(connection, p) for p in sorted(partitions)}
-
-        claims = self._repeated("Cannot take over partitions", claimed)
+                claims = {p: offsets.claim(connection, p) for p in sorted(partitions)}
         for partition, claim in claims.items():
             self._epochs[partition] = claim.epoch
             if claim.next_offset is not None:
@@ -98,28 +92,21 @@ class SqlSinkTask(SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         if not records:
             return
+        with self._repeated_by_worker("Cannot write to the database"):
+            self._write(records)
+
+    @contextmanager
+    def _repeated_by_worker(self, action: str) -> Iterator[None]:
+        """Have the worker repeat a call that failed, after the backoff, unless it was the last."""
         try:
-            with database_errors("Cannot write to the database"):
-                self._write(records)
+            with database_errors(action):
+                yield
         except RetriableException as error:
             self._outcome_unknown = True
             self._failed(error)
             self.context.timeout(self._settings.connection.backoff_ms)
             raise
         self._failures = 0
-
-    def _repeated(self, action: str, attempt: Callable[[], Result]) -> Result:
-        """Do what the worker does not repeat after a RetriableException."""
-        while True:
-            try:
-                with database_errors(action):
-                    result = attempt()
-            except RetriableException as error:
-                self._failed(error)
-                time.sleep(self._settings.connection.backoff_ms / 1000)
-            else:
-                self._failures = 0
-                return result
 
     def _failed(self, error: RetriableException) -> None:
         """Drop the connection; ConnectException after the last attempt."""

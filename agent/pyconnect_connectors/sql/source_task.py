@@ -10,17 +10,17 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 
-from sqlalchemy import Connection, Engine, MetaData, Table, text
+from sqlalchemy import Connection, Engine, MetaData, Table
 from sqlalchemy.exc import SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException, SourceRecords, SourceTask
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import abandon, database_errors, open_engine
+from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
 
 LOG = logging.getLogger(__name__)
-QUERY_VIEW = "pyconnect_query"
 LONGEST_WAIT_S = 1.0
 
 
@@ -118,9 +118,7 @@ class SqlSourceTask(SourceTask):
             assert self._engine is not None
             self._connection = self._engine.connect()
             if self._settings.query is not None:
-                statement = f"CREATE TEMPORARY VIEW {QUERY_VIEW} AS {self._settings.query}"
-                self._connection.execute(text(statement.replace(":", "\\:")))
-                self._connection.commit()
+                describe_query(self._connection, self._settings.query)
         return self._connection
 
     def _new_reader(self, name: str, connection: Connection) -> TableReader:

@@ -1,29 +1,36 @@
-"""The files of LakeSource and LakeSink as sides of a compare. Pure.
+"""The files and tables of LakeSource and LakeSink as sides of a compare. Pure.
 
 What these settings mean is described in docs/reference/connectors-lake.md. Files never change, so
-those that are there when a run begins are read, while the connector goes on.
+those that are there when a run begins are read, while the connector goes on. An Iceberg table is
+read as the snapshot that its catalog names then.
 """
 
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
+from pyconnect_cli.audits.connectors import value_form
+from pyconnect_cli.audits.secrets import with_providers
+from pyconnect_cli.audits.tables import database_secrets, database_side
 from pyconnect_cli.errors import UsageError
 
 BY_HAND = "name the files yourself: --files with --format and --column"
+FORMATS = ("parquet", "json", "csv", "iceberg")
 OPTIONS = {
-    "csv": {"multiLine": "true", "escape": '"'},
+    "csv": {"multiLine": "true", "escape": '"', "enforceSchema": "false"},
     "parquet": {"mergeSchema": "true"},
 }
+CATALOG = "iceberg.catalog"
 
 
 def written_lake(connector: Audited) -> Resolved:
-    """Return the directory of the topic's files."""
+    """Return the directory of the topic's files, or its table."""
     config = connector.config
     written = config.get("format.class") or "parquet"
-    if written not in {"parquet", "json"}:
+    if written not in FORMATS:
         raise UsageError(f"files of format.class={written} are not audited", hint=BY_HAND)
     if len(connector.topics) != 1:
         raise UsageError(
@@ -31,11 +38,13 @@ def written_lake(connector: Audited) -> Resolved:
             hint="name it: --topic " + (connector.topics[0] if connector.topics else "TOPIC"),
         )
     (topic,) = connector.topics
+    exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
+    members: Document = {"mode": "append", "duplicates_allowed": not exactly_once}
+    if written == "iceberg":
+        return _written_table(config, topic, members)
     topics_dir = config.get("topics.dir")
     path = posixpath.join(_directory(config), "topics" if topics_dir is None else topics_dir, topic)
-    side: Document = {"kind": "files", "paths": [path], "format": written, "complete": True}
-    exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
-    return _resolved(config, side, {"mode": "append", "duplicates_allowed": not exactly_once})
+    return _resolved(config, [path], written, members)
 
 
 def read_lake(connector: Audited) -> Resolved:
@@ -43,7 +52,6 @@ def read_lake(connector: Audited) -> Resolved:
     config = connector.config
     if config.get("file.pattern"):
         raise UsageError("file.pattern chooses files, which an audit does not", hint=BY_HAND)
-    read = config.get("format.class") or "parquet"
     done = [
         str((entry.partition or {}).get("file"))
         for entry in connector.offsets
@@ -55,44 +63,103 @@ def read_lake(connector: Audited) -> Resolved:
             hint="wait for offset.flush.interval.ms, then run it again",
         )
     root = _directory(config)
+    path = posixpath.join(root, (config.get("prefix") or "").strip("/")).rstrip("/")
+    found = _resolved(
+        config, [path], config.get("format.class") or "parquet", {"mode": "append"}
+    )
+    found.side["read"] = sorted(posixpath.join(root, file) for file in done)
+    return found
+
+
+def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
+    _refuse_transformations(config)
+    # Directories of partitions are no columns of the rows.
+    options = {"recursiveFileLookup": "true"} | OPTIONS.get(written, {})
     side: Document = {
         "kind": "files",
-        "paths": [posixpath.join(root, (config.get("prefix") or "").strip("/")).rstrip("/")],
-        "format": read,
+        "paths": paths,
+        "format": written,
         "complete": True,
-        "read": sorted(posixpath.join(root, file) for file in done),
+        "options": options,
     }
-    return _resolved(config, side, {"mode": "append"})
-
-
-def _resolved(config: Config, side: Document, members: Document) -> Resolved:
-    if config.get("transforms"):
-        raise UsageError(
-            "the connector's transformations change records: rows cannot be found from the config",
-            hint=BY_HAND,
-        )
-    plain = (config.get("value.converter.schemas.enable") or "true").lower() == "false"
-    # Directories of partitions are no columns of the rows.
-    options = {"recursiveFileLookup": "true"}
-    side["options"] = options | OPTIONS.get(str(side["format"]), {})
-    if side["format"] == "json":
-        if not plain:
+    secrets: Mapping[str, str] = {}
+    if "://" in paths[0]:
+        side["store"] = _given({"endpoint": "store.url", "region": "s3.region"}, config)
+        access = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
+        secrets = with_providers(_given(access, config))
+    form = value_form(config)
+    if written == "json":
+        if form != "json" and _has_schemas(config):
             raise UsageError(
                 "JSON files have no schemas, but the topic's values have",
                 hint=BY_HAND,
             )
         side["value"] = "json"
-        return Resolved(side=side, topic={"value": "json"}, members=members)
+        return Resolved(side=side, topic={"value": "json"}, members=members, secrets=secrets)
+    if written == "csv" and form not in {"connect-json", "json", None}:
+        raise UsageError(
+            "CSV files have no types: they are compared with values of JsonConverter only",
+            hint=BY_HAND,
+        )
+    return Resolved(side=side, topic={"row": _row(config)}, members=members, secrets=secrets)
+
+
+def _written_table(config: Config, topic: str, members: Document) -> Resolved:
+    _refuse_transformations(config)
+    table = (config.get("iceberg.tables") or "").replace("${topic}", topic)
+    kind, uri = config.get(f"{CATALOG}.type") or "sql", config.get(f"{CATALOG}.uri") or ""
+    secrets: Mapping[str, str] = {}
+    catalog: Document = {"kind": kind}
+    if kind == "sql":
+        if not uri:
+            uri = f"sqlite:///{posixpath.join(_directory(config), 'catalog.db')}"
+        database: Config = {"connection.url": uri}
+        address = database_side(database)
+        catalog |= {name: address[name] for name in ("url", "options") if name in address}
+        catalog["name"] = config.get(CATALOG) or "iceberg"
+        secrets = database_secrets(database)
+    elif kind == "rest" and uri and "${" not in uri and not config.get(f"{CATALOG}.credential"):
+        catalog |= {"url": uri} | _given({"warehouse": f"{CATALOG}.warehouse"}, config)
+        secrets = with_providers(_given({"token": f"{CATALOG}.token"}, config))
+    else:
+        raise UsageError(
+            f"the catalog is not read: {CATALOG}.type must be sql, or rest with a URL and a token",
+            hint=BY_HAND,
+        )
+    side: Document = {"kind": "files", "paths": [table], "format": "iceberg", "catalog": catalog}
+    return Resolved(side=side, topic={"row": _row(config)}, members=members, secrets=secrets)
+
+
+def _has_schemas(config: Config) -> bool:
+    return (config.get("value.converter.schemas.enable") or "true").lower() != "false"
+
+
+def _row(config: Config) -> Document:
     form = (config.get("value.converter.decimal.format") or "base64").lower()
-    decimals = "numeric" if form == "numeric" else "base64"
-    return Resolved(
-        side=side, topic={"row": {"of": "value", "decimals": decimals}}, members=members
-    )
+    return {"of": "value", "decimals": "numeric" if form == "numeric" else "base64"}
+
+
+def _given(names: Mapping[str, str], config: Config) -> dict[str, str]:
+    """Return the settings that have a value, by other names."""
+    return {name: value for name, setting in names.items() if (value := config.get(setting))}
+
+
+def _refuse_transformations(config: Config) -> None:
+    if config.get("transforms"):
+        raise UsageError(
+            "the connector's transformations change records: rows cannot be found from the config",
+            hint=BY_HAND,
+        )
 
 
 def _directory(config: Config) -> str:
+    """Return the lake as a local path, or as a URL of S3."""
     url = config.get("lake.url") or ""
     parts = urlsplit(url)
-    if "${" in url or parts.scheme not in {"", "file"} or not parts.path.startswith("/"):
-        raise UsageError("lake.url is not a local path, which this audit reads", hint=BY_HAND)
+    if "${" in url:
+        raise UsageError("lake.url is a reference to a config provider", hint=BY_HAND)
+    if parts.scheme in {"s3", "s3a"} and parts.netloc:
+        return f"s3://{parts.netloc}{parts.path.rstrip('/')}"
+    if parts.scheme not in {"", "file"} or not parts.path.startswith("/"):
+        raise UsageError("lake.url is neither a local path nor in S3", hint=BY_HAND)
     return parts.path if parts.scheme else url

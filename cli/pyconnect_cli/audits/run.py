@@ -112,6 +112,7 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
     from pyconnect_cli.audits.avro import uses_avro
     from pyconnect_cli.audits.spark_jars import (
         avro_jars,
+        iceberg_jars,
         jdbc_jars,
         kafka_source_jars,
         require_spark,
@@ -130,6 +131,8 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
         jars += kafka_source_jars(progress=progress)
     if uses_avro(document) and not any("spark-avro" in name for name in own):
         jars += avro_jars(progress=progress)
+    if _reads_iceberg(document) and not any("iceberg-spark-runtime" in name for name in own):
+        jars += iceberg_jars(progress=progress)
     for url in sorted(_jdbc_urls(document)):
         drivers = jdbc_jars(url, progress=progress)
         names = [name.name.rpartition("-")[0] for name in drivers]
@@ -138,11 +141,25 @@ def _prepare_spark(document: Document, progress: object, environ: Mapping[str, s
     spark["jars"] = [*spark.get("jars", ()), *map(str, jars)]
 
 
+def _sides(document: Document) -> list[Document]:
+    named = (document.get("left"), document.get("right"))
+    return [side for side in named if isinstance(side, dict)]
+
+
+def _reads_iceberg(document: Document) -> bool:
+    return any(side.get("format") == "iceberg" for side in _sides(document))
+
+
 def _jdbc_urls(document: Document) -> set[str]:
-    sides = [
-        side for side in (document.get("left"), document.get("right")) if isinstance(side, dict)
-    ]
-    return {str(side["url"]) for side in sides if side.get("kind") == "table"}
+    """Return the addresses of tables, and of catalogs that are databases."""
+    found = set()
+    for side in _sides(document):
+        catalog = side.get("catalog")
+        if side.get("kind") == "table":
+            found.add(str(side["url"]))
+        elif isinstance(catalog, dict) and catalog.get("kind") == "sql":
+            found.add(str(catalog["url"]))
+    return found
 
 
 def _show(session: Session, report: Mapping[str, object], directory: Path) -> None:

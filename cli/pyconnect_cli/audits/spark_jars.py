@@ -1,4 +1,4 @@
-"""Spark's Kafka source, its Avro and JDBC drivers: the jars that PySpark lacks, fetched once.
+"""Spark's Kafka source, Avro, JDBC drivers, Iceberg: the jars that PySpark lacks, fetched once.
 
 Only what PySpark has not got is kept.
 """
@@ -30,12 +30,19 @@ KEPT = {
 _POSTGRESQL = Coordinate("org.postgresql", "postgresql", "42.7.8")
 _MARIADB = Coordinate("org.mariadb.jdbc", "mariadb-java-client", "3.5.6")
 JDBC = {"postgresql": _POSTGRESQL, "mariadb": _MARIADB, "mysql": _MARIADB}
-KEPT |= {driver.artifact: (driver.artifact,) for driver in JDBC.values()}
+ICEBERG = Coordinate("org.apache.iceberg", "iceberg-spark-runtime-4.0_2.13", "1.10.0")
+"""Spark's reader of Iceberg tables, for Spark 4.0."""
+KEPT |= {driver.artifact: (driver.artifact,) for driver in (*JDBC.values(), ICEBERG)}
 JDBC_CHECKSUMS = {
     "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
     "mariadb-java-client-3.5.6.jar": (
         "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
     ),
+}
+ICEBERG_CHECKSUMS = {
+    "iceberg-spark-runtime-4.0_2.13-1.10.0.jar": (
+        "0480f1248e0a8b50ae2a730d7ad3e1a727351c362ca63f4a0c35182087a49323"
+    )
 }
 AVRO_CHECKSUMS = {
     "4.0.0": {
@@ -117,6 +124,12 @@ def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
     root = cache_root().parent / "jdbc" / driver.artifact
     cache = JarCache(driver.version, JDBC_CHECKSUMS, root)
     return _jars(driver, cache, os.environ, progress)
+
+
+def iceberg_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
+    """Return the jar with which Spark reads Iceberg tables, fetched on first use."""
+    cache = JarCache(ICEBERG.version, ICEBERG_CHECKSUMS, cache_root().parent / ICEBERG.artifact)
+    return _jars(ICEBERG, cache, os.environ, progress)
 
 
 def _jars(

@@ -6,24 +6,17 @@ over JDBC, one of SQLite by Python's own driver.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
+from pyconnect_cli.audits.secrets import with_providers
 from pyconnect_cli.errors import UsageError
 
 BY_HAND = "name the data yourself: --table with --jdbc-url, --jdbc-properties and --column"
 TLS_PARAMETERS = {"sslmode": "sslmode", "sslrootcert": "sslrootcert"}
-PROVIDERS = {
-    "file": "org.apache.kafka.common.config.provider.FileConfigProvider",
-    "directory": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
-    "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
-}
-"""The names that providers have by convention; definitions are in workers' files."""
 HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
-_REFERENCE = re.compile(r"\$\{([^:}]+):")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +61,7 @@ def read_table(connector: Audited) -> Resolved:
             f"the connector has committed no offset of {table} yet, so nothing can be compared",
             hint="wait for offset.flush.interval.ms, then run it again",
         )
-    side = _side(config)
+    side = database_side(config)
     side["table"] = (
         f"({query}) pyconnect_query"
         if query
@@ -81,7 +74,7 @@ def read_table(connector: Audited) -> Resolved:
         side=side,
         topic={"row": row | _decimals(config)},
         members=members,
-        secrets=_secrets(config),
+        secrets=database_secrets(config),
     )
 
 
@@ -93,7 +86,7 @@ def written_table(connector: Audited) -> Resolved:
     names = [pattern.replace("${topic}", topic) for topic in connector.topics]
     (name,) = _single(list(dict.fromkeys(names)), connector)
     schema, _, table = name.rpartition(".") if "." in pattern else ("", "", name)
-    side = _side(config)
+    side = database_side(config)
     side["table"] = _quoted(config, schema, table)
     if (config.get("delivery.guarantee") or "exactly-once") == "exactly-once":
         offsets = config.get("offsets.table.name") or "pyconnect_offsets"
@@ -103,7 +96,7 @@ def written_table(connector: Audited) -> Resolved:
         side=side,
         topic={"row": _row(config) | _decimals(config) | whole},
         members=_mode(config),
-        secrets=_secrets(config),
+        secrets=database_secrets(config),
     )
 
 
@@ -174,7 +167,7 @@ def _refuse_transformations(config: Config) -> None:
         )
 
 
-def _side(config: Config) -> Document:
+def database_side(config: Config) -> Document:
     """Return the address of the database without user, password and other parameters."""
     url = config.get("connection.url") or ""
     if "${" in url:
@@ -221,20 +214,12 @@ def _quoted(config: Config, schema: str | None, table: str) -> str:
     return ".".join(f"{quote}{name.replace(quote, quote * 2)}{quote}" for name in names)
 
 
-def _secrets(config: Config) -> Mapping[str, str]:
-    """Return user and password, as the config has them: with references to config providers.
-
-    The names of providers are those of the conventions, as only workers know the definitions.
-    """
+def database_secrets(config: Config) -> Mapping[str, str]:
+    """Return user and password, as the config has them."""
     parts = urlsplit(config.get("connection.url") or "")
-    found = {
-        "user": config.get("connection.user") or unquote(parts.username or ""),
-        "password": config.get("connection.password") or unquote(parts.password or ""),
-    }
-    found = {name: value for name, value in found.items() if value}
-    used = {name for value in found.values() for name in _REFERENCE.findall(value)}
-    named = sorted(used & PROVIDERS.keys())
-    if named:
-        found["config.providers"] = ",".join(named)
-        found |= {f"config.providers.{name}.class": PROVIDERS[name] for name in named}
-    return found
+    return with_providers(
+        {
+            "user": config.get("connection.user") or unquote(parts.username or ""),
+            "password": config.get("connection.password") or unquote(parts.password or ""),
+        }
+    )

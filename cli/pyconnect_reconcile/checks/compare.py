@@ -20,10 +20,11 @@ from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, plan_of, rows_of
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.spec import FileSide, Side, TopicSide
+from pyconnect_reconcile.spec import Side, TopicSide
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding

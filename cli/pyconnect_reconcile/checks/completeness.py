@@ -18,8 +18,9 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
-from pyconnect_reconcile.spec import FileSide, Tier, TopicSide
+from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import refuse_compacted, unknown_policies
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 from pyconnect_reconcile.values.extract import text_of

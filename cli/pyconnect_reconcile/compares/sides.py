@@ -22,14 +22,9 @@ from pyspark.sql import functions as sql
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
-from pyconnect_reconcile.spec import (
-    FRAMED_FORMS,
-    ColumnRule,
-    FileSide,
-    Side,
-    TopicSide,
-)
+from pyconnect_reconcile.spec import FRAMED_FORMS, ColumnRule, Side, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
@@ -48,6 +43,7 @@ from pyconnect_reconcile.values.rows import RowPlan, record_columns, row_plan, t
 KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
+WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "tail", "unparsable"})
 NO_PLACE = {
     "topic": "CAST(NULL AS STRING)",
@@ -99,7 +95,14 @@ def plan_of(bench: Bench, columns: tuple[ColumnRule, ...]) -> RowPlan | None:
         if side.value not in FRAMED_FORMS:
             ranges = bench.snapshot(side.topics, side.cluster).partitions
             records = _records(bench, side, ranges, with_tail=True)
-            return row_plan(records, side.row, columns, writes=spec.job == "topic-sink")
+            others = [each for each in (spec.left, spec.right) if isinstance(each, FileSide)]
+            return row_plan(
+                records,
+                side.row,
+                columns,
+                writes=spec.job == "topic-sink",
+                flat=any(each.format == "csv" for each in others),
+            )
         if side.row.of != VALUE:
             raise ReconcileError(
                 f"columns of the table are not in the values, which are in {side.value}",
@@ -113,7 +116,7 @@ def inferred_columns(bench: Bench, *sides: Side | None) -> tuple[ColumnRule, ...
     for side in sides:
         if isinstance(side, TableSide):
             return _rules(bench.tables[side.place].frame)
-        if isinstance(side, FileSide) and side.format in {"csv", "parquet", "orc"}:
+        if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
             files = bench.files.get(side.paths, FixedFiles())
             return _rules(_load(bench, side, files.listed or side.paths))
     return ()

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.spec import FileSide, Spec, TopicSide
+from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.spec import Spec, TopicSide
 
 # Of this charset each byte is one character: no byte is changed on the way.
 BYTES = "ISO-8859-1"

@@ -29,6 +29,12 @@ from pyconnect_reconcile.values.normal import REST
 ENVELOPE = frozenset({"schema", "payload"})
 FORMS = CONNECT_JSON, JSON, TEXT = "connect-json", "json", "text"
 FLOAT32 = "float"
+TYPES_OF_TEXTS: Mapping[str | None, str] = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), "bigint"),
+    **{name: name for name in (FLOAT32, "double", "boolean")},
+}
+"""Types in which fields are compared with a column of texts, which may write numbers otherwise."""
+NESTED = frozenset({"array", "map", "struct"})
 MOST_SCHEMAS = 1000
 _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
@@ -72,7 +78,7 @@ class RowColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:
-    """How records and rows are compared; `left_out` are columns that no record has."""
+    """How records and rows are compared; `left_out` are columns without a form for that."""
 
     columns: tuple[RowColumn, ...]
     keys: tuple[str, ...]
@@ -93,11 +99,17 @@ class RowPlan:
 
 
 def row_plan(
-    records: DataFrame, rule: RowRule, table: Sequence[ColumnRule], *, writes: bool
+    records: DataFrame,
+    rule: RowRule,
+    table: Sequence[ColumnRule],
+    *,
+    writes: bool,
+    flat: bool = False,
 ) -> RowPlan:
     """Look at a topic's records and plan their compare with a table of these columns.
 
-    With `writes` the table is a sink's: decimals of JSON without schemas are numbers then.
+    With `writes` the table is a sink's: decimals of JSON without schemas are numbers then. With
+    `flat` fields that are nested are not compared: CSV has no form of its own for them.
     """
     contents = contents_of(records, whole=rule.whole is not None)
     value, key = contents[VALUE], contents[KEY]
@@ -117,7 +129,7 @@ def row_plan(
         else:
             found = (VALUE, value.fields.get(column.name))
         of, known = found
-        if known is None:
+        if known is None or (flat and known.type in NESTED):
             left_out.append(column.name)
             continue
         numeric = rule.decimals != BASE64 or (writes and contents[VALUE].form == JSON)
@@ -143,6 +155,8 @@ def _planned(column: ColumnRule, of: str, known: Field, *, numeric: bool) -> Row
         case None if known.type == FLOAT32 and kind == "double":
             # Its digits in JSON are fewer than those of the double that a database makes of it.
             kind = "float"
+        case None if kind == "string" and known.type in TYPES_OF_TEXTS:
+            kind = TYPES_OF_TEXTS[known.type]
         case None if is_decimal and known.type is None and not numeric and of in _PARSED:
             encoded = int(kind.rstrip(")").partition(",")[2] or 0)
     return RowColumn(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pyconnect_api import RetriableException
-from tests.support.sink_loop import P0, Sink, message
+from tests.support.sink_loop import P0, P1, Sink, message
 from tests.support.source_loop import Source
 
 
@@ -38,3 +40,46 @@ def test_a_put_that_is_repeated_is_shown() -> None:
     assert shown is not None
     assert "no database" in shown
     assert over is None
+
+
+def test_an_open_that_is_repeated_is_shown() -> None:
+    """Nothing is consumed and no partition is closed until the task has opened it."""
+    sink = Sink()
+    errors = [RetriableException("no database") for _ in range(3)]
+
+    def fail() -> None:
+        if errors:
+            raise errors.pop()
+
+    sink.task.on_open = fail
+    sink.assign({P0: 0, P1: 0})
+    (shown,) = sink.retries
+    assert shown is not None
+    assert "no database" in shown
+    assert sink.consumer.paused == {P0, P1}
+    sink.deliver()
+    sink.next_commit()
+    sink.revoke(P1)
+    assert sink.consumer.paused >= {P0}
+    assert {call for call, _, _ in sink.task.calls} <= {"open", "pre_commit"}
+    sink.task.calls.clear()
+    sink.deliver()
+    assert sink.retries[1:] == [None]
+    assert P0 not in sink.consumer.paused
+    sink.deliver(message(0))
+    assert sink.task.calls[0] == ("open", {P0}, False)
+    assert sink.task.puts() == [[], ["v0"]]
+
+
+def test_an_open_that_fails_for_good_ends_the_task() -> None:
+    """Also after attempts that were repeated."""
+    sink = Sink()
+    errors: list[Exception] = [ValueError("no table"), RetriableException("no database")]
+
+    def fail() -> None:
+        raise errors.pop()
+
+    sink.task.on_open = fail
+    sink.assign({P0: 0})
+    with pytest.raises(ValueError, match="no table"):
+        sink.deliver()

@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_cli.audits.audited import Audited, Config, Document
 from pyconnect_cli.audits.resolution import SINKS, SOURCES, resolver
+from pyconnect_cli.audits.secrets import PROVIDERS
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
@@ -19,6 +20,14 @@ SOURCE: Config = {
     "lake.url": "file:///lake",
     "prefix": "in",
     "format.class": "csv",
+}
+REST: Config = {
+    "connector.class": "LakeSink",
+    "format.class": "iceberg",
+    "iceberg.catalog.type": "rest",
+    "iceberg.catalog.uri": "http://catalog:8181",
+    "iceberg.catalog.token": "${file:/run/catalog:token}",
+    "iceberg.tables": "shop.${topic}",
 }
 
 
@@ -68,10 +77,14 @@ def test_json_is_compared_as_json() -> None:
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ({**SINK, "format.class": "iceberg"}, "format.class=iceberg"),
+        ({**SINK, "format.class": "avro"}, "format.class=avro"),
+        ({**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"}, "catalog is not read"),
+        ({**REST, "iceberg.catalog.credential": "id:secret"}, "catalog is not read"),
+        ({**REST, "iceberg.catalog.uri": "${env:CATALOG}"}, "catalog is not read"),
         ({**SINK, "format.class": "json"}, "the topic's values have"),
-        ({**SINK, "lake.url": "s3://bucket/lake"}, "not a local path"),
-        ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "not a local path"),
+        ({**SINK, "format.class": "csv", "value.converter": "AvroConverter"}, "no types"),
+        ({**SINK, "lake.url": "gs://bucket/lake"}, "neither a local path nor in S3"),
+        ({**SINK, "lake.url": "${file:/etc/lake:url}"}, "a reference"),
         ({**SINK, "transforms": "t"}, "transformations"),
         ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
     ],
@@ -84,6 +97,61 @@ def test_what_cannot_be_compared_is_refused(config: Config, text: str) -> None:
     with pytest.raises(UsageError, match=text) as caught:
         resolve(audited(config, "orders"))
     assert "--files" in str(caught.value.hint)
+
+
+def test_files_of_s3_are_resolved_without_secrets_in_the_spec() -> None:
+    """Keys go into a file, with the config providers that they refer to."""
+    config = {
+        **SINK,
+        "format.class": "csv",
+        "lake.url": "s3a://bucket/base/",
+        "store.url": "http://store:9000",
+        "s3.region": "eu-1",
+        "aws.access.key.id": "key",
+        "aws.secret.access.key": "${env:SECRET}",
+    }
+    found = SINKS["LakeSink"](audited(config, "orders"))
+    assert found.side["paths"] == ["s3://bucket/base/topics/orders"]
+    assert found.side["store"] == {"endpoint": "http://store:9000", "region": "eu-1"}
+    assert found.secrets == {
+        "access_key": "key",
+        "secret_key": "${env:SECRET}",
+        "config.providers": "env",
+        "config.providers.env.class": PROVIDERS["env"],
+    }
+    read = SOURCES["LakeSource"](audited({**config, **SOURCE, "lake.url": "s3://b"}, "orders"))
+    assert read.side["read"] == ["s3://b/in/a.csv"]
+
+
+def test_a_table_of_a_database_catalog_is_resolved() -> None:
+    """Its address is that of JDBC; the embedded default is a file in the lake."""
+    config = {**SINK, "format.class": "iceberg", "iceberg.tables": "shop.${topic}"}
+    found = SINKS["LakeSink"](audited(config, "orders"))
+    assert found.side == {
+        "kind": "files",
+        "paths": ["shop.orders"],
+        "format": "iceberg",
+        "catalog": {"kind": "sql", "url": "jdbc:sqlite:/lake/catalog.db", "name": "iceberg"},
+    }
+    uri = "postgresql+psycopg://me:secret@db/catalog"
+    found = SINKS["LakeSink"](
+        audited({**config, "iceberg.catalog": "main", "iceberg.catalog.uri": uri}, "orders")
+    )
+    assert found.side["catalog"] == {
+        "kind": "sql",
+        "url": "jdbc:postgresql://db:5432/catalog",
+        "options": {"driver": "org.postgresql.Driver"},
+        "name": "main",
+    }
+    assert found.secrets == {"user": "me", "password": "secret"}
+
+
+def test_a_table_of_a_rest_catalog_is_resolved() -> None:
+    """The token is a secret."""
+    found = SINKS["LakeSink"](audited(REST, "orders"))
+    assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
+    assert found.secrets["token"] == "${file:/run/catalog:token}"
+    assert found.secrets["config.providers"] == "file"
 
 
 def test_a_source_that_has_read_no_file_is_refused() -> None:

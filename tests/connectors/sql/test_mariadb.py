@@ -141,6 +141,24 @@ def sent_bytes(mariadb: MariaDbServer) -> int:
     return int(count)
 
 
+def test_a_query_has_the_types_of_its_columns(mariadb: MariaDbServer, database: str) -> None:
+    """MariaDB has no temporary views; a passing failure starts with a new session."""
+    mariadb.execute(database, "CREATE TABLE orders (id int PRIMARY KEY, price decimal(12, 2))")
+    mariadb.execute(database, "INSERT INTO orders VALUES (1, 5), (2, 6), (3, 0), (4, 7)")
+    query = "SELECT id, price, concat(price, ' :%') AS label FROM orders WHERE price > 1"
+    harness = source(
+        mariadb, database, query=query, mode="incrementing", topic_prefix="q", batch_max_rows="2"
+    )
+    records = harness.run(3)
+    assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 2, 4)]
+    assert isinstance(records[0].value, Struct)
+    assert records[0].value.stored_values() == [1, Decimal("5.00"), "5.00 :%"]
+    mariadb.execute(database, "INSERT INTO orders VALUES (5, 8)")
+    (record,) = harness.run(1)
+    assert record.source_offset == {"incrementing": 5}
+    harness.stop()
+
+
 def test_types_of_columns_become_types_of_records(mariadb: MariaDbServer, database: str) -> None:
     """Zones, scales, nulls; what Connect has no type for is text."""
     mariadb.execute(

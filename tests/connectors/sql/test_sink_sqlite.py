@@ -15,6 +15,7 @@ from pyconnect_api import (
     STRING_SCHEMA,
     ConnectException,
     DataException,
+    RetriableException,
     Schema,
     SchemaBuilder,
     Struct,
@@ -329,6 +330,20 @@ def test_a_locked_database_is_tried_again_until_the_last_attempt(
     assert sink.deliver() == []
     with pytest.raises(ConnectException, match=r"database is locked \(2 attempts\)"):
         sink.deliver()
+
+
+def test_a_database_that_is_away_is_the_error_of_an_open(tmp_path: Path) -> None:
+    """The worker shows it in the status and opens again; the last attempt fails the task."""
+    directory = tmp_path / "missing"
+    sink = SinkHarness(SqlSinkTask, props(directory / "shop.db", max_retries="1"))
+    with pytest.raises(RetriableException, match="unable to open database file"):
+        sink.start()
+    directory.mkdir()
+    sink.task.open([TopicPartition("topic", 0)])
+    sink.task.stop()
+    sink = SinkHarness(SqlSinkTask, props(tmp_path / "none" / "shop.db", max_retries="0"))
+    with pytest.raises(ConnectException, match=r"unable to open database file \(1 attempts\)"):
+        sink.start()
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,8 @@ class SinkLoop:
         self._now_ms = now_ms
         self._batch: Sequence[SinkRecord] = ()
         self._paused_for_redelivery = False
+        self._unopened: set[TopicPartition] = set()
+        self._paused_for_opening = False
         self._paused = False
         self._rebalance_error: Exception | None = None
         self._task_stopped = False
@@ -136,12 +138,12 @@ class SinkLoop:
         if not commits.committing and (
             self._context.is_commit_requested or now_ms >= self._next_commit_ms
         ):
-            commits.commit(self._consumer.assignment(), closing=False)
+            commits.commit(self._consumer.assignment() - self._unopened, closing=False)
             self._next_commit_ms = now_ms + self._flush_interval_ms
             self._context.clear_commit_request()
         commits.give_up_late()
         messages = self._poll(max(self._next_commit_ms - now_ms, 0))
-        if messages is None:
+        if messages is None or not self._is_open():
             return
         if messages:
             records, foreign = self._convert(messages, self.offsets.consumed)
@@ -161,7 +163,7 @@ class SinkLoop:
             self._report(State.PAUSED)
             self._context.request_commit()
         else:
-            if not self._paused_for_redelivery:
+            if not (self._paused_for_redelivery or self._paused_for_opening):
                 self._resume_all()
             self._retries.forget()
             self._report(State.RUNNING)
@@ -232,6 +234,36 @@ class SinkLoop:
                 self._resume_all()
             self._paused_for_redelivery = False
 
+    # Opening
+
+    def _open(self) -> None:
+        """Open the partitions that are not open; a RetriableException leaves that to a later step.
+
+        Meanwhile nothing is consumed, but polls go on: they keep the membership alive.
+        """
+        try:
+            if self._unopened:
+                self._task.open(list(self._unopened))
+        except RetriableException as exc:
+            LOG.warning("open failed and is repeated", exc_info=True)
+            self._retries.failed(exc)
+            self._paused_for_opening = True
+            self._consumer.pause(self._consumer.assignment())
+            return
+        self._unopened.clear()
+        self._rewind()
+        if self._paused_for_opening:
+            self._paused_for_opening = False
+            self._retries.succeeded()
+            if not (self._paused_for_redelivery or self._control.should_pause):
+                self._resume_all()
+
+    def _is_open(self) -> bool:
+        """Open again what could not be opened; return whether records can be delivered."""
+        if self._paused_for_opening:
+            self._open()
+        return not self._paused_for_opening
+
     # Rebalance
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -243,9 +275,9 @@ class SinkLoop:
         self._pause_after_assignment()
         if not positions or self._rebalance_error is not None:
             return
+        self._unopened.update(positions)
         try:
-            self._task.open(list(positions))
-            self._rewind()
+            self._open()
         except Exception as exc:  # noqa: BLE001  raised again after the poll
             self._rebalance_error = exc
 
@@ -277,7 +309,8 @@ class SinkLoop:
             return
         try:
             if lost:
-                self._task.close(partitions)
+                if opened := [p for p in partitions if p not in self._unopened]:
+                    self._task.close(opened)
                 if self._reports is not None:
                     self._reports.abandon(partitions)
             else:
@@ -287,11 +320,13 @@ class SinkLoop:
         finally:
             self.offsets.forget(partitions)
             gone = set(partitions)
+            self._unopened -= gone
             self._metrics.partition_count = len(self.offsets.current)
             self._batch = [r for r in self._batch if _origin(r) not in gone]
 
     def _close_partitions(self, partitions: Collection[TopicPartition]) -> None:
-        self.commits.commit(partitions, closing=True)
+        opened = [p for p in partitions if p not in self._unopened]
+        self.commits.commit(opened, closing=True)
         self.offsets.forget(partitions)
 
 

@@ -1,0 +1,91 @@
+"""Files of S3, copied to the run's directory, as Spark has no S3 client of its own.
+
+Each file goes through memory in pieces. The copies are gone with the run. pyarrow reads the store,
+another library than the one that LakeSink writes with.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyconnect_clients.installation import install_command
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.file_side import Store
+from pyconnect_reconcile.files import FixedFiles, complete_files
+from pyconnect_reconcile.properties import store_properties
+
+PIECE_BYTES = 8 * 2**20
+AT_ONCE = 4
+TIMEOUT_S = 10.0
+
+
+def downloaded(
+    url: str,
+    store: Store,
+    properties: str | None,
+    read: Sequence[str] | None,
+    directory: Path,
+) -> FixedFiles:
+    """Copy the files below a URL; `read` are those of them that a source has read to the end."""
+    root = url.partition("://")[2].rstrip("/")
+    with _errors_translated(url):
+        system = _file_system(store, properties)
+        names = [name for name in _listed(system, root) if _is_data(name.removeprefix(root))]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for copied in [pool.submit(_copy, system, name, directory) for name in names]:
+                copied.result()
+    if not names:
+        raise ReconcileError(f"{url}: there are no files yet")
+    places = None if read is None else [str(directory / name.partition("://")[2]) for name in read]
+    return complete_files([str(directory / root)], places)
+
+
+def _file_system(store: Store, properties: str | None) -> Any:
+    try:
+        from pyarrow.fs import S3FileSystem
+    except ImportError as exc:
+        raise ReconcileError(
+            "files of S3 are read with pyarrow, which is not installed",
+            hint=f"install it: {install_command('lake')}",
+        ) from exc
+    access = store_properties(properties)
+    return S3FileSystem(
+        access_key=access.get("access_key"),
+        secret_key=access.get("secret_key"),
+        region=store.region,
+        endpoint_override=store.endpoint,
+        connect_timeout=TIMEOUT_S,
+    )
+
+
+def _listed(system: Any, root: str) -> list[str]:
+    from pyarrow.fs import FileSelector
+
+    selector = FileSelector(root, recursive=True, allow_not_found=True)
+    return [info.path for info in system.get_file_info(selector) if info.is_file]
+
+
+def _is_data(name: str) -> bool:
+    """As LakeSource and Spark: names of markers and of directories that are hidden are left out."""
+    return not any(part.startswith(("_", ".")) for part in name.split("/"))
+
+
+def _copy(system: Any, name: str, directory: Path) -> None:
+    target = directory / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with system.open_input_stream(name) as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy, PIECE_BYTES)
+
+
+@contextmanager
+def _errors_translated(url: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        lines = str(exc).splitlines()
+        raise ReconcileError(f"{url} cannot be read: {lines[0] if lines else exc!r}") from exc

@@ -1,0 +1,54 @@
+"""Storage and catalogs that do not answer: when the worker gets to know, and until when."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_api import ConnectException, RetriableException, TopicPartition
+from pyconnect_api.testing import SinkHarness, SourceHarness
+from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.source_task import LakeSourceTask
+
+NO_STORAGE = {
+    "name": "lake",
+    "topic": "topic",
+    "lake.url": "s3://bucket/base",
+    "store.url": "http://127.0.0.1:9",
+    "s3.region": "us-east-1",
+    "aws.access.key.id": "key",
+    "aws.secret.access.key": "secret",
+    "retry.backoff.ms": "3000",
+    "max.retries": "1",
+}
+NO_CATALOG = {
+    **NO_STORAGE,
+    "format.class": "iceberg",
+    "iceberg.catalog.type": "rest",
+    "iceberg.catalog.uri": "http://127.0.0.1:9",
+    "iceberg.tables": "shop.orders",
+}
+
+
+@pytest.mark.parametrize("settings", [NO_STORAGE, NO_CATALOG], ids=["storage", "catalog"])
+def test_a_sink_raises_at_once_what_an_open_has_met(settings: dict[str, str]) -> None:
+    """The worker shows it in the status and opens again after the backoff, up to the limit."""
+    sink = SinkHarness(LakeSinkTask, settings)
+    with pytest.raises(RetriableException, match="Cannot"):
+        sink.start()
+    assert sink.context.timeouts_ms == [3000]
+    with pytest.raises(ConnectException, match=r"\(2 attempts\)") as caught:
+        sink.task.open([TopicPartition("topic", 0)])
+    assert not isinstance(caught.value, RetriableException)
+
+
+def test_a_source_raises_before_it_waits() -> None:
+    """The wait is that of the next poll."""
+    source = SourceHarness(LakeSourceTask, NO_STORAGE)
+    task = source.start()
+    with pytest.raises(RetriableException, match="Cannot list"):
+        task.poll()
+    assert source.stop_requested.waits_s == []
+    with pytest.raises(ConnectException, match=r"\(2 attempts\)"):
+        task.poll()
+    assert source.stop_requested.waits_s == [3.0]
+    source.stop()
