@@ -1,27 +1,40 @@
-"""Debezium's PostgreSQL connector in an agent, exactly-once, through kills of its processes."""
+"""Debezium's PostgreSQL source and JDBC sink in an agent, through kills of their processes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.abort_markers import aborted_transactions
 from tests.support.agent import Agent, Agents, closing
+from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
-from tests.support.maven_plugins import DEBEZIUM, location_of
+from tests.support.maven_plugins import DEBEZIUM, JDBC_SINK, location_of
 from tests.support.names import unique_name
 from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.topics import read_topic
+from tests.support.topics import create_topics, open_records, produce, read_topic
 
-pytestmark = pytest.mark.java
+pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
 
 WAIT_S = 120
 SNAPSHOT, STREAMED = 5_000, 3_000
+STEP = 2_000
+VICTIMS = ("java", "python", "worker")
+TABLE = "copied"
+SCHEMA = {
+    "type": "struct",
+    "optional": False,
+    "fields": [
+        {"field": "id", "type": "int32", "optional": False},
+        {"field": "text", "type": "string", "optional": True},
+    ],
+}
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -31,44 +44,52 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def agent(
-    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+    kafka_broker: SharedBroker,
+    kafka_runtime: KafkaRuntime,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Agent]:
-    location = location_of(DEBEZIUM, kafka_runtime)
+    locations = [location_of(plugin, kafka_runtime).parent for plugin in (DEBEZIUM, JDBC_SINK)]
     properties = {
-        "plugin.path": str(location.parent),
+        **QUICK_GROUP,
+        "plugin.path": ",".join(map(str, locations)),
         "exactly.once.source.support": "enabled",
         "value.converter": JSON,
-        "value.converter.schemas.enable": "false",
     }
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
+    directory = tmp_path_factory.mktemp("agent")
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, directory)):
         yield agents.start(properties=properties)
 
 
 def test_rows_arrive_once(
     agent: Agent, postgres: PostgresServer, kafka_broker: SharedBroker
 ) -> None:
-    """Each row arrives once and in its order, though processes of the task are killed.
+    """Each row arrives once and in its order, though processes die within transactions.
 
     Only a snapshot that was killed begins again, as Debezium has no offsets within it.
     """
     database, prefix, name = postgres.new_database(), unique_name("pg"), unique_name("debezium")
     topic = f"{prefix}.public.numbers"
+    create_topics(kafka_broker.bootstrap_servers, [topic])
     with postgres.connect(database) as rows:
         rows.execute("CREATE TABLE numbers (id int PRIMARY KEY, text text)")
         _insert(rows, 1, SNAPSHOT)
-        agent.create(name, _config(postgres, database, prefix))
-        agent.wait_for_states(name, "RUNNING", "RUNNING", timeout_s=WAIT_S)
-        _kill_and_restart(agent, name, victim="java")
+        agent.create(name, _source(postgres, database, prefix))
+        _kill_in_transaction(agent, name, kafka_broker, topic, victim="java")
+        aborted = [aborted_transactions(kafka_broker.bootstrap_servers, [topic])]
         eventually(lambda: _ids(kafka_broker, topic), WAIT_S, lambda: agent.get(_status(name)))
         for number in range(3):
             first = SNAPSHOT + number * STREAMED // 3 + 1
             _insert(rows, first, first + STREAMED // 3 - 1)
-            _kill_and_restart(agent, name, victim="python" if number % 2 else "java")
+            victim = "python" if number % 2 else "java"
+            _kill_in_transaction(agent, name, kafka_broker, topic, victim=victim)
+            aborted.append(aborted_transactions(kafka_broker.bootstrap_servers, [topic]))
         rows.execute("ALTER TABLE numbers ADD COLUMN more int")
         rows.execute(f"INSERT INTO numbers VALUES ({SNAPSHOT + STREAMED + 1}, 'last', 7)".encode())
         (count,) = rows.execute("SELECT count(*) FROM numbers").fetchone() or (0,)
+    # The first of them in the snapshot.
+    assert aborted == [1, 2, 3, 4]
     eventually(
         lambda: _ids(kafka_broker, topic)[-1] == count,
         WAIT_S,
@@ -83,12 +104,42 @@ def test_rows_arrive_once(
     agent.do("DELETE", f"/connectors/{name}")
 
 
+def test_each_record_is_a_row(
+    agent: Agent, postgres: PostgresServer, kafka_broker: SharedBroker
+) -> None:
+    """None is lost and none twice, though the task and the worker die while it writes."""
+    bootstrap = kafka_broker.bootstrap_servers
+    database, topic, name = postgres.new_database(), unique_name("rows"), unique_name("jdbc")
+    create_topics(bootstrap, [topic])
+    produce(bootstrap, topic, *_records(1, STEP))
+    agent.create(name, _sink(postgres, database, topic))
+    with postgres.connect(database) as rows:
+        for number, victim in enumerate(VICTIMS, start=1):
+            eventually(lambda: _count(rows), WAIT_S, lambda: agent.get(_status(name)))
+            produce(bootstrap, topic, *_records(number * STEP + 1, (number + 1) * STEP))
+            before = _count(rows)
+            eventually(lambda before=before: _count(rows) > before, WAIT_S)
+            _kill_and_restart(agent, name, victim)
+            # It was in the middle: rows were written, and others not.
+            assert _count(rows) < (number + 1) * STEP
+        last = (len(VICTIMS) + 1) * STEP
+        eventually(lambda: _count(rows) == last, WAIT_S, lambda: (_count(rows), _status(name)))
+        found = rows.execute(
+            f"SELECT count(*), count(DISTINCT id), min(id), max(id) FROM {TABLE}".encode()
+        ).fetchone()
+        wrong = rows.execute(
+            f"SELECT count(*) FROM {TABLE} WHERE text <> 'row ' || id".encode()
+        ).fetchone()
+    assert (found, wrong) == ((last, last, 1, last), (0,))
+    agent.do("DELETE", f"/connectors/{name}")
+
+
 def _insert(rows: object, first: int, last: int) -> None:
     statement = f"INSERT INTO numbers SELECT n, 'row ' || n FROM generate_series({first}, {last}) n"
     rows.execute(statement.encode())  # type: ignore[attr-defined]  # a connection
 
 
-def _config(postgres: PostgresServer, database: str, prefix: str) -> dict[str, str]:
+def _source(postgres: PostgresServer, database: str, prefix: str) -> dict[str, str]:
     return {
         "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
         "plugin.name": "pgoutput",
@@ -102,26 +153,83 @@ def _config(postgres: PostgresServer, database: str, prefix: str) -> dict[str, s
         "publication.name": database,
         "poll.interval.ms": "50",
         "exactly.once.support": "required",
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "4000",
         "transforms": "unwrap",
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
         "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
     }
 
 
-def _kill_and_restart(agent: Agent, name: str, *, victim: str) -> None:
-    """Kill a process of the task; the connector's Java process is the older one."""
+def _records(first: int, last: int) -> list[bytes]:
+    return [
+        json.dumps({"schema": SCHEMA, "payload": {"id": n, "text": f"row {n}"}}).encode()
+        for n in range(first, last + 1)
+    ]
+
+
+def _sink(postgres: PostgresServer, database: str, topic: str) -> dict[str, str]:
+    return {
+        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "topics": topic,
+        "connection.url": f"jdbc:postgresql://127.0.0.1:{postgres.port}/{database}",
+        "connection.username": USER,
+        "connection.password": PASSWORD,
+        "collection.name.format": TABLE,
+        "insert.mode": "upsert",
+        "primary.key.mode": "record_value",
+        "primary.key.fields": "id",
+        "schema.evolution": "basic",
+        "value.converter": JSON,
+        "batch.size": "50",
+        "consumer.override.max.poll.records": "50",
+        # As long a killed member keeps its partitions.
+        "consumer.override.session.timeout.ms": "6000",
+    }
+
+
+def _kill_in_transaction(
+    agent: Agent, name: str, broker: SharedBroker, topic: str, *, victim: str
+) -> None:
+    """Kill a process of the task while records wait for its commit, and restart the task."""
+    eventually(
+        lambda: open_records(broker.bootstrap_servers, topic),
+        WAIT_S,
+        lambda: agent.get(_status(name)),
+    )
+    _kill_and_restart(agent, name, victim)
+    agent.wait_for_states(name, "RUNNING", "RUNNING", timeout_s=WAIT_S)
+
+
+def _kill_and_restart(agent: Agent, name: str, victim: str) -> None:
+    """Kill the task's Java or Python process and restart the task, or kill the whole worker.
+
+    The connector's Java process is older than the task's.
+    """
+    if victim == "worker":
+        agent.process.kill()
+        agent.process.start()
+        return
     found = agent.supervisor().children(recursive=True)
     java = [process for process in found if process.name() == "java"]
     task = max(java, key=lambda process: process.create_time())
-    killed = task if victim == "java" else psutil.Process(task.ppid())
-    killed.kill()
+    (task if victim == "java" else psutil.Process(task.ppid())).kill()
     agent.wait_for_states(name, "RUNNING", "FAILED", timeout_s=WAIT_S)
     agent.do("POST", f"/connectors/{name}/tasks/0/restart")
-    agent.wait_for_states(name, "RUNNING", "RUNNING", timeout_s=WAIT_S)
 
 
 def _ids(broker: SharedBroker, topic: str) -> list[int]:
     records = read_topic(broker.bootstrap_servers, topic, committed=True)
     return [json.loads(record.value() or b"")["id"] for record in records]
+
+
+def _count(rows: psycopg.Connection) -> int:
+    try:
+        (count,) = rows.execute(f"SELECT count(*) FROM {TABLE}".encode()).fetchone() or (0,)
+    except psycopg.errors.UndefinedTable:
+        return 0
+    return int(count)
 
 
 def _status(name: str) -> str:

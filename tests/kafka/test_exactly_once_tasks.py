@@ -197,6 +197,19 @@ def test_a_connector_ends_its_transactions_itself(
     assert sequences.seen()["0"] == [*kept, *range(145, 234)]
 
 
+def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> None:
+    """Each of 300: the broker has not heard of the transaction, and still ends the one before."""
+    settings = sequences.config(transaction_boundary="connector", every="true")
+    agent.create("numbers", settings)
+    sequences.allow(601)
+    kept = [*range(1, 602, 2)]
+    eventually(
+        lambda: sequences.seen().get("0") == kept,
+        WAIT_S,
+        lambda: agent.get("/connectors/numbers/status"),
+    )
+
+
 @pytest.mark.parametrize("tolerance", ["none", "all"])
 def test_a_record_that_cannot_be_converted(
     agent: Agent, sequences: Sequences, tolerance: str

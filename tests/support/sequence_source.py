@@ -3,8 +3,9 @@
 Settings: `topic`; `directory` (flags and signs); `batch` (numbers per poll, 10); `limit` (a poll
 gives none beyond it; the flag file `limit` raises it). Task n writes keys `n` and values 1, 2, 3 …
 in order and resumes at its offset. With `transaction.boundary=connector` transactions end at 1, 2,
-3, 5, 8 …; those that end at an even number are aborted. Flags in the directory, each obeyed once
-by one task: `die-in-commit` (SIGKILL when told of a commit), `hang-in-poll` (for ever).
+3, 5, 8 …, or after each number with `every=true`; those that end at an even number are aborted.
+Flags in the directory, each obeyed once by one task: `die-in-commit` (SIGKILL when told of a
+commit), `hang-in-poll` (for ever).
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class SequenceTask(SourceTask):
         self.topic = props["topic"]
         self.directory = Path(props["directory"])
         self.batch = int(props.get("batch", "10"))
+        self.every = props.get("every") == "true"
         self.key = props["number"]
         self.partition = {"number": self.key}
         found = self.context.offset_storage_reader.offset(self.partition)
@@ -67,9 +69,11 @@ class SequenceTask(SourceTask):
         self, transactions: TransactionContext, records: Iterable[tuple[int, SourceRecord]]
     ) -> None:
         for number, record in records:
-            if number in FIBONACCI and number % 2:
+            if not self.every and number not in FIBONACCI:
+                continue
+            if number % 2:
                 transactions.commit_transaction(record)
-            elif number in FIBONACCI:
+            else:
                 transactions.abort_transaction(record)
 
     def record(self, number: int) -> SourceRecord:

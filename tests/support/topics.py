@@ -37,6 +37,31 @@ def produce(bootstrap_servers: str, topic: str, *values: bytes, **arguments: Any
     assert producer.flush(ANSWER_S) == 0
 
 
+def partitions_of(bootstrap_servers: str, topic: str) -> Sequence[int]:
+    """Return the numbers of the partitions."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    return sorted(admin.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions)
+
+
+def open_records(bootstrap_servers: str, topic: str, partition: int = 0) -> int:
+    """Return how many records readers of committed ones must wait for: of open transactions."""
+    ends = []
+    for isolation in ("read_uncommitted", "read_committed"):
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "group.id": unique_name("readers"),
+                "isolation.level": isolation,
+            }
+        )
+        try:
+            place = TopicPartition(topic, partition)
+            ends.append(consumer.get_watermark_offsets(place, timeout=ANSWER_S)[1])
+        finally:
+            consumer.close()
+    return ends[0] - ends[1]
+
+
 def read_topic(bootstrap_servers: str, topic: str, *, committed: bool = False) -> list[Message]:
     """Every record there is, in order within a partition; no aborted ones if `committed`."""
     consumer = Consumer(

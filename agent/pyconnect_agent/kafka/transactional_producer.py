@@ -22,6 +22,8 @@ LOG = logging.getLogger(__name__)
 
 SLICE_S = 0.5
 ABORT_AT_CLOSE_S = 1.0
+REGISTRATION_S = 5.0
+"""How long an abort waits for records that are under way."""
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -65,8 +67,15 @@ class TransactionalProducer(TaskProducer):
         self._in_transaction = False
 
     def abort(self) -> None:
-        """Drop what was sent since `begin`. Raises KafkaError."""
+        """Drop what was sent since `begin`. Raises KafkaError.
+
+        Records under way are delivered first. The broker refuses to register a partition while it
+        ends the transaction before; librdkafka repeats that, but ends the new transaction
+        meanwhile, which the broker does not know yet: a fatal error (INVALID_TXN_STATE).
+        """
         self._in_transaction = False
+        # After an error that requires an abort, librdkafka sends nothing: then this wait is over.
+        self._producer.flush(REGISTRATION_S)
         self._repeat(self._producer.abort_transaction, "Failed to abort the transaction")
 
     def close(self, timeout_s: float) -> None:  # noqa: ARG002  what no commit waited for is lost
