@@ -254,6 +254,30 @@ def test_sink_that_rewinds(world: World) -> None:
     eventually(lambda: world.notes().count("0 null=one") == 2, WAIT_S, world.notes)
 
 
+def test_sink_that_chooses_where_it_begins(world: World) -> None:
+    """Offsets that the task sets while it is opened hold from the first record on."""
+    produce(world.bootstrap_servers, world.topic, b"zero", b"one", b"two")
+    world.sink(openAt="1")
+    world.await_note("2 null=two")
+    assert [note for note in world.notes() if "=" in note] == ["1 null=one", "2 null=two"]
+
+
+def test_sink_that_pauses_a_partition(world: World) -> None:
+    """The task gets nothing of the partition until it resumes it, and is called meanwhile."""
+    produce(world.bootstrap_servers, world.topic, b"pause")
+    world.sink()
+    world.await_note("waits")
+    produce(world.bootstrap_servers, world.topic, b"late")
+    before = world.notes().count("waits")
+    eventually(lambda: world.notes().count("waits") > before + 10, WAIT_S, world.notes)
+    assert "1 null=late" not in world.notes()
+    world.notes_file.with_name("notes.resume").touch()
+    world.await_note("1 null=late")
+    notes = world.notes()
+    assert "got records of what is paused" not in notes
+    assert notes.index("resume") < notes.index("1 null=late")
+
+
 def test_sink_that_throws(world: World) -> None:
     produce(world.bootstrap_servers, world.topic, b"throw")
     world.sink()
@@ -294,6 +318,21 @@ def test_connector_that_raises_an_error(world: World) -> None:
     world.source(deed="raise")
     eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
     assert "IllegalStateException: raised by the conn" in world.status()["connector"]["trace"]
+
+
+def test_connector_whose_monitor_wants_other_tasks(world: World, tmp_path: Path) -> None:
+    """A thread of the connector asks for new task configs, later reports an error."""
+    wish = tmp_path / "wish"
+    world.source(wish=str(wish), tasks_max="3")
+    world.agent.wait_for_states(world.name, "RUNNING", "RUNNING")
+    wish.write_text("3")
+    world.agent.wait_for_states(world.name, *["RUNNING"] * 4)
+    wish.write_text("2")
+    world.agent.wait_for_states(world.name, *["RUNNING"] * 3)
+    wish.write_text("raise")
+    world.agent.wait_for_states(world.name, "FAILED", "RUNNING", "RUNNING")
+    trace = world.status()["connector"]["trace"]
+    assert "java.lang.IllegalStateException: raised by the monitor\n\tat io.pyconnect" in trace
 
 
 def test_connector_whose_process_is_killed(world: World) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
@@ -76,10 +77,23 @@ class RecordingTask(SinkTask):
 class Sink:
     """A loop over fakes, stepped by hand; `now_ms` is the clock."""
 
-    def __init__(self, *, transform: Function | None = None, tolerate_all: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        transform: Function | None = None,
+        tolerate_all: bool = False,
+        task: RecordingTask | None = None,
+        consumer: Callable[[Sink], FakeConsumer] = lambda _: FakeConsumer(),
+        overlapped: bool = False,
+    ) -> None:
+        """With `overlapped` a put is done when its end is awaited, as late as it can be.
+
+        `begun` counts puts with records.
+        """
         self.now_ms = 0
-        self.task = RecordingTask()
-        self.consumer = FakeConsumer()
+        self.begun = 0
+        self.task = task or RecordingTask()
+        self.consumer = consumer(self)
         self.control = FakeControl()
         self.states: list[State] = []
         self.retries: list[str | None] = []
@@ -97,6 +111,14 @@ class Sink:
         )
         converter = StringConverter()
         self.metrics = sink_metrics()
+        if not overlapped:
+            put = self.task.put
+
+            def counted(records: Sequence[SinkRecord]) -> None:
+                self.begun += bool(records)
+                put(records)
+
+            self.task.put = counted  # type: ignore[method-assign]
         self.loop = SinkLoop(
             task=self.task,
             consumer=self.consumer,
@@ -120,9 +142,14 @@ class Sink:
             flush_timeout_ms=TIMEOUT_MS,
             max_poll_records=500,
             now_ms=self.tick,
+            begin_put=self.begin_put if overlapped else None,
         )
         self.context.connect(self.consumer)
         self.task.initialize(self.context)
+
+    def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], None]:
+        self.begun += bool(records)
+        return partial(self.task.put, list(records))
 
     def tick(self) -> int:
         # Time passes while a poll waits, or the loop would poll for ever.

@@ -157,41 +157,54 @@ def decode_source(payload: memoryview) -> SourceBatch:
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SinkBatch:
-    """Consumed records in columns; `facts` is added to what their form says."""
+    """Consumed records as columns; `facts` says which there are."""
 
     facts: Mapping[str, Any]
-    topics: Sequence[str]
-    partitions: Sequence[int]
-    offsets: Sequence[int]
-    timestamps: Sequence[int]
-    types: Sequence[int]
-    keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
-    headers: Sequence[bytes | None]
+    columns: Sequence[bytes]
+
+    def payload(self, **facts: Any) -> list[bytes]:
+        """Return the pieces of the payload with further facts."""
+        head = json_bytes({**self.facts, **facts})
+        return [_LENGTH.pack(len(head)), head, *self.columns]
 
 
-def encode_sink(batch: SinkBatch) -> list[bytes]:
-    """Return the pieces of a batch's payload."""
-    names = list(dict.fromkeys(batch.topics))
+def encode_sink(
+    *,
+    topics: Sequence[str],
+    partitions: Sequence[int],
+    offsets: Sequence[int],
+    timestamps: Sequence[tuple[int, int]],
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers | None],
+) -> SinkBatch:
+    """Return a batch; timestamps come with their types, first the type."""
+    names = list(dict.fromkeys(topics))
     places = {name: place for place, name in enumerate(names)}
-    blobs = {"keys": batch.keys, "values": batch.values, "headers": batch.headers}
-    used = {name: values.count(None) < len(values) for name, values in blobs.items()}
-    facts = json_bytes({**batch.facts, "count": len(batch.topics), "topics": names, **used})
-    parts = [
-        _LENGTH.pack(len(facts)),
-        facts,
-        array("i", [places[topic] for topic in batch.topics]).tobytes(),
-        array("i", batch.partitions).tobytes(),
-        array("q", batch.offsets).tobytes(),
-        array("q", batch.timestamps).tobytes(),
-        bytes(batch.types),
+    packed: Sequence[bytes | None] = headers  # type: ignore[assignment]  # all None, or else:
+    if any(headers):
+        packed = list(map(pack_headers, headers))
+    count = len(topics)
+    types, times = zip(*timestamps, strict=True) if count else ((), ())
+    blobs = {"keys": keys, "values": values, "headers": packed}
+    columns = [
+        bytes(4 * count)
+        if len(names) == 1
+        else array("i", map(places.__getitem__, topics)).tobytes(),
+        array("i", partitions).tobytes(),
+        array("q", offsets).tobytes(),
+        array("q", times).tobytes(),
+        bytes(types),
     ]
-    for name, values in blobs.items():
+    used = {}
+    for name, blob in blobs.items():
+        nulls = blob.count(None)
+        used[name] = nulls < count
         if used[name]:
-            parts += _blob(values)
-    return parts
+            columns += _blob(blob, has_nulls=nulls > 0)
+    return SinkBatch({"count": count, "topics": names, **used}, columns)
 
 
 def pack_headers(headers: Headers | None) -> bytes | None:
@@ -258,7 +271,10 @@ def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:
     return facts, columns
 
 
-def _blob(values: Sequence[bytes | None]) -> Iterable[bytes]:
-    ends = accumulate(len(value) if value is not None else 0 for value in values)
-    signed = [~end if value is None else end for end, value in zip(ends, values, strict=True)]
+def _blob(values: Sequence[bytes | None], *, has_nulls: bool) -> Iterable[bytes]:
+    if not has_nulls:
+        ends = array("i", accumulate(map(len, values)))  # type: ignore[arg-type]  # none is None
+        return ends.tobytes(), b"".join(values)  # type: ignore[arg-type]  # as above
+    sizes = accumulate(len(value) if value is not None else 0 for value in values)
+    signed = [~end if value is None else end for end, value in zip(sizes, values, strict=True)]
     return array("i", signed).tobytes(), b"".join(filter(None, values))

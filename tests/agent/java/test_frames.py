@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.java.frames import (
-    SinkBatch,
     decode_source,
     encode_sink,
     json_bytes,
@@ -44,18 +43,16 @@ def test_columns_of_a_source(
 
 def test_columns_for_a_sink() -> None:
     """The bytes that the Java process reads, in their order."""
-    batch = SinkBatch(
-        facts={"first": 7, "kept": []},
+    batch = encode_sink(
         topics=["b", "a", "b"],
         partitions=[1, 2, 3],
         offsets=[10, 20, 30],
-        timestamps=[100, -1, 300],
-        types=[1, 0, 2],
+        timestamps=[(1, 100), (0, -1), (2, 300)],
         keys=[None, None, None],
         values=[b"ab", None, b"c"],
         headers=[None, None, None],
     )
-    (length,) = struct.unpack_from("<I", data := b"".join(encode_sink(batch)))
+    (length,) = struct.unpack_from("<I", data := b"".join(batch.payload(first=7, kept=[])))
     columns = data[4 + length :]
     assert columns == (
         struct.pack("<3i3i", 0, 1, 0, 1, 2, 3)

@@ -52,20 +52,31 @@ public class NoteSink extends SinkConnector {
     public static class Notes extends SinkTask {
         private Path file;
         private boolean hasFailed;
+        private Path resume;
+        private Long openAt;
+        private TopicPartition paused;
 
         @Override
         public void start(Map<String, String> config) {
             file = Path.of(config.get("notes"));
+            resume = Path.of(config.get("notes") + ".resume");
+            openAt = config.containsKey("openAt") ? Long.valueOf(config.get("openAt")) : null;
             note("start");
         }
 
         @Override
         public void open(Collection<TopicPartition> partitions) {
             note("open " + partitions + " of " + context.assignment());
+            if (openAt != null) {
+                partitions.forEach(partition -> context.offset(Map.of(partition, openAt)));
+            }
         }
 
         @Override
         public void put(Collection<SinkRecord> records) {
+            if (paused != null) {
+                wait(records.isEmpty());
+            }
             for (var record : records) {
                 var value = String.valueOf(record.value());
                 if (value.equals("again") && !hasFailed) {
@@ -84,10 +95,26 @@ public class NoteSink extends SinkConnector {
                     context.offset(partition, 0);
                 } else if (value.equals("commit")) {
                     context.requestCommit();
+                } else if (value.equals("pause")) {
+                    paused = new TopicPartition(record.topic(), record.kafkaPartition());
+                    context.pause(paused);
+                    context.timeout(20);
                 }
                 var headers = new StringBuilder();
                 record.headers().forEach(header -> headers.append(" ").append(header));
                 note(record.kafkaOffset() + " " + record.key() + "=" + value + headers);
+            }
+        }
+
+        /** Resumes what is paused once a file is there. */
+        private void wait(boolean isEmpty) {
+            note(isEmpty ? "waits" : "got records of what is paused");
+            if (Files.exists(resume)) {
+                context.resume(paused);
+                paused = null;
+                note("resume");
+            } else {
+                context.timeout(20);
             }
         }
 

@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -21,12 +22,37 @@ import org.slf4j.LoggerFactory;
 /** Makes the numbers from 0 on, and at one of them does what {@code deed} says. */
 public class NumberSource extends SourceConnector {
     private Map<String, String> config;
+    private Thread monitor;
+    private volatile int tasks = 1;
 
     @Override
     public void start(Map<String, String> config) {
         this.config = config;
         if (config.getOrDefault("deed", "").equals("raise")) {
             context().raiseError(new IllegalStateException("raised by the connector"));
+        }
+        if (config.containsKey("wish")) {
+            monitor = new Thread(() -> monitor(Path.of(config.get("wish"))), "monitor");
+            monitor.start();
+        }
+    }
+
+    /** Follows a file, as other connectors follow the tables of a database. */
+    private void monitor(Path file) {
+        try {
+            while (true) {
+                Thread.sleep(20);
+                var wish = Files.exists(file) ? Files.readString(file).strip() : "";
+                if (wish.equals("raise")) {
+                    context().raiseError(new IllegalStateException("raised by the monitor"));
+                    return;
+                } else if (!wish.isEmpty() && Integer.parseInt(wish) != tasks) {
+                    tasks = Integer.parseInt(wish);
+                    context().requestTaskReconfiguration();
+                }
+            }
+        } catch (IOException | InterruptedException ended) {
+            Thread.currentThread().interrupt();
         }
     }
 
@@ -37,11 +63,15 @@ public class NumberSource extends SourceConnector {
 
     @Override
     public List<Map<String, String>> taskConfigs(int maxTasks) {
-        return List.of(config);
+        return Collections.nCopies(Math.min(tasks, maxTasks), config);
     }
 
     @Override
-    public void stop() {}
+    public void stop() {
+        if (monitor != null) {
+            monitor.interrupt();
+        }
+    }
 
     @Override
     public ConfigDef config() {

@@ -2,7 +2,7 @@
 
 Layer: tasks. `put` sends what was consumed as it is; the Java process converts it, transforms it,
 calls the task, and answers which records failed. What the task asked of its context meanwhile
-comes with every answer.
+comes with every answer. The loop consumes the next batch while the Java process is at one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import base64
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -20,7 +21,6 @@ from pyconnect_agent.java.frames import (
     SinkBatch,
     encode_sink,
     json_bytes,
-    pack_headers,
     unpack_headers,
 )
 from pyconnect_agent.java.link import Answer, JavaLink
@@ -45,14 +45,28 @@ class JavaSinkRecord(ConsumedRecord):
 
 
 class JavaSinkRecords(SinkRecords):
-    """What one poll has consumed; `first` is the number of its first record, as above."""
+    """What one poll has consumed; `first` is the number of its first record, as above.
 
-    __slots__ = ("first", "run")
+    `batch` is what the Java process gets, None once it has it. It is encoded when the records are
+    consumed, while the task takes those before.
+    """
+
+    __slots__ = ("batch", "first", "run")
 
     def __init__(self, run: MessageRun) -> None:
         super().__init__(run.messages, self._unconverted)
         self.run = run
         self.first = 0
+        messages = run.messages
+        self.batch: SinkBatch | None = encode_sink(
+            topics=run.topics,
+            partitions=run.partitions,
+            offsets=[message.offset() for message in messages],
+            timestamps=run.timestamps,
+            keys=[message.key() for message in messages],
+            values=[message.value() for message in messages],
+            headers=[message.headers() for message in messages],
+        )
 
     def _unconverted(self) -> list[SinkRecord]:
         first = self.first
@@ -130,9 +144,16 @@ class JavaSinkTask(SinkTask):
         self._call("close", partitions=list(partitions))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Send the records that the Java process does not have, and which others are still due."""
+        self.begin_put(records)()
+
+    def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], None]:
+        """Send the records that the Java process does not have, and which others are still due.
+
+        Returns what waits for the end of the task's put.
+        """
         kept: Sequence[int] = ()
         new: Sequence[ConsumedMessage] = ()
+        batch: SinkBatch | None = None
         first = self._next_number
         if not isinstance(records, JavaSinkRecords):
             own = [record for record in records if isinstance(record, JavaSinkRecord)]
@@ -141,14 +162,18 @@ class JavaSinkTask(SinkTask):
             new = [record.consumed for record in sent]
             for number, record in enumerate(sent, first):
                 record.number = number
+            batch = _batch(new)
         elif records.first:
             kept = range(records.first, records.first + len(records))
         else:
-            new = records.run.messages
-            records.first = first
+            new, records.first = records.run.messages, first
+            batch, records.batch = records.batch, None
         self._next_number += len(new)
-        batch = _batch(new, {"kept": list(kept), "first": first})
-        value = self._answer(self._link.send(Kind.DELIVER, *encode_sink(batch)))
+        payload = (batch or _batch(())).payload(kept=list(kept), first=first)
+        return partial(self._finish_put, self._link.send(Kind.DELIVER, *payload), new)
+
+    def _finish_put(self, call: Future[dict[str, Any]], new: Sequence[ConsumedMessage]) -> None:
+        value = self._answer(call)
         for failure in value["failures"]:
             with suppress(RecordSkipped):
                 record_failed(failure, new[failure["row"]], self.tolerance)
@@ -242,16 +267,13 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def _batch(messages: Sequence[ConsumedMessage], facts: Mapping[str, Any]) -> SinkBatch:
-    timestamps = [message.timestamp() for message in messages]
-    return SinkBatch(
-        facts=facts,
+def _batch(messages: Sequence[ConsumedMessage]) -> SinkBatch:
+    return encode_sink(
         topics=[message.topic() for message in messages],
         partitions=[message.partition() for message in messages],
         offsets=[message.offset() for message in messages],
-        timestamps=[timestamp for _, timestamp in timestamps],
-        types=[kind for kind, _ in timestamps],
+        timestamps=[message.timestamp() for message in messages],
         keys=[message.key() for message in messages],
         values=[message.value() for message in messages],
-        headers=[pack_headers(message.headers()) for message in messages],
+        headers=[message.headers() for message in messages],
     )

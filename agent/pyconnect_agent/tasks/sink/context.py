@@ -91,6 +91,11 @@ class WorkerSinkTaskContext(SinkTaskContext):
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         return self._reporter
 
+    @property
+    def wants_offsets(self) -> bool:
+        """Whether the task wants to go on elsewhere."""
+        return bool(self._offsets)
+
     def take_offsets(self) -> dict[TopicPartition, int]:
         """Return the offsets at which the task wants to go on, and forget them."""
         wanted, self._offsets = self._offsets, {}

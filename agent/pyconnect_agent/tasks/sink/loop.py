@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
@@ -53,10 +55,16 @@ class ErrantReports(PendingReports, Protocol):
         ...
 
 
+BeginPut: TypeAlias = Callable[[Sequence[SinkRecord]], Callable[[], None]]
+"""Starts a put, and returns what waits for its end and raises what it has raised."""
+
+
 class SinkLoop:
     """Consumes, converts, delivers and commits until the worker asks for a stop.
 
-    `report` sends a state to the worker; `now_ms` is any monotonic clock.
+    `report` sends a state to the worker; `now_ms` is any monotonic clock. With `begin_put` the next
+    batch is consumed and converted while the task takes one. The task sees no difference: the end
+    of a put is awaited before any other call of the task, and before the next put.
     """
 
     def __init__(
@@ -75,8 +83,11 @@ class SinkLoop:
         flush_timeout_ms: int,
         max_poll_records: int,
         now_ms: Callable[[], int],
+        begin_put: BeginPut | None = None,
     ) -> None:
         self._task = task
+        self._begin_put = begin_put
+        self._put: _Put | None = None
         self._consumer = consumer
         self._convert = convert
         self._context = context
@@ -115,8 +126,11 @@ class SinkLoop:
         All partitions are closed in either case, with a last commit.
         """
         try:
-            while not self._control.stopping:
-                self.step()
+            try:
+                while not self._control.stopping:
+                    self.step()
+            finally:
+                self._finish_put()
         finally:
             self._close_partitions(tuple(self.offsets.current))
             self._metrics.partition_count = 0
@@ -138,25 +152,57 @@ class SinkLoop:
         if not commits.committing and (
             self._context.is_commit_requested or now_ms >= self._next_commit_ms
         ):
+            self._finish_put()
             commits.commit(self._consumer.assignment() - self._unopened, closing=False)
             self._next_commit_ms = now_ms + self._flush_interval_ms
             self._context.clear_commit_request()
         commits.give_up_late()
+        put = self._put
         messages = self._poll(max(self._next_commit_ms - now_ms, 0))
-        if messages is None or not self._is_open():
+        if messages is None or (messages and not self._take(messages, put)):
             return
-        if messages:
-            records, foreign = self._convert(messages, self.offsets.consumed)
-            self._batch = [*self._batch, *records] if self._batch else records
-            self._metrics.read(len(messages) - foreign)
-            self._metrics.look_at(self.offsets)
+        if not self._is_open():
+            return
         self._deliver()
+
+    def _take(self, messages: Sequence[ConsumedMessage], put: _Put | None) -> bool:
+        """Add messages to the batch; return False if they came too early.
+
+        They did when the `put` that was under way before their poll has ended otherwise than by
+        taking its batch and asking for nothing.
+        """
+        consumed: dict[TopicPartition, int] = {}
+        records, foreign = self._convert(messages, consumed)
+        if put is not None:
+            was_interrupted = self._put is None  # by a rebalance
+            self._finish_put()
+            if (
+                was_interrupted
+                or self._paused_for_redelivery
+                or self._context.wants_offsets
+                or not self._context.paused.isdisjoint(consumed)
+            ):
+                self._give_back(consumed)
+                return False
+        self.offsets.consumed.update(consumed)
+        self._batch = [*self._batch, *records] if self._batch else records
+        self._metrics.read(len(messages) - foreign)
+        self._metrics.look_at(self.offsets)
+        return True
+
+    def _give_back(self, partitions: Collection[TopicPartition]) -> None:
+        """Have the records consumed again that come after those of the batch."""
+        for partition in partitions:
+            if self._consumer.is_assigned(partition):
+                at = self.offsets.consumed.get(partition, self.offsets.current[partition])
+                self._consumer.seek(partition, at)
 
     # Target state
 
     def _follow_target_state(self) -> None:
         if self._control.should_pause == self._paused:
             return
+        self._finish_put()
         self._paused = self._control.should_pause
         if self._paused:
             self._consumer.pause(self._consumer.assignment())
@@ -175,6 +221,11 @@ class SinkLoop:
 
     def _poll(self, timeout_ms: int) -> Sequence[ConsumedMessage] | None:
         """Wait for messages; None when a request of the worker comes first."""
+        if self._put is not None:
+            messages = self._poll_for(0)
+            if messages:
+                return messages
+            self._finish_put()
         self._rewind()
         retry_ms = self._context.take_timeout_ms()
         if retry_ms > 0:
@@ -182,16 +233,20 @@ class SinkLoop:
         deadline_ms = self._now_ms() + timeout_ms
         while True:
             remaining_s = max(0.0, (deadline_ms - self._now_ms()) / 1000)
-            messages = self._consumer.poll(self._max_poll_records, min(POLL_SLICE_S, remaining_s))
-            if self._rebalance_error is not None:
-                error, self._rebalance_error = self._rebalance_error, None
-                raise error
+            messages = self._poll_for(min(POLL_SLICE_S, remaining_s))
             if messages or remaining_s <= POLL_SLICE_S:
                 return messages
             if self._control.stopping or self._control.should_pause != self._paused:
                 return None
             if self._context.is_commit_requested and not self.commits.committing:
                 return ()
+
+    def _poll_for(self, timeout_s: float) -> Sequence[ConsumedMessage]:
+        messages = self._consumer.poll(self._max_poll_records, timeout_s)
+        if self._rebalance_error is not None:
+            error, self._rebalance_error = self._rebalance_error, None
+            raise error
+        return messages
 
     def _rewind(self) -> None:
         wanted = self._context.take_offsets()
@@ -206,10 +261,25 @@ class SinkLoop:
     def _deliver(self) -> None:
         self.last_put_ms = int(time.time() * 1000)
         began_s = time.monotonic()
+        batch = self._batch
+        if self._begin_put is None:
+            # A list is copied: the task may keep what it gets, and change it.
+            records = batch if isinstance(batch, SinkRecords) else list(batch)
+            self._put = _Put(partial(self._task.put, records), began_s)
+            self._finish_put()
+            return
         try:
-            batch = self._batch
-            # A list is copied: the task may keep its argument, and change it.
-            self._task.put(batch if isinstance(batch, SinkRecords) else list(batch))
+            self._put = _Put(self._begin_put(batch), began_s)
+        except Exception as exc:
+            raise _unrecoverable() from exc
+
+    def _finish_put(self) -> None:
+        """Wait for the end of the put that is under way, if there is one."""
+        if self._put is None:
+            return
+        put, self._put = self._put, None
+        try:
+            put.finish()
             if self._reports is not None:
                 self._reports.raise_failure()
         except RetriableException as exc:
@@ -222,11 +292,9 @@ class SinkLoop:
                 self._consumer.pause(self._consumer.assignment())
             return
         except Exception as exc:
-            raise ConnectException(
-                "Exiting WorkerSinkTask due to unrecoverable exception."
-            ) from exc
+            raise _unrecoverable() from exc
         self._retries.succeeded()
-        self._metrics.put(len(self._batch), (time.monotonic() - began_s) * 1000)
+        self._metrics.put(len(self._batch), (time.monotonic() - put.began_s) * 1000)
         self.offsets.accept_batch()
         self._batch = ()
         if self._paused_for_redelivery:
@@ -270,6 +338,7 @@ class SinkLoop:
         """Open new partitions. Called by the consumer's poll; never raises."""
         if self._task_stopped:
             return
+        self._finish_put_in_poll()
         self.offsets.assign(positions)
         self._metrics.partition_count = len(self.offsets.current)
         self._pause_after_assignment()
@@ -289,6 +358,16 @@ class SinkLoop:
         """Close partitions that another member has already."""
         self._removed(partitions, lost=True)
 
+    def _finish_put_in_poll(self) -> None:
+        """Do first what would have come before the poll without a put under way."""
+        if self._put is None:
+            return
+        try:
+            self._finish_put()
+            self._rewind()
+        except Exception as exc:  # noqa: BLE001  raised again after the poll
+            self._rebalance_error = exc
+
     def _pause_after_assignment(self) -> None:
         assignment = self._consumer.assignment()
         was_paused = self._paused_for_redelivery
@@ -307,6 +386,7 @@ class SinkLoop:
     def _removed(self, partitions: Sequence[TopicPartition], *, lost: bool) -> None:
         if self._task_stopped or not partitions:
             return
+        self._finish_put_in_poll()
         try:
             if lost:
                 if opened := [p for p in partitions if p not in self._unopened]:
@@ -328,6 +408,18 @@ class SinkLoop:
         opened = [p for p in partitions if p not in self._unopened]
         self.commits.commit(opened, closing=True)
         self.offsets.forget(partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """A put that is under way."""
+
+    finish: Callable[[], None]
+    began_s: float
+
+
+def _unrecoverable() -> ConnectException:
+    return ConnectException("Exiting WorkerSinkTask due to unrecoverable exception.")
 
 
 def _origin(record: SinkRecord) -> TopicPartition:

@@ -138,6 +138,7 @@ class SinkWork:
             flush_timeout_ms=worker.offset_flush_timeout_ms,
             max_poll_records=config.max_poll_records or MAX_POLL_RECORDS,
             now_ms=_now_ms,
+            begin_put=self._task.begin_put if isinstance(self._task, JavaSinkTask) else None,
         )
         control.statistics = self._statistics
         return context

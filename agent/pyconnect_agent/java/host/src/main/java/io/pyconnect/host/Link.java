@@ -68,7 +68,8 @@ final class Link {
             }
             int kind = in.readByte();
             int id = Integer.reverseBytes(in.readInt());
-            byte[] payload = in.readNBytes(length - HEAD_BYTES + Integer.BYTES);
+            var payload = new byte[length - HEAD_BYTES + Integer.BYTES];
+            in.readFully(payload);
             var buffer = ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);
             if (kind == ANSWER) {
                 asked.remove(id).complete(JSON.readTree(payload));

@@ -1,0 +1,215 @@
+"""A sink loop that consumes while its task takes a batch: the task sees no difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pyconnect_api import ConnectException, RetriableException, SinkRecord, TopicPartition
+from tests.support.fake_clients import FakeConsumer, FakeMessage
+from tests.support.sink_loop import P0, P1, RecordingTask, Sink, message
+
+RECORDS = 12
+MOST_STEPS = 200
+DEEDS = ("retry", "rewind", "pause", "commit", "fail")
+PLACES = st.tuples(st.sampled_from([P0, P1]), st.integers(0, RECORDS - 1))
+REBALANCES = st.lists(
+    st.tuples(st.integers(1, 8), st.sampled_from(["revoke", "lose", "revoke late"])), max_size=2
+)
+
+
+class Log(FakeConsumer):
+    """Hands out the records of two partitions, two from each; seeks and pauses count.
+
+    `rebalances`: at the first poll after so many puts were begun, P1 is taken and given back;
+    late: after records of P0 are there.
+    """
+
+    def __init__(self, sink: Sink, rebalances: Sequence[tuple[int, str]]) -> None:
+        super().__init__()
+        self.sink = sink
+        self.rebalances = sorted(rebalances)
+        self.positions: dict[TopicPartition, int] = {}
+
+    def poll(self, max_records: int, timeout_s: float) -> list[Any]:
+        found: list[FakeMessage] = []
+        while self.rebalances and self.sink.begun >= self.rebalances[0][0]:
+            _, kind = self.rebalances.pop(0)
+            if kind == "revoke late":
+                found += self.fetch({P0} - self.paused)
+            self.rebalance(kind)
+        found = found or self.fetch(self.assigned - self.paused)
+        if not found:
+            # One wait is as long as all until the next commit.
+            self.timeouts_s.append(600 * timeout_s)
+        return found
+
+    def fetch(self, partitions: Collection[TopicPartition]) -> list[FakeMessage]:
+        found = []
+        for partition in sorted(partitions):
+            at = self.positions[partition]
+            for offset in range(at, min(at + 2, RECORDS)):
+                found.append(message(offset, partition.partition))
+                self.positions[partition] = offset + 1
+        return found
+
+    def rebalance(self, kind: str) -> None:
+        loop = self.sink.loop
+        (loop.on_lost if kind == "lose" else loop.on_revoked)([P1])
+        self.assigned.discard(P1)
+        self.paused.discard(P1)
+        self.assigned.add(P1)
+        start = next((each[P1] for each in reversed(self.committed) if P1 in each), 0)
+        self.positions[P1] = start
+        loop.on_assigned({P1: start})
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        super().seek(partition, offset)
+        self.positions[partition] = offset
+
+    def commit_async(
+        self, offsets: Mapping[TopicPartition, int], done: Callable[..., None]
+    ) -> None:
+        super().commit_async(offsets, done)
+        self.finish_commit()
+
+
+class Doing(RecordingTask):
+    """Does what is to be done at a record, once.
+
+    Checks that records come in their order, and that it is offered the offsets that it has taken.
+    """
+
+    def __init__(self, deeds: Mapping[tuple[TopicPartition, int], str]) -> None:
+        super().__init__()
+        self.deeds = dict(deeds)
+        self.taken: dict[TopicPartition, int] = {}
+        self.paused: TopicPartition | None = None
+        self.faults: list[tuple[object, ...]] = []
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        places = [(TopicPartition(r.topic, r.kafka_partition), r.kafka_offset) for r in records]
+        for partition in {partition for partition, _ in places}:
+            offsets = [offset for each, offset in places if each == partition]
+            start = self.taken[partition]
+            self.check(partition != self.paused, "paused", partition)
+            self.check(offsets == list(range(start, start + len(offsets))), start, offsets)
+        if self.paused is not None:
+            self.context.resume(self.paused)
+            self.paused = None
+        if places:
+            self.note("put", places)
+        deeds = {place: self.deeds.pop(place) for place in places if place in self.deeds}
+        if "fail" in deeds.values():
+            raise ValueError("failed")
+        if "retry" in deeds.values():
+            raise RetriableException("later")
+        self.taken |= {partition: offset + 1 for partition, offset in places}
+        for (partition, offset), deed in deeds.items():
+            match deed:
+                case "rewind":
+                    self.taken[partition] = max(0, offset - 3)
+                    self.context.offset(partition, self.taken[partition])
+                case "pause" if self.paused is None:
+                    self.paused = partition
+                    self.context.pause(partition)
+                case "commit":
+                    self.context.request_commit()
+
+    def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Any:
+        offered = dict(current_offsets)
+        if self.context.is_closing or not self.context.wants_offsets:
+            for partition, taken in self.taken.items():
+                self.check(offered.get(partition, taken) == taken, offered, taken)
+        return offered
+
+    def check(self, holds: bool, *found: object) -> None:
+        # What is raised here is dealt with by the loop.
+        if not holds:
+            self.faults.append(found)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        super().open(partitions)
+        self.taken |= {p: self.context_positions()[p] for p in partitions}
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        super().close(partitions)
+        self.taken = {p: at for p, at in self.taken.items() if p not in partitions}
+
+    context_positions: Callable[[], Mapping[TopicPartition, int]]
+
+
+def history(
+    deeds: Mapping[tuple[TopicPartition, int], str],
+    rebalances: Sequence[tuple[int, str]],
+    *,
+    overlapped: bool,
+) -> tuple[list[tuple[str, Any, bool]], Mapping[TopicPartition, int], Log]:
+    """Run a task over the log; return its calls and what was committed."""
+    task = Doing(deeds)
+    sink = Sink(task=task, overlapped=overlapped, consumer=lambda sink: Log(sink, rebalances))
+    log = sink.consumer
+    assert isinstance(log, Log)
+    task.context_positions = lambda: log.positions
+    log.positions = {P0: 0, P1: 0}
+    sink.assign({P0: 0, P1: 0})
+    steps = iter(range(MOST_STEPS))
+
+    def stopped() -> bool:
+        at_end = all(each == RECORDS for each in log.positions.values()) and not log.rebalances
+        idle = at_end and not sink.loop.pending and not sink.context.wants_offsets
+        return next(steps, None) is None or (idle and not log.paused)
+
+    try:
+        while not stopped():
+            sink.loop.step()
+        sink.control.stop_requested.set()
+        sink.loop.run()
+    except ConnectException as exc:
+        # Anything else is a fault of this test's.
+        if not isinstance(exc.__cause__, ValueError):
+            raise
+        sink.control.stop_requested.set()
+        sink.loop.run()
+    assert task.faults == []
+    committed: dict[TopicPartition, int] = {}
+    for each in log.committed:
+        committed |= each
+    return task.calls, committed, log
+
+
+@example({(P0, 3): "rewind"}, [(2, "revoke late")])
+@example({(P1, 3): "rewind"}, [(2, "revoke")])
+@given(st.dictionaries(PLACES, st.sampled_from(DEEDS), max_size=5), REBALANCES)
+def test_calls_and_commits_are_those_of_a_loop_that_does_not_overlap(
+    deeds: dict[tuple[TopicPartition, int], str], rebalances: list[tuple[int, str]]
+) -> None:
+    """Whatever the task asks for and raises, and however its partitions move."""
+    one_by_one, overlapped = (history(deeds, rebalances, overlapped=each) for each in (False, True))
+    found = set(deeds.values())
+    if "fail" not in found:
+        assert set(overlapped[1].values()) == set(one_by_one[1].values()) == {RECORDS}
+    # How a put ends is seen after the poll beside it: a partition that is resumed comes back a
+    # batch later, one that goes in that poll is closed before the commit or the failure, and what
+    # is given back may come in other batches.
+    kinds = {kind for _, kind in rebalances}
+    other_batches = {"pause", "revoke late"} & (found | kinds)
+    if not other_batches and not (kinds and found & {"commit", "fail"}):
+        assert overlapped[:2] == one_by_one[:2]
+
+
+def test_the_next_batch_is_consumed_while_the_task_takes_one() -> None:
+    """One batch ahead and no more."""
+    sink = Sink(overlapped=True)
+    sink.assign({P0: 0})
+    sink.deliver(message(0))
+    assert sink.task.puts() == []
+    sink.deliver(message(1))
+    assert sink.task.puts() == [["v0"]]
+    assert sink.loop.offsets.current == {P0: 1}
+    sink.deliver()
+    assert sink.task.puts() == [["v0"], ["v1"], []][: len(sink.task.puts())]
+    assert sink.loop.offsets.current == {P0: 2}
