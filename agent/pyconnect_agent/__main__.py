@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXIT_USAGE = 1
 EXIT_START = 3  # as `worker.lifecycle`, which cannot be imported without these
 LIBRARIES = ("h11", "msgspec", "prometheus_client", "regex", "starlette", "uvicorn")
-"""The extra `agent`: whoever only operates workers has installed the command without it."""
+"""The extra `agent`; an installation that only operates workers lacks it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

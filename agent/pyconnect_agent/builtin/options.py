@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import ConfigDef
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `ConfigDef.parse` returned; asking for another type than defined is a mistake."""
+    """The result of `ConfigDef.parse`; each option must be read by its defined type."""
 
     values: Mapping[str, object]
 
@@ -46,3 +47,22 @@ class Options:
         value = self.values[name]
         assert value is None or isinstance(value, int)
         return value
+
+
+class Shipped:
+    """Parses its options by the definition in `CONFIG_DEF`."""
+
+    CONFIG_DEF: ConfigDef
+
+    def configure(self, configs: Mapping[str, object]) -> None:
+        """Take the options; ConfigException for those the definition refuses."""
+        self._configured(Options.parsed(self.CONFIG_DEF, configs))
+
+    def _configured(self, options: Options) -> None:
+        """Take the parsed options."""
+
+    def config(self) -> ConfigDef:
+        return self.CONFIG_DEF
+
+    def version(self) -> str:
+        return CONNECT_VERSION

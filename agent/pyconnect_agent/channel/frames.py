@@ -47,7 +47,7 @@ def encode(message: Message) -> bytearray:
     """Return the whole frame. Raises ChannelError for a value that no message can carry.
 
     Subclasses of plain types become plain, every mapping a map. A lone surrogate, which UTF-8
-    does not have, is written as its escape: a trace that quotes one must arrive all the same.
+    does not have, is written as its escape: a trace that quotes one must arrive too.
     """
     # Written in place: of a very large message there is no second copy.
     frame = bytearray(_BODY)

@@ -112,9 +112,9 @@ class ReadOwnOffsetsJob:
 class ChangeOffsetsJob:
     """Ask a stopped connector about new offsets, then write them (KIP-875). `config` is raw.
 
-    `offsets`: JSON text; None: reset all. The child tells by `OffsetChangeReached` what it is about
-    to do, asks by `ConfirmOffsetChange` before it writes, and ends with `OffsetsChanged` or
-    `RequestFailed`.
+    `offsets`: JSON text; None: reset all. The child reports its next step by
+    `OffsetChangeReached`, asks by `ConfirmOffsetChange` before it writes, and ends with
+    `OffsetsChanged` or `RequestFailed`.
     """
 
     worker: WorkerSettings

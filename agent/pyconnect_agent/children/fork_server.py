@@ -99,7 +99,7 @@ def read_last_words(fate: int) -> str:
 
 
 def read_number(fate: int) -> int | None:
-    """Read what the server told; None when it ended without."""
+    """Read the number that the server sent; None when it ended without one."""
     told = os.read(fate, NUMBER.size)
     if not told:
         return None

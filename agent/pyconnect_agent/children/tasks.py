@@ -48,13 +48,13 @@ FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
 
 @dataclass(slots=True)
 class TaskChild:
-    """A live task process and the last it told.
+    """A live task process and its last reports.
 
     `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
     killed, and that is why; nothing it says about its state counts any more. `no_restart`: why it
     is not to be restarted automatically then. `came_up`: its start has succeeded or failed.
     `start_number`, `start_request_id`: of its question whether it may begin, for the listener and
-    for the process. `figures`: the last it told of its work. `use`: what it used of its host at
+    for the process. `figures`: the last report of its work. `use`: what it used of its host at
     each look.
     """
 
@@ -76,7 +76,7 @@ class TaskChild:
 
 @dataclass(frozen=True, slots=True)
 class EndedTask:
-    """A FAILED task whose process is gone, with the last it told of its work."""
+    """A FAILED task whose process is gone, with the last report of its work."""
 
     figures: StatsReported
 

@@ -84,7 +84,7 @@ class HerderLoop:
                     await asyncio.sleep(0)
 
     async def _wait_for_event(self) -> None:
-        """Return when something is in the inbox; an idle loop shows its life all the same."""
+        """Return when something is in the inbox; an idle loop shows its life too."""
         while not self._inbox:
             self._posted.clear()
             self._ticked_ms = self._clock.now_ms()

@@ -1,31 +1,13 @@
-"""What the shipped predicates share: configuration.
+"""The class of the shipped predicates.
 
 Layer: builtin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
-from pyconnect_api import ConfigDef, ConnectRecord, Predicate
+from pyconnect_agent.builtin.options import Shipped
+from pyconnect_api import ConnectRecord, Predicate
 
 
-class ShippedPredicate(Predicate[ConnectRecord]):
-    """Parses its options by the definition in `CONFIG_DEF`."""
-
-    CONFIG_DEF: ConfigDef
-
-    def configure(self, configs: Mapping[str, object]) -> None:
-        """Take the options; ConfigException for those the definition refuses."""
-        self._configured(Options.parsed(self.CONFIG_DEF, configs))
-
-    def _configured(self, options: Options) -> None:
-        """Take the parsed options."""
-
-    def config(self) -> ConfigDef:
-        return self.CONFIG_DEF
-
-    def version(self) -> str:
-        return CONNECT_VERSION
+class ShippedPredicate(Shipped, Predicate[ConnectRecord]):
+    """A predicate with the options of its `CONFIG_DEF`."""

@@ -9,8 +9,7 @@ import re
 
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.predicates.base import ShippedPredicate
-from pyconnect_agent.builtin.transforms.definitions import VALID_REGEX
-from pyconnect_agent.core.java.regex import compile_java_regex
+from pyconnect_agent.core.java.regex import VALID_REGEX, compile_java_regex
 from pyconnect_api import (
     CompositeValidator,
     ConfigDef,

@@ -1,4 +1,4 @@
-"""What the shipped transformations share: configuration, and working on key or value.
+"""The classes of the shipped transformations: configuration, and working on key or value.
 
 Layer: builtin. The subclasses `Key` and `Value` of Kafka's transformations are `…Key` and `…Value`
 here: each combines the transformation with `OnKey` or `OnValue`.
@@ -7,30 +7,14 @@ here: each combines the transformation with `OnKey` or `OnValue`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
-from pyconnect_api import ConfigDef, ConnectRecord, Header, Schema, Transformation
+from pyconnect_agent.builtin.options import Shipped
+from pyconnect_api import ConnectRecord, Header, Schema, Transformation
 
 
-class ShippedTransformation(Transformation[ConnectRecord]):
-    """Parses its options by the definition in `CONFIG_DEF`."""
-
-    CONFIG_DEF: ConfigDef
-
-    def configure(self, configs: Mapping[str, object]) -> None:
-        """Take the options; ConfigException for those the definition refuses."""
-        self._configured(Options.parsed(self.CONFIG_DEF, configs))
-
-    def _configured(self, options: Options) -> None:
-        """Take the parsed options."""
-
-    def config(self) -> ConfigDef:
-        return self.CONFIG_DEF
-
-    def version(self) -> str:
-        return CONNECT_VERSION
+class ShippedTransformation(Shipped, Transformation[ConnectRecord]):
+    """A transformation with the options of its `CONFIG_DEF`."""
 
 
 class OneSideTransformation(ShippedTransformation):

@@ -6,10 +6,7 @@ of Kafka's transformations.
 
 from __future__ import annotations
 
-import re
-
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
-from pyconnect_agent.core.java.regex import compile_java_regex
 from pyconnect_api import (
     CaseInsensitiveValidString,
     ConfigDef,
@@ -55,13 +52,6 @@ def _check_not_empty(name: str, value: object) -> None:
         raise invalid_value(name, value, "Empty list")
 
 
-def _check_regex(name: str, value: object) -> None:
-    try:
-        compile_java_regex(str(value))
-    except re.error as error:
-        raise invalid_value(name, value, f"Invalid regex: {error}") from error
-
-
 def _check_date_pattern(name: str, value: object) -> None:
     try:
         JavaDateFormat(str(value))
@@ -72,5 +62,4 @@ def _check_date_pattern(name: str, value: object) -> None:
 NON_EMPTY_LIST = LambdaValidator(_check_not_empty, "non-empty list")
 NON_EMPTY_UNIQUE_LIST = ValidList.any_non_duplicate_values(allow_empty=False, allow_null=False)
 UNIQUE_LIST = ValidList.any_non_duplicate_values(allow_empty=True, allow_null=False)
-VALID_REGEX = LambdaValidator(_check_regex, "valid regex")
 VALID_DATE_PATTERN = LambdaValidator(_check_date_pattern, "pattern of java.text.SimpleDateFormat")

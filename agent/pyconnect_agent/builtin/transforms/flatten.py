@@ -128,7 +128,8 @@ class Flatten(OneSideTransformation):
     ) -> Iterator[_Leaf]:
         """Yield the leaves below a struct schema.
 
-        `optional` tells of the schemas around it, `default_struct` is the nearest default there.
+        `optional`: whether a schema around it is optional; `default_struct`: the nearest default
+        of such a schema.
         """
         for field in schema.fields:
             name = self._joined(prefix, field.name)

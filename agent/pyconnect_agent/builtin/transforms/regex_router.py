@@ -12,9 +12,8 @@ import re
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import ShippedTransformation, rerouted
-from pyconnect_agent.builtin.transforms.definitions import VALID_REGEX
 from pyconnect_agent.builtin.transforms.java_replacement import JavaReplacement
-from pyconnect_agent.core.java.regex import compile_java_regex
+from pyconnect_agent.core.java.regex import VALID_REGEX, compile_java_regex
 from pyconnect_api import ConfigDef, ConfigType, ConnectRecord, Importance
 from pyconnect_api.configdef import invalid_value
 

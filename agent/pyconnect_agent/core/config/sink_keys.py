@@ -5,8 +5,6 @@ Layer: core. Corresponds to ``SinkConnectorConfig`` of Kafka Connect 4.3.1.
 
 from __future__ import annotations
 
-import re
-
 from pyconnect_agent.core.config.connector_keys import (
     COMMON,
     ERRORS,
@@ -16,8 +14,8 @@ from pyconnect_agent.core.config.connector_keys import (
     connector_config_def,
 )
 from pyconnect_agent.core.config.worker_keys import any_list
-from pyconnect_agent.core.java.regex import compile_java_regex
-from pyconnect_api.configdef import ConfigDef, ConfigType, LambdaValidator, Width, invalid_value
+from pyconnect_agent.core.java.regex import VALID_REGEX
+from pyconnect_api.configdef import ConfigDef, ConfigType, Width
 
 
 def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
@@ -39,7 +37,7 @@ def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
         "topics.regex",
         ConfigType.STRING,
         default="",
-        validator=LambdaValidator(_check_regex, "valid regex"),
+        validator=VALID_REGEX,
         importance=HIGH,
         documentation="Pattern of the topics to consume, instead of topics; matches whole names.",
         group=COMMON,
@@ -86,10 +84,3 @@ def _define_dead_letter_queue(definition: ConfigDef) -> None:
         width=Width.MEDIUM,
         display_name="Enable Error Context Headers",
     )
-
-
-def _check_regex(name: str, value: object) -> None:
-    try:
-        compile_java_regex(str(value))
-    except re.error as error:
-        raise invalid_value(name, value, f"Invalid regex: {error}") from error

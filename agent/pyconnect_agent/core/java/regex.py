@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pyconnect_agent.core.java.pattern_text import PatternText
+from pyconnect_api import LambdaValidator
+from pyconnect_api.configdef import invalid_value
 
 if TYPE_CHECKING:
     import regex
@@ -94,6 +96,16 @@ def compile_java_regex(pattern: str) -> regex.Pattern[str]:
         return regex.compile(translated(pattern), regex.V1)
     except regex.error as error:
         raise re.error(f"{error}: {pattern}") from error
+
+
+def _check_regex(name: str, value: object) -> None:
+    try:
+        compile_java_regex(str(value))
+    except re.error as error:
+        raise invalid_value(name, value, f"Invalid regex: {error}") from error
+
+
+VALID_REGEX = LambdaValidator(_check_regex, "valid regex")
 
 
 def translated(pattern: str) -> str:

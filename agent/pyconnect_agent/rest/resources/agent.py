@@ -1,6 +1,6 @@
 """`/agent`: the admin interface of this worker alone.
 
-A Java worker has none of it. Nothing here is forwarded: who asks wants this very worker.
+A Java worker has no such interface. No request is forwarded: each is about this worker.
 """
 
 from __future__ import annotations
@@ -164,22 +164,23 @@ def _flag(body: bytes, name: str) -> bool:
     """
     if not body.strip():
         return False
-    try:
-        document = json_text.loads(body)
-    except ValueError as error:
-        raise BadRequestError(f"The body is not JSON: {error}") from error
+    document = _document(body)
     value = document.get(name, False) if isinstance(document, dict) else None
     if not isinstance(document, dict) or document.keys() - {name} or not isinstance(value, bool):
         raise BadRequestError(f'The body must be empty or {{"{name}": true|false}}.')
     return value
 
 
-def _texts(body: bytes, names: tuple[str, ...]) -> list[str]:
-    """Return the texts that the body has under these names and no others, in this order."""
+def _document(body: bytes) -> object:
     try:
-        document = json_text.loads(body)
+        return json_text.loads(body)
     except ValueError as error:
         raise BadRequestError(f"The body is not JSON: {error}") from error
+
+
+def _texts(body: bytes, names: tuple[str, ...]) -> list[str]:
+    """Return the texts that the body has under these names and no others, in this order."""
+    document = _document(body)
     if not isinstance(document, dict) or document.keys() != set(names):
         raise BadRequestError(f"The body must be an object with {', '.join(names)}.")
     values = [document[name] for name in names]
