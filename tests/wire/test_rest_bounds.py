@@ -46,6 +46,10 @@ REFUSED: Mapping[str, bytes] = {
     "two lengths": head(fields=HOST + b"Content-Length: 1\r\nContent-Length: 2\r\n"),
     "negative length": head(fields=HOST + b"Content-Length: -1\r\n"),
     "length that is no number": head(fields=HOST + b"Content-Length: one\r\n"),
+    "length and chunks": head(
+        fields=HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", method=b"POST"
+    )
+    + b"0\r\n\r\n",
     "unknown transfer encoding": head(fields=HOST + b"Transfer-Encoding: gzip, chunked\r\n"),
 }
 """Bytes that are not a request, by what is wrong with them."""

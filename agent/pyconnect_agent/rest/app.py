@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pyconnect_agent.core.config.response_headers import HeaderRule
-from pyconnect_agent.core.errors import InternalError
+from pyconnect_agent.core.errors import BadRequestError, InternalError
 from pyconnect_agent.rest.access_log import log_access
 from pyconnect_agent.rest.errors import error_response
 from pyconnect_agent.rest.exchange import Exchange, Services
@@ -95,6 +95,13 @@ class RestApplication:
         return response
 
     async def _dispatch(self, request: Request) -> Response:
+        if {"content-length", "transfer-encoding"}.issubset(request.headers):
+            # A proxy may see another end of this body, and take its rest for the next request.
+            refused = error_response(
+                BadRequestError("A request must not have Content-Length and Transfer-Encoding")
+            )
+            refused.headers["connection"] = "close"
+            return refused
         match = self._router.match(
             request.method,
             segments_of(_raw_path(request)),

@@ -78,7 +78,10 @@ def test_json_is_compared_as_json() -> None:
     ("config", "text"),
     [
         ({**SINK, "format.class": "avro"}, "format.class=avro"),
-        ({**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"}, "catalog is not read"),
+        (
+            {**SINK, "format.class": "iceberg", "iceberg.catalog.type": "glue"},
+            "catalog is not read",
+        ),
         ({**REST, "iceberg.catalog.credential": "id:secret"}, "catalog is not read"),
         ({**REST, "iceberg.catalog.uri": "${env:CATALOG}"}, "catalog is not read"),
         ({**SINK, "format.class": "json"}, "the topic's values have"),
