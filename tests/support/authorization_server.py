@@ -67,7 +67,7 @@ def authorization_server(directory: Path, lifetime_s: int) -> Iterator[Authoriza
         process.wait()
 
 
-def _serve(directory: Path, lifetime_s: int) -> None:
+def _serve(directory: Path, lifetime_s: int) -> None:  # noqa: C901 - classes of one import
     from authlib.oauth2.rfc6749 import (
         AuthorizationServer,
         ClientMixin,

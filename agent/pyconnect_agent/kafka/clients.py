@@ -2,9 +2,9 @@
 
 Layer: kafka. Java client properties were translated before (`core/clients/configs.py`); here key
 stores are read, the first token of a login is waited for, and log and error callbacks are added:
-librdkafka's lines go to the Python logger of the client's kind, connection errors are warnings, since librdkafka reconnects by itself, twenty
-times a second: the same error of one client is logged once in a while. Both callbacks run on the
-thread that polls the client.
+librdkafka's lines go to the Python logger of the client's kind, connection errors are warnings,
+since librdkafka reconnects by itself, twenty times a second: the same error of one client is logged
+once in a while. Both callbacks run on the thread that polls the client.
 """
 
 from __future__ import annotations
