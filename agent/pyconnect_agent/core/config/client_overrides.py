@@ -63,8 +63,10 @@ class OverridePolicy:
             for name, value in worker.originals.items()
             if name.endswith(TOKEN_ENDPOINT) and value
         }
-        allowed = parse_type(ALLOWED_URLS, worker.originals.get(ALLOWED_URLS), ConfigType.LIST)
-        return replace(policy, token_urls=frozenset(own.union(allowed or ())))
+        listed = parse_type(ALLOWED_URLS, worker.originals.get(ALLOWED_URLS), ConfigType.LIST)
+        return replace(
+            policy, token_urls=frozenset([*own, *listed] if isinstance(listed, list) else own)
+        )
 
     @classmethod
     def parse(cls, name: str, allowlist: tuple[str, ...] = ()) -> OverridePolicy:
