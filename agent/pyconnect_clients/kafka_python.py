@@ -1,17 +1,17 @@
 """Security as arguments of kafka-python's clients. Pure.
 
-TLS is one object for them, which `tls.client_context` makes of the same value.
+`connections.secured_arguments` adds the objects: the context of TLS and the provider of tokens.
 """
 
 from __future__ import annotations
 
-from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.sasl import KerberosLogin, PasswordLogin
 from pyconnect_clients.security import Security
+from pyconnect_clients.token_login import TokenLogin
 
 
 def kafka_python_arguments(security: Security) -> dict[str, object]:
-    """Return all arguments but `ssl_context`; raises ClientPropertyError for OAUTHBEARER."""
+    """Return the arguments that are text."""
     arguments: dict[str, object] = {"security_protocol": security.protocol.value}
     if security.sasl is None:
         return arguments
@@ -22,10 +22,6 @@ def kafka_python_arguments(security: Security) -> dict[str, object]:
         case KerberosLogin(service_name=service_name):
             if service_name is not None:
                 arguments["sasl_kerberos_service_name"] = service_name
-        case _:
-            raise ClientPropertyError(
-                "sasl.mechanism",
-                "OAUTHBEARER is not possible with this protocol's client",
-                "use PLAIN, SCRAM, GSSAPI or a certificate",
-            )
+        case TokenLogin():
+            pass
     return arguments

@@ -1,12 +1,12 @@
 """Security in librdkafka's words. Pure.
 
-What librdkafka cannot read stays under Java's names: `key_stores.with_pem` puts PEM in its place
-before a client is made.
+What librdkafka cannot read stays under Java's names until a client is made: `key_stores.with_pem`
+replaces stores by PEM, `connections.with_token_callback` a login by token by a callback.
 """
 
 from __future__ import annotations
 
-from pyconnect_clients.sasl import KerberosLogin, PasswordLogin, Sasl, TokenLogin, UnsecuredLogin
+from pyconnect_clients.sasl import KerberosLogin, PasswordLogin, Sasl
 from pyconnect_clients.security import (
     PemCertificates,
     PemFile,
@@ -15,10 +15,11 @@ from pyconnect_clients.security import (
     StoreFile,
     Tls,
 )
+from pyconnect_clients.token_login import TokenLogin
 
 
 def librdkafka_settings(security: Security) -> dict[str, str]:
-    """Return the properties of librdkafka; key stores are still named (see `with_pem`)."""
+    """Return the properties of librdkafka; stores and tokens are still in Java's words."""
     settings = {"security.protocol": security.protocol.value.lower()}
     if security.tls is not None:
         settings |= tls_settings(security.tls)
@@ -67,24 +68,7 @@ def _sasl(sasl: Sasl) -> dict[str, str]:
                 "sasl.kerberos.principal": kerberos.principal,
                 "sasl.kerberos.min.time.before.relogin": kerberos.relogin_ms,
             }
-        case UnsecuredLogin(principal=principal):
-            login = {
-                "enable.sasl.oauthbearer.unsecure.jwt": "true",
-                "sasl.oauthbearer.config": f"principal={principal}",
-            }
-        case TokenLogin() as token:
-            login = _token(token)
+        case TokenLogin(properties=properties):
+            return dict(properties)
     given = {name: text for name, text in login.items() if text is not None}
     return {"sasl.mechanism": sasl.mechanism} | given
-
-
-def _token(token: TokenLogin) -> dict[str, str | None]:
-    extensions = ",".join(f"{name}={value}" for name, value in token.extensions.items())
-    return {
-        "sasl.oauthbearer.method": "oidc",
-        "sasl.oauthbearer.token.endpoint.url": token.endpoint_url,
-        "sasl.oauthbearer.client.id": token.client_id,
-        "sasl.oauthbearer.client.secret": token.client_secret,
-        "sasl.oauthbearer.scope": token.scope,
-        "sasl.oauthbearer.extensions": extensions or None,
-    }

@@ -1,7 +1,8 @@
 """How a client logs in: the ``sasl.`` properties of Java's clients as a value. Pure.
 
-Corresponds to ``SaslConfigs`` and the login modules of Kafka. There are PLAIN, SCRAM, OAUTHBEARER
-(client credentials, KIP-768, and unsecured tokens for trials) and GSSAPI.
+Corresponds to ``SaslConfigs`` and the login modules of Kafka. There are PLAIN, SCRAM, GSSAPI and
+OAUTHBEARER (`token_login`), to which AWS_MSK_IAM is mapped, as AWS describes it for other clients
+than Java's.
 """
 
 from __future__ import annotations
@@ -11,32 +12,22 @@ from dataclasses import dataclass, field
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.jaas import JAAS_CONFIG, JaasEntry, parse_jaas
+from pyconnect_clients.token_login import (
+    MSK_MECHANISM,
+    TOKEN_KEYS,
+    TokenLogin,
+    parse_token_login,
+)
 
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-MECHANISMS = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
+TOKEN_MECHANISMS = ("OAUTHBEARER", MSK_MECHANISM)
+MECHANISMS = (*PASSWORD_MECHANISMS, *TOKEN_MECHANISMS, "GSSAPI")
 
 _MECHANISM = "sasl.mechanism"
-_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-_CREDENTIALS = "sasl.oauthbearer.client.credentials."
-_SCOPE = "sasl.oauthbearer.scope"
 _SERVICE = "sasl.kerberos.service.name"
 _RELOGIN = "sasl.kerberos.min.time.before.relogin"
-_UNSECURED_PRINCIPAL = "unsecuredLoginStringClaim_sub"
-_EXTENSION = "extension_"
 
-SASL_KEYS = frozenset(
-    {
-        _MECHANISM,
-        JAAS_CONFIG,
-        "sasl.login.callback.handler.class",
-        _ENDPOINT,
-        _SCOPE,
-        f"{_CREDENTIALS}client.id",
-        f"{_CREDENTIALS}client.secret",
-        _SERVICE,
-        _RELOGIN,
-    }
-)
+SASL_KEYS = TOKEN_KEYS | {_SERVICE, _RELOGIN}
 """The ``sasl.`` properties that are read here; a token's handler is that of the mechanism."""
 
 
@@ -49,24 +40,6 @@ class PasswordLogin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenLogin:
-    """Of OAUTHBEARER: credentials that an authorization server takes in exchange for a token."""
-
-    endpoint_url: str
-    client_id: str | None
-    client_secret: str | None = field(repr=False)
-    scope: str | None
-    extensions: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsecuredLogin:
-    """Of OAUTHBEARER: a token that the client writes itself, for a broker that believes it."""
-
-    principal: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KerberosLogin:
     """Of GSSAPI; None leaves a setting to the library. `relogin_ms` is a number as text."""
 
@@ -76,12 +49,12 @@ class KerberosLogin:
     relogin_ms: str | None
 
 
-Login = PasswordLogin | TokenLogin | UnsecuredLogin | KerberosLogin
+Login = PasswordLogin | TokenLogin | KerberosLogin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sasl:
-    """A mechanism of `MECHANISMS` and what it needs."""
+    """The mechanism that brokers are asked for, and what it needs."""
 
     mechanism: str
     login: Login
@@ -101,8 +74,9 @@ def parse_sasl(properties: Mapping[str, str]) -> Sasl:
     text = properties.get(JAAS_CONFIG)
     entry = parse_jaas(text) if text else JaasEntry(login_module="", options={})
     match mechanism:
-        case "OAUTHBEARER":
-            login: Login = _token(properties, entry.options)
+        case "OAUTHBEARER" | "AWS_MSK_IAM":
+            login: Login = parse_token_login(mechanism, properties, entry)
+            mechanism = "OAUTHBEARER"
         case "GSSAPI":
             login = _kerberos(properties, entry.options)
         case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
@@ -131,36 +105,4 @@ def _kerberos(properties: Mapping[str, str], options: Mapping[str, str]) -> Kerb
         keytab=options.get("keyTab"),
         principal=options.get("principal"),
         relogin_ms=properties.get(_RELOGIN),
-    )
-
-
-def _token(
-    properties: Mapping[str, str], options: Mapping[str, str]
-) -> TokenLogin | UnsecuredLogin:
-    endpoint = properties.get(_ENDPOINT)
-    if not endpoint:
-        principal = options.get(_UNSECURED_PRINCIPAL)
-        if principal is None:
-            raise ClientPropertyError(
-                _ENDPOINT,
-                "it is missing, and OAUTHBEARER needs a token from somewhere",
-                "name the authorization server's https URL for tokens",
-            )
-        return UnsecuredLogin(principal=principal)
-    if not endpoint.lower().startswith(("https://", "http://")):
-        raise ClientPropertyError(
-            _ENDPOINT,
-            "only http and https are supported",
-            "tokens in files cannot be read: name the authorization server",
-        )
-    return TokenLogin(
-        endpoint_url=endpoint,
-        client_id=properties.get(f"{_CREDENTIALS}client.id") or options.get("clientId"),
-        client_secret=properties.get(f"{_CREDENTIALS}client.secret") or options.get("clientSecret"),
-        scope=properties.get(_SCOPE) or options.get("scope"),
-        extensions={
-            name.removeprefix(_EXTENSION): value
-            for name, value in options.items()
-            if name.startswith(_EXTENSION)
-        },
     )

@@ -1,16 +1,11 @@
-"""Makes TLS contexts of Python's `ssl`, for those who speak with Python's sockets. Edge.
-
-kafka-python is one of them: here are all the arguments that make its clients secure.
-"""
+"""Makes TLS contexts of Python's `ssl`, for those who speak with Python's sockets. Edge."""
 
 from __future__ import annotations
 
 import ssl
 import tempfile
-from typing import Any
 
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.kafka_python import kafka_python_arguments
 from pyconnect_clients.key_stores import with_pem
 from pyconnect_clients.security import (
     KEY_STORE,
@@ -18,20 +13,8 @@ from pyconnect_clients.security import (
     PemCertificates,
     PemFile,
     PemIdentity,
-    Security,
     Tls,
 )
-
-
-def secured_arguments(security: Security) -> dict[str, Any]:
-    """Return arguments of kafka-python's clients, `ssl_context` included.
-
-    Raises ClientPropertyError for what such a client cannot do and for stores it cannot read.
-    """
-    arguments = kafka_python_arguments(security)
-    if security.tls is not None:
-        arguments["ssl_context"] = client_context(security.tls)
-    return arguments
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:

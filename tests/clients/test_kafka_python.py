@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.kafka_python import kafka_python_arguments
 from pyconnect_clients.security import parse_security
 
@@ -42,14 +39,3 @@ def test_kerberos_takes_its_service_from_either_place() -> None:
     assert arguments(java) == {**expected, "sasl_kerberos_service_name": "other"}
     del java["sasl.kerberos.service.name"], java["sasl.jaas.config"]
     assert arguments(java) == expected
-
-
-def test_tokens_are_refused() -> None:
-    """Where nobody could fetch them without stopping the client."""
-    java = {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.oauthbearer.token.endpoint.url": "https://idp",
-    }
-    with pytest.raises(ClientPropertyError, match="OAUTHBEARER is not possible"):
-        arguments(java)

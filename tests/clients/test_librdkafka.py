@@ -36,36 +36,6 @@ def test_plain_connections_need_the_protocol_only() -> None:
         ),
         (
             {
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
-                "sasl.oauthbearer.client.credentials.client.id": "i",
-                "sasl.oauthbearer.client.credentials.client.secret": "s",
-                "sasl.oauthbearer.scope": "r",
-                "sasl.jaas.config": 'o.OAuthBearerLoginModule required extension_cluster="c";',
-            },
-            {
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.method": "oidc",
-                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
-                "sasl.oauthbearer.client.id": "i",
-                "sasl.oauthbearer.client.secret": "s",
-                "sasl.oauthbearer.scope": "r",
-                "sasl.oauthbearer.extensions": "cluster=c",
-            },
-        ),
-        (
-            {
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.jaas.config": 'o.M required unsecuredLoginStringClaim_sub="alice";',
-            },
-            {
-                "sasl.mechanism": "OAUTHBEARER",
-                "enable.sasl.oauthbearer.unsecure.jwt": "true",
-                "sasl.oauthbearer.config": "principal=alice",
-            },
-        ),
-        (
-            {
                 "sasl.kerberos.service.name": "kafka",
                 "sasl.jaas.config": 'k.M required keyTab="/k" principal="p@R";',
             },
@@ -82,6 +52,17 @@ def test_logins_are_translated(java: dict[str, str], librdkafka: dict[str, str])
     """Of every mechanism that Kafka has."""
     protocol = {"security.protocol": "sasl_plaintext"}
     assert settings({**java, "security.protocol": "SASL_PLAINTEXT"}) == protocol | librdkafka
+
+
+def test_a_login_by_token_stays_in_javas_words() -> None:
+    """Until a client is made: the source of its tokens is an object."""
+    java = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+        "sasl.jaas.config": 'o.OAuthBearerLoginModule required clientId="i" clientSecret="s";',
+    }
+    assert settings(java) == {**java, "security.protocol": "sasl_plaintext"}
 
 
 HTTPS = {"ssl.endpoint.identification.algorithm": "https"}

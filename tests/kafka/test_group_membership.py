@@ -22,7 +22,15 @@ pytestmark = pytest.mark.kafka
 class Member:
     """A member that offers its name as metadata and, as leader, tells each member all names."""
 
-    def __init__(self, name: str, bootstrap: str, group: str, **settings: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        group: str,
+        *,
+        client: Mapping[str, object] | None = None,
+        **settings: int,
+    ) -> None:
         self.name = name
         self.events: queue.Queue[Any] = queue.Queue()
         self.herder_alive = True
@@ -36,7 +44,9 @@ class Member:
         }
         self.thread = GroupThread(
             MembershipSettings(
-                group_id=group, client={"bootstrap_servers": bootstrap, "client_id": name}, **values
+                group_id=group,
+                client=client or {"bootstrap_servers": bootstrap, "client_id": name},
+                **values,
             ),
             self,
             self,

@@ -25,6 +25,7 @@ from pyconnect_agent.core.clients.configs import (
 )
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_clients.connections import with_token_callback
 from tests.support.worker_properties import distributed
 
 pytestmark = pytest.mark.wire
@@ -39,7 +40,7 @@ WORKER = distributed(bootstrap_servers="127.0.0.1:1", exactly_once_source_suppor
 
 def construct(kind: ClientKind, properties: Mapping[str, str]) -> None:
     """Make a client that never gets to connect; KafkaException names a property it refuses."""
-    client = CLIENTS[kind](dict(properties) | {"log_level": "0"})
+    client = CLIENTS[kind](with_token_callback(properties) | {"log_level": "0"})
     if isinstance(client, Consumer):
         client.close()
 

@@ -27,10 +27,6 @@ KEY_A, KEY_B = b'["c",{"number":"a"}]', b'["c",{"number":"b"}]'
 STORED = {KEY_A: b'{"last":1}', KEY_B: b'{"last":2}'}
 ASKED = (({"number": "a"}, {"last": 7}), ({"number": "new"}, {"last": 8}))
 TIMEOUT_MS = 30_000
-OAUTH = (
-    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
-    ' unsecuredLoginStringClaim_sub="somebody";'
-)
 
 
 def config(hook: str = "true", connector_class: str = HOOK_SOURCE, **more: str) -> dict[str, str]:
@@ -233,10 +229,6 @@ def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Pat
     ("settings", "named"),
     [
         (
-            {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"},
-            "sasl.mechanism: OAUTHBEARER",
-        ),
-        (
             {"security.protocol": "SSL", "ssl.keystore.location": "/no/store.p12"},
             "ssl.keystore.location: /no/store.p12",
         ),
@@ -247,8 +239,6 @@ def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
 ) -> None:
     """Before the connector is asked, and before other partitions are changed."""
     overrides = {f"admin.override.{key}": value for key, value in settings.items()}
-    if "SASL" in settings["security.protocol"]:
-        overrides["admin.override.sasl.jaas.config"] = OAUTH
     told = tmp_path / "told"
     asked = config(connector_class=HOOK_SINK, topics="t", told=str(told), **overrides)
     offsets = tuple(

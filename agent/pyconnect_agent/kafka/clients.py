@@ -1,10 +1,10 @@
 """Construction of confluent-kafka's clients from librdkafka's configuration.
 
 Layer: kafka. Java client properties were translated before (`core/clients/configs.py`); here key
-stores are read, and log and error callbacks are added: librdkafka's lines go to the Python logger
-of the client's kind, connection errors are warnings, since librdkafka reconnects by itself, twenty
-times a second: the same error of one client is logged once in a while. Both callbacks run on the
-thread that polls the client.
+stores are read, the first token of a login is waited for, and log and error callbacks are added:
+librdkafka's lines go to the Python logger of the client's kind, connection errors are warnings,
+since librdkafka reconnects by itself, twenty times a second: the same error of one client is logged
+once in a while. Both callbacks run on the thread that polls the client.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.key_stores import with_key_stores
+from pyconnect_clients.connections import with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 
 ClientConfig = Mapping[str, Any]
@@ -74,7 +75,8 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
         )
 
     try:
-        return client_class({**with_key_stores(config), "error_cb": log_error}, logger=logger)
+        settings = with_token_callback(with_key_stores(config))
+        return client_class({**settings, "error_cb": log_error}, logger=logger)
     except (ValueError, TypeError, ClientPropertyError, *errors.CLIENT_ERRORS) as exc:
         detail = errors.error_of(exc)
         reason = exc if detail is None else detail.str()

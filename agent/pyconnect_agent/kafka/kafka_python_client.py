@@ -10,13 +10,15 @@ from typing import Any
 
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_clients.connections import secured_arguments
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.tls import secured_arguments
 
 
 def client_arguments(config: KafkaPythonConfig) -> dict[str, Any]:
     """Return all arguments; raises WorkerConfigError for what this client cannot use."""
+    servers = config.arguments.get("bootstrap_servers")
+    bootstrap = ",".join(servers) if isinstance(servers, list) else ""
     try:
-        return {**config.arguments, **secured_arguments(config.security)}
+        return {**config.arguments, **secured_arguments(config.security, bootstrap)}
     except ClientPropertyError as exc:
         raise WorkerConfigError(f"Invalid client configuration: {exc}") from exc

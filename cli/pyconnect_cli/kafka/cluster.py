@@ -26,16 +26,23 @@ class KafkaAccess:
         """Whom the brokers take this command for, when it logs in with a password."""
         return None if self.security.sasl is None else self.security.sasl.username
 
-    def librdkafka(self) -> dict[str, str]:
-        """Return librdkafka's settings."""
-        return {**librdkafka_settings(self.security), "bootstrap.servers": self.bootstrap}
+    def librdkafka(self) -> dict[str, Any]:
+        """Return librdkafka's settings: texts, and the callback of a login by token.
+
+        UsageError when the authorization server refuses.
+        """
+        from pyconnect_clients.connections import with_token_callback
+
+        settings = {**librdkafka_settings(self.security), "bootstrap.servers": self.bootstrap}
+        with property_errors_translated():
+            return with_token_callback(settings)
 
     def kafka_python(self) -> dict[str, Any]:
         """Return arguments of kafka-python's clients; UsageError for what they cannot do."""
-        from pyconnect_clients.tls import secured_arguments
+        from pyconnect_clients.connections import secured_arguments
 
         with property_errors_translated():
-            arguments = secured_arguments(self.security)
+            arguments = secured_arguments(self.security, self.bootstrap)
         servers = [part.strip() for part in self.bootstrap.split(",") if part.strip()]
         return {**arguments, "bootstrap_servers": servers, "client_id": "pyconnect"}
 

@@ -12,9 +12,9 @@ from concurrent.futures import wait
 from dataclasses import replace
 from typing import Any
 
+from pyconnect_clients.connections import secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.librdkafka import librdkafka_settings
-from pyconnect_clients.tls import secured_arguments
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import client_properties, client_security
 from pyconnect_reconcile.spec import Cluster
@@ -74,7 +74,11 @@ class ClusterView:
             "error_cb": self._connections,
         }
         try:
-            self._admin = AdminClient(settings)
+            self._admin = AdminClient(with_token_callback(settings))
+        except ClientPropertyError as exc:
+            raise ReconcileError(
+                f"Kafka client properties: {exc.statement}", hint=exc.way_out
+            ) from exc
         except KafkaException as exc:
             raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
 
@@ -220,7 +224,7 @@ class ClusterView:
         if not at:
             return {}
         try:
-            arguments = secured_arguments(self._security)
+            arguments = secured_arguments(self._security, self._cluster.bootstrap)
         except ClientPropertyError:
             return {}
         return self._described_producers(at, arguments)

@@ -107,13 +107,15 @@ def test_what_has_no_effect_is_told(run: Run, tmp_path: Path) -> None:
     assert "without effect here: sasl.mechansim\n" in outcome.err
 
 
-def test_tokens_are_refused_where_they_cannot_be_had(tmp_path: Path) -> None:
-    """librdkafka fetches them, the client of Kafka's bare protocol does not."""
+def test_a_source_of_tokens_that_cannot_be_used_is_a_wrong_use(tmp_path: Path) -> None:
+    """For both clients, with the reason."""
     brokers = cluster(
         tmp_path,
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
-        "sasl.oauthbearer.token.endpoint.url=https://idp/token\n",
+        f"sasl.oauthbearer.token.endpoint.url=https://127.0.0.1:1/token\n"
+        "sasl.jaas.config=o.M required clientId=i clientSecret=s"
+        f' ssl.truststore.location="{tmp_path}/no.pem";\n',
     )
-    assert brokers.librdkafka()["sasl.oauthbearer.method"] == "oidc"
-    with pytest.raises(UsageError, match="OAUTHBEARER"):
-        brokers.kafka_python()
+    for client in (brokers.librdkafka, brokers.kafka_python):
+        with pytest.raises(UsageError, match=r"ssl\.truststore"):
+            client()

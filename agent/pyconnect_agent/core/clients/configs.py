@@ -268,11 +268,7 @@ def _layered(
     kind: ClientKind,
     base: Mapping[str, str],
 ) -> ClientConfig:
-    policy = OverridePolicy.parse(
-        worker.connector_client_config_override_policy,
-        worker.connector_client_config_override_allowlist,
-    )
-    check_overrides(connector_config, kind, policy)
+    check_overrides(connector_config, kind, OverridePolicy.of_worker(worker))
     return ClientConfig(
         kind=kind,
         java_config={

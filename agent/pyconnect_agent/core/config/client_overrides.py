@@ -8,7 +8,7 @@ look at the names of Java's client keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
@@ -17,6 +17,7 @@ from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.token_login import ENDPOINT as TOKEN_ENDPOINT
 
 OVERRIDE_PREFIXES = {
     ClientKind.PRODUCER: "producer.override.",
@@ -24,6 +25,7 @@ OVERRIDE_PREFIXES = {
     ClientKind.ADMIN: "admin.override.",
 }
 
+ALLOWED_URLS = "agent.oauthbearer.allowed.urls"
 _PRINCIPAL_KEYS = frozenset({"sasl.jaas.config", "sasl.mechanism", "security.protocol"})
 _SUFFIX = "ConnectorClientConfigOverridePolicy"
 
@@ -39,10 +41,32 @@ class OverridePolicyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OverridePolicy:
-    """Decides about one key at a time; ``allowlist`` counts for ALLOWLIST only."""
+    """Decides about one key at a time; ``allowlist`` counts for ALLOWLIST only.
+
+    ``token_urls``: the only places that a connector may have tokens fetched from (KIP-1139). Its
+    config comes over REST, and a URL makes the worker read a file or send a request.
+    """
 
     kind: OverridePolicyKind
     allowlist: frozenset[str] = frozenset()
+    token_urls: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_worker(cls, worker: WorkerConfig) -> OverridePolicy:
+        """Return the worker's policy; the URLs of its own clients are allowed."""
+        policy = cls.parse(
+            worker.connector_client_config_override_policy,
+            worker.connector_client_config_override_allowlist,
+        )
+        own = {
+            value.strip()
+            for name, value in worker.originals.items()
+            if name.endswith(TOKEN_ENDPOINT) and value
+        }
+        listed = parse_type(ALLOWED_URLS, worker.originals.get(ALLOWED_URLS), ConfigType.LIST)
+        return replace(
+            policy, token_urls=frozenset([*own, *listed] if isinstance(listed, list) else own)
+        )
 
     @classmethod
     def parse(cls, name: str, allowlist: tuple[str, ...] = ()) -> OverridePolicy:
@@ -75,6 +99,18 @@ class OverridePolicy:
             "in the connector configuration."
         )
 
+    def refusal(self, key: str, value: str | None) -> str | None:
+        """Return why ``key`` may not be overridden with ``value``, None when it may."""
+        refused = self.error(key)
+        if refused is not None or key != TOKEN_ENDPOINT:
+            return refused
+        if not value or value.strip() in self.token_urls:
+            return None
+        return (
+            f"The value of '{key}' is not allowed in the connector configuration: neither the "
+            f"worker's own clients nor '{ALLOWED_URLS}' of the worker name this URL."
+        )
+
 
 def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str, str | None]:
     """Return a connector's overrides for one kind of client, prefix removed."""
@@ -96,7 +132,8 @@ def check_overrides(
     config: Mapping[str, str | None], kind: ClientKind, policy: OverridePolicy
 ) -> None:
     """Raise ConfigException when an override is not allowed, as is done again at start."""
-    errors = [error for key in overrides_of(config, kind) if (error := policy.error(key))]
+    overrides = overrides_of(config, kind)
+    errors = [error for key, text in overrides.items() if (error := policy.refusal(key, text))]
     if errors:
         raise ConfigException(f"Client Config Overrides not allowed [{', '.join(errors)}]")
 
@@ -113,6 +150,6 @@ def override_infos(
     for name, raw in overrides_of(config, kind).items():
         key = keys.get(name)
         value = raw if key is None else parse_type(name, raw, key.type)
-        error = policy.error(name)
+        error = policy.refusal(name, raw)
         values.append(ConfigValue(name, value, error_messages=[error] if error else []))
     return prefixed_infos(keys, values, OVERRIDE_PREFIXES[kind])

@@ -24,7 +24,9 @@ _DOCUMENTATION = {
     "ssl.endpoint.identification.algorithm": (
         "https checks that a server's certificate names the host; empty turns the check off."
     ),
-    "sasl.mechanism": "How to authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER.",
+    "sasl.mechanism": (
+        "How to authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM."
+    ),
     "sasl.jaas.config": "Login module and credentials, in the form of a JAAS file's entry.",
 }
 

@@ -154,10 +154,7 @@ def _validated(
         [*results.values(), *own_result.config_values],
         dict.fromkeys((*framework.groups, *own.groups)),
     )
-    policy = OverridePolicy.parse(
-        worker.connector_client_config_override_policy,
-        worker.connector_client_config_override_allowlist,
-    )
+    policy = OverridePolicy.of_worker(worker)
     overrides = [
         override_infos(config, kind, policy)
         for kind in _clients_used(config, is_source=is_source, worker=worker)

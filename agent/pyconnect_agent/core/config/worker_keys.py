@@ -40,7 +40,7 @@ def worker_config_def() -> ConfigDef:
     _define_rest_headers(definition)
     _define_admin_interface(definition)
     define_agent_keys(definition)
-    _define_logs(definition)
+    _define_logs_and_logins(definition)
     _define_java(definition)
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
@@ -284,8 +284,19 @@ def _define_rest_headers(definition: ConfigDef) -> None:
     )
 
 
-def _define_logs(definition: ConfigDef) -> None:
+def _define_logs_and_logins(definition: ConfigDef) -> None:
     own = "A key of this agent alone."
+    definition.define(
+        "agent.oauthbearer.allowed.urls",
+        ConfigType.LIST,
+        default="",
+        importance=LOW,
+        documentation=(
+            "URLs that a connector's overrides may name as sasl.oauthbearer.token.endpoint.url, "
+            "beside those of the worker's own clients. Java workers have the system property "
+            f"org.apache.kafka.sasl.oauthbearer.allowed.urls. {own}"
+        ),
+    )
     definition.define(
         "agent.log.kept.bytes",
         ConfigType.INT,

@@ -176,3 +176,26 @@ def test_secrets_do_not_show_in_the_text_form() -> None:
         {"ssl.key.password": "hunter22", "security.protocol": "SSL"}, ClientKind.PRODUCER
     )
     assert "hunter22" not in repr(built)
+
+
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+
+
+@pytest.mark.parametrize("url", ["https://own/token", "https://listed/token"])
+def test_a_connector_has_tokens_fetched_from_urls_of_the_worker(url: str) -> None:
+    """From one of its clients, or from its list."""
+    allowing = worker(
+        **{f"producer.{TOKEN_URL}": "https://own/token"},
+        **{"agent.oauthbearer.allowed.urls": "https://listed/token"},
+    )
+    overrides = {f"producer.override.{TOKEN_URL}": url}
+    assert connector_producer(allowing, overrides, "c").java_config[TOKEN_URL] == url
+
+
+@pytest.mark.parametrize("url", ["file:///etc/shadow", "http://169.254.169.254/", "https://own/"])
+def test_a_connector_cannot_have_other_urls_read(url: str) -> None:
+    """The error names the key of the worker that could allow it."""
+    strict = worker(**{TOKEN_URL: "https://own/token"})
+    overrides = {f"producer.override.{TOKEN_URL}": url}
+    with pytest.raises(ConfigException, match=r"agent\.oauthbearer\.allowed\.urls"):
+        connector_producer(strict, overrides, "c")

@@ -1,0 +1,265 @@
+"""Where a client's tokens come from: the properties of OAUTHBEARER as a value. Pure.
+
+Corresponds to ``OAuthBearerLoginCallbackHandler`` and the retrievers of Kafka 4.3.1 (KIP-768,
+KIP-1139), ``OAuthBearerUnsecuredLoginCallbackHandler``, and the login module of AWS for MSK. Signed
+assertions (``JwtBearerJwtRetriever``) are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.jaas import JAAS_CONFIG, JaasEntry
+from pyconnect_clients.token_refresh import RefreshSettings
+
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+HANDLER = "sasl.login.callback.handler.class"
+MSK_MECHANISM = "AWS_MSK_IAM"
+FILE_SCHEME = "file:"
+
+_CREDENTIALS = "sasl.oauthbearer.client.credentials."
+_SCOPE = "sasl.oauthbearer.scope"
+_URL_ENCODE = "sasl.oauthbearer.header.urlencode"
+_SUBJECT = "sasl.oauthbearer.sub.claim.name"
+_RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+_LOGIN = "sasl.login."
+_NUMBERS = {
+    f"{_LOGIN}refresh.window.factor": ("window_factor", 0.5, 1.0),
+    f"{_LOGIN}refresh.window.jitter": ("window_jitter", 0.0, 0.25),
+    f"{_LOGIN}refresh.min.period.seconds": ("min_period_ms", 0, 900),
+    f"{_LOGIN}refresh.buffer.seconds": ("buffer_ms", 0, 3600),
+    f"{_LOGIN}retry.backoff.ms": ("retry_backoff_ms", 1, 2**53),
+    f"{_LOGIN}retry.backoff.max.ms": ("retry_backoff_max_ms", 1, 2**53),
+}
+"""Attribute of RefreshSettings, and the range that Kafka takes."""
+_CONNECT, _READ = f"{_LOGIN}connect.timeout.ms", f"{_LOGIN}read.timeout.ms"
+_TIMEOUT_MS = 10_000
+"""Java waits without limit by default."""
+_RETRIEVERS = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
+
+TOKEN_KEYS = frozenset(
+    {
+        "sasl.mechanism",
+        JAAS_CONFIG,
+        HANDLER,
+        ENDPOINT,
+        _SCOPE,
+        f"{_CREDENTIALS}client.id",
+        f"{_CREDENTIALS}client.secret",
+        _URL_ENCODE,
+        _SUBJECT,
+        _RETRIEVER,
+        *_NUMBERS,
+        _CONNECT,
+        _READ,
+    }
+)
+"""The properties that a login by token is read from."""
+
+_UNSECURED = re.compile(r"unsecuredLogin(String|Number|List)Claim_(.+)")
+_EXTENSION = "extension_"
+_MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
+_MSK_MODULE = "IAMLoginModule"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointTokens:
+    """An authorization server returns a token in exchange for credentials.
+
+    `tls_options`: the `ssl.` options of the login entry; Kafka takes no other for this connection.
+    """
+
+    url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scope: str | None = None
+    url_encoded: bool = False
+    tls_options: tuple[tuple[str, str], ...] = field(repr=False, default=())
+    connect_timeout_ms: int = _TIMEOUT_MS
+    read_timeout_ms: int = _TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTokens:
+    """Another program writes tokens to a file."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsecuredTokens:
+    """The client writes its tokens itself, for a broker that does not check them."""
+
+    claims: tuple[tuple[str, str | float | tuple[str, ...]], ...]
+    lifetime_s: int = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MskTokens:
+    """The signer of AWS makes tokens of IAM credentials. Without a region, the environment's."""
+
+    region: str | None = None
+    profile: str | None = None
+    role_arn: str | None = None
+    role_session: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogin:
+    """A login by token; equal logins share their tokens.
+
+    `properties`: what the login was read from, for clients whose settings are text.
+    """
+
+    tokens: EndpointTokens | FileTokens | UnsecuredTokens | MskTokens
+    extensions: tuple[tuple[str, str], ...] = ()
+    subject_claim: str = "sub"
+    refresh: RefreshSettings = field(default_factory=RefreshSettings)
+    properties: tuple[tuple[str, str], ...] = field(repr=False, default=())
+
+    def near(self, bootstrap: str) -> TokenLogin:
+        """Return the login with MSK's region taken from the brokers' names, unless it is known."""
+        found = _MSK_HOST.search(bootstrap.lower())
+        if not isinstance(self.tokens, MskTokens) or self.tokens.region or found is None:
+            return self
+        return replace(self, tokens=replace(self.tokens, region=found[1]))
+
+
+def parse_token_login(
+    mechanism: str, properties: Mapping[str, str], entry: JaasEntry
+) -> TokenLogin:
+    """Read trimmed properties; raises ClientPropertyError, which never quotes a secret."""
+    options = entry.options
+    tokens: EndpointTokens | FileTokens | UnsecuredTokens | MskTokens
+    if mechanism == MSK_MECHANISM or entry.simple_name == _MSK_MODULE:
+        tokens = _msk(options)
+    else:
+        tokens = _oauth(properties, options)
+    return TokenLogin(
+        tokens=tokens,
+        extensions=tuple(
+            (name.removeprefix(_EXTENSION), value)
+            for name, value in options.items()
+            if name.startswith(_EXTENSION)
+        ),
+        subject_claim=properties.get(_SUBJECT, "sub"),
+        refresh=_refresh(properties),
+        properties=tuple(
+            (name, value) for name, value in sorted(properties.items()) if name in TOKEN_KEYS
+        ),
+    )
+
+
+def _oauth(
+    properties: Mapping[str, str], options: Mapping[str, str]
+) -> EndpointTokens | FileTokens | UnsecuredTokens:
+    retriever = properties.get(_RETRIEVER, _RETRIEVERS[0]).rpartition(".")[2]
+    if retriever not in _RETRIEVERS:
+        raise ClientPropertyError(
+            _RETRIEVER,
+            f"{retriever} is not supported",
+            f"use one of {', '.join(_RETRIEVERS)}",
+        )
+    url = properties.get(ENDPOINT)
+    if url is None:
+        return _unsecured(options)
+    scheme = url.partition(":")[0].lower()
+    if scheme == "file":
+        return FileTokens(url=url)
+    if scheme not in ("https", "http") or "://" not in url:
+        raise ClientPropertyError(
+            ENDPOINT, "only http, https and file are supported", "name the server or the file"
+        )
+    if "@" in url.split("://", 1)[1].partition("/")[0]:
+        raise ClientPropertyError(
+            ENDPOINT, "it contains credentials", "give clientId and clientSecret in their places"
+        )
+    client_id = properties.get(f"{_CREDENTIALS}client.id") or options.get("clientId")
+    client_secret = properties.get(f"{_CREDENTIALS}client.secret") or options.get("clientSecret")
+    for name, value in (("id", client_id), ("secret", client_secret)):
+        if not value:
+            raise ClientPropertyError(
+                f"{_CREDENTIALS}client.{name}",
+                "it is missing, and the authorization server needs it",
+                f"set it, or client{name.title()} among the options of {JAAS_CONFIG}",
+            )
+    assert client_id is not None
+    assert client_secret is not None
+    return EndpointTokens(
+        url=url,
+        client_id=client_id,
+        client_secret=client_secret,
+        scope=properties.get(_SCOPE) or options.get("scope"),
+        url_encoded=properties.get(_URL_ENCODE, "false").lower() == "true",
+        tls_options=tuple((n, text) for n, text in options.items() if n.startswith("ssl.")),
+        connect_timeout_ms=int(_number(properties, _CONNECT, _TIMEOUT_MS, 1, 600_000)),
+        read_timeout_ms=int(_number(properties, _READ, _TIMEOUT_MS, 1, 600_000)),
+    )
+
+
+def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
+    readers: Mapping[str, Callable[[str], str | float | tuple[str, ...]]] = {
+        "String": str,
+        "Number": float,
+        # The first character is the separator.
+        "List": lambda text: tuple(text[1:].split(text[0])) if text else (),
+    }
+    claims = []
+    for option, text in options.items():
+        found = _UNSECURED.fullmatch(option)
+        if found is not None:
+            try:
+                claims.append((found[2], readers[found[1]](text)))
+            except ValueError as exc:
+                raise ClientPropertyError(JAAS_CONFIG, f"{option} is not a number") from exc
+    if "sub" not in dict(claims):
+        raise ClientPropertyError(
+            ENDPOINT,
+            "it is missing, and OAUTHBEARER needs a source of tokens",
+            "name the authorization server's https URL for tokens",
+        )
+    lifetime = options.get("unsecuredLoginLifetimeSeconds", "3600")
+    if not lifetime.isdecimal() or not int(lifetime):
+        raise ClientPropertyError(
+            JAAS_CONFIG, "unsecuredLoginLifetimeSeconds is not a number above 0"
+        )
+    return UnsecuredTokens(claims=tuple(claims), lifetime_s=int(lifetime))
+
+
+def _msk(options: Mapping[str, str]) -> MskTokens:
+    return MskTokens(
+        profile=options.get("awsProfileName"),
+        role_arn=options.get("awsRoleArn"),
+        role_session=options.get("awsRoleSessionName"),
+    )
+
+
+def _refresh(properties: Mapping[str, str]) -> RefreshSettings:
+    defaults = RefreshSettings()
+    values: dict[str, float] = {}
+    for key, (attribute, least, most) in _NUMBERS.items():
+        if key in properties:
+            number = _number(properties, key, getattr(defaults, attribute), least, most)
+            whole = attribute.endswith("_ms")
+            values[attribute] = (
+                int(number * (1000 if key.endswith(".seconds") else 1)) if (whole) else number
+            )
+    return replace(defaults, **values)  # type: ignore[arg-type] # whole numbers where they belong
+
+
+def _number(
+    properties: Mapping[str, str], key: str, default: float, least: float, most: float
+) -> float:
+    text = properties.get(key)
+    if text is None:
+        return default
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if not least <= number <= most:
+        raise ClientPropertyError(key, f"{text} is not a number from {least:g} to {most:g}")
+    return number

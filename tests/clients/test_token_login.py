@@ -1,0 +1,141 @@
+"""Where tokens come from, of Java's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.sasl import parse_sasl
+from pyconnect_clients.token_login import (
+    EndpointTokens,
+    FileTokens,
+    MskTokens,
+    TokenLogin,
+    UnsecuredTokens,
+)
+from pyconnect_clients.token_refresh import RefreshSettings
+
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+CREDENTIALS = "sasl.oauthbearer.client.credentials.client"
+JAAS = 'o.OAuthBearerLoginModule required clientId="i" clientSecret="SECRET" scope="r"'
+
+
+def login(properties: Mapping[str, str], mechanism: str = "OAUTHBEARER") -> TokenLogin:
+    sasl = parse_sasl({"sasl.mechanism": mechanism, **properties})
+    assert sasl.mechanism == "OAUTHBEARER"
+    assert isinstance(sasl.login, TokenLogin)
+    assert "SECRET" not in repr(sasl)
+    return sasl.login
+
+
+def test_credentials_come_from_either_place() -> None:
+    """From the properties of newer versions before the login entry of older ones."""
+    java = {ENDPOINT: "https://idp/token", "sasl.jaas.config": f"{JAAS};"}
+    expected = EndpointTokens(
+        url="https://idp/token", client_id="i", client_secret="SECRET", scope="r"
+    )
+    assert login(java).tokens == expected
+    newer = {f"{CREDENTIALS}.id": "n", f"{CREDENTIALS}.secret": "m", "sasl.oauthbearer.scope": "t"}
+    assert login({**java, **newer}).tokens == EndpointTokens(
+        url="https://idp/token", client_id="n", client_secret="m", scope="t"
+    )
+
+
+def test_extensions_and_trust_are_options_of_the_login_entry() -> None:
+    """As Kafka takes them: `ssl.` properties of the client are about brokers."""
+    found = login(
+        {
+            ENDPOINT: "https://idp/token",
+            "sasl.jaas.config": f'{JAAS} extension_a="b" ssl.truststore.location="/ca.pem";',
+            "ssl.truststore.location": "/other.pem",
+        }
+    )
+    assert found.extensions == (("a", "b"),)
+    assert isinstance(found.tokens, EndpointTokens)
+    assert found.tokens.tls_options == (("ssl.truststore.location", "/ca.pem"),)
+
+
+def test_times_are_kafkas() -> None:
+    """Those of the refresh are seconds, the others milliseconds."""
+    java = {ENDPOINT: "file:///t"}
+    assert login(java).refresh == RefreshSettings()
+    changed = {
+        "sasl.login.refresh.window.factor": "0.6",
+        "sasl.login.refresh.window.jitter": "0.1",
+        "sasl.login.refresh.min.period.seconds": "2",
+        "sasl.login.refresh.buffer.seconds": "3",
+        "sasl.login.retry.backoff.ms": "4",
+        "sasl.login.retry.backoff.max.ms": "5",
+    }
+    assert login({**java, **changed}).refresh == RefreshSettings(
+        window_factor=0.6,
+        window_jitter=0.1,
+        min_period_ms=2_000,
+        buffer_ms=3_000,
+        retry_backoff_ms=4,
+        retry_backoff_max_ms=5,
+    )
+
+
+def test_tokens_of_files_and_of_the_client_itself() -> None:
+    """A file URL, and claims of three kinds."""
+    assert login({ENDPOINT: "file:///t"}).tokens == FileTokens(url="file:///t")
+    claims = (
+        'unsecuredLoginStringClaim_sub="a" unsecuredLoginNumberClaim_n="1.5"'
+        ' unsecuredLoginListClaim_scope="|x|y" unsecuredLoginLifetimeSeconds="60"'
+    )
+    assert login({"sasl.jaas.config": f"o.M required {claims};"}).tokens == UnsecuredTokens(
+        claims=(("sub", "a"), ("n", 1.5), ("scope", ("x", "y"))), lifetime_s=60
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["AWS_MSK_IAM", "OAUTHBEARER"])
+def test_the_configuration_of_aws_becomes_a_signer(mechanism: str) -> None:
+    """The region is part of the brokers' names."""
+    found = login(
+        {
+            "sasl.jaas.config": (
+                'software.amazon.msk.auth.iam.IAMLoginModule required awsProfileName="p"'
+                ' awsRoleArn="arn" awsRoleSessionName="s";'
+            ),
+            "sasl.login.callback.handler.class": (
+                "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+            ),
+        },
+        mechanism,
+    )
+    expected = {"profile": "p", "role_arn": "arn", "role_session": "s"}
+    assert found.tokens == MskTokens(region=None, **expected)
+    near = found.near("b-1.c.abc.c2.kafka.eu-west-1.amazonaws.com:9098,b-2:9098")
+    assert near.tokens == MskTokens(region="eu-west-1", **expected)
+    serverless = found.near("boot-x.c1.kafka-serverless.us-east-1.amazonaws.com:9098")
+    assert serverless.tokens == MskTokens(region="us-east-1", **expected)
+    assert found.near("localhost:9092") == found
+
+
+REFUSED = [
+    ({}, f"{ENDPOINT}: it is missing"),
+    ({ENDPOINT: "ftp://x"}, f"{ENDPOINT}: only http, https and file"),
+    ({ENDPOINT: "https://u:SECRET@idp/token"}, f"{ENDPOINT}: it contains credentials"),
+    ({ENDPOINT: "https://idp"}, f"{CREDENTIALS}.id: it is missing"),
+    ({ENDPOINT: "https://idp", f"{CREDENTIALS}.id": "i"}, f"{CREDENTIALS}.secret: it is missing"),
+    ({ENDPOINT: "https://idp", "sasl.oauthbearer.jwt.retriever.class": "o.JwtBearerJwtRetriever"},
+     "sasl.oauthbearer.jwt.retriever.class: JwtBearerJwtRetriever"),
+    ({ENDPOINT: "file:///t", "sasl.login.refresh.window.factor": "2"},
+     "sasl.login.refresh.window.factor: 2 is not a number from 0.5 to 1"),
+    ({ENDPOINT: "file:///t", "sasl.login.retry.backoff.ms": "x"},
+     "sasl.login.retry.backoff.ms: x is not"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "text"), REFUSED)
+def test_what_cannot_be_used_is_refused_by_its_key(
+    properties: Mapping[str, str], text: str
+) -> None:
+    """Without the value where it may be secret."""
+    with pytest.raises(ClientPropertyError) as refused:
+        login(properties)
+    assert str(refused.value).startswith(text)
+    assert "SECRET" not in str(refused.value)

@@ -1,0 +1,63 @@
+"""When the next token is fetched."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyconnect_clients.token_refresh import Lifetime, RefreshSettings, next_fetch_ms, retry_ms
+
+MINUTE = 60_000
+KAFKAS = RefreshSettings()
+TIMES = st.integers(0, 2**45)
+
+
+@pytest.mark.parametrize(
+    ("lifetime_ms", "chance", "due_ms"),
+    [
+        (60 * MINUTE, 0.0, 48 * MINUTE),
+        (60 * MINUTE, 1.0, 51 * MINUTE),
+        # The buffer of five minutes before the end.
+        (10 * MINUTE, 1.0, 5 * MINUTE),
+        # At least a minute from now.
+        (6 * MINUTE, 0.0, 1 * MINUTE),
+        # Too short for both: the share alone counts.
+        (100_000, 0.0, 80_000),
+        (100_000, 1.0, 85_000),
+    ],
+)
+def test_a_token_is_replaced_as_kafka_does(lifetime_ms: int, chance: float, due_ms: int) -> None:
+    """A share of the lifetime, moved by the shortest period and by the buffer."""
+    token = Lifetime(start_ms=0, expiry_ms=lifetime_ms)
+    assert next_fetch_ms(KAFKAS, token, 0, chance) == due_ms
+
+
+def test_an_old_token_is_not_fetched_without_a_pause() -> None:
+    """It comes from a file that nobody replaces, or has expired already."""
+    old = Lifetime(start_ms=0, expiry_ms=100_000)
+    assert next_fetch_ms(KAFKAS, old, 99_000, 0.5) == 99_100
+    assert next_fetch_ms(KAFKAS, old, 100_000, 0.5) == 110_000
+
+
+@given(TIMES, TIMES, TIMES, st.floats(0, 1))
+def test_a_fetch_is_never_due_in_the_past(start: int, expiry: int, now: int, chance: float) -> None:
+    """Whatever the server's clock says, the thread pauses between two fetches."""
+    token = Lifetime(start_ms=start, expiry_ms=expiry)
+    assert next_fetch_ms(KAFKAS, token, now, chance) > now
+
+
+@given(st.integers(1, 200 * MINUTE), st.floats(0, 1))
+def test_a_fresh_token_is_replaced_before_it_expires(lifetime_ms: int, chance: float) -> None:
+    """With lifetimes of a second and more."""
+    lifetime_ms += 1_000
+    token = Lifetime(start_ms=0, expiry_ms=lifetime_ms)
+    assert next_fetch_ms(KAFKAS, token, 0, chance) < lifetime_ms
+
+
+def test_failures_are_retried_with_growing_pauses() -> None:
+    """Doubled up to the limit and varied by a fifth; a refusal waits for the limit at once."""
+    waits = [retry_ms(KAFKAS, failures, 0, 0.5, retriable=True) for failures in (1, 2, 3, 8, 500)]
+    assert waits == [100, 200, 400, 10_000, 10_000]
+    assert [retry_ms(KAFKAS, 1, 0, chance, retriable=True) for chance in (0, 1)] == [80, 120]
+    assert retry_ms(KAFKAS, 1, 5, 0.5, retriable=False) == 10_005

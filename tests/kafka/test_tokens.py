@@ -1,0 +1,163 @@
+"""Logins by token: a broker checks them by JWKS, an authorization server of its own gives them."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.clients.kafka_python import kafka_python_config
+from pyconnect_agent.kafka.kafka_python_client import client_arguments
+from pyconnect_clients.token_login import TOKEN_KEYS
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.kafka.test_client_properties import CLIENTS, TOPIC
+from tests.kafka.test_group_membership import Member
+from tests.support.agent import Agents, append_lines, sink_config, source_config, wait_until_equal
+from tests.support.authorization_server import (
+    AUDIENCE,
+    CLIENT,
+    ISSUER,
+    SCOPE,
+    SECRET,
+    AuthorizationServer,
+    authorization_server,
+)
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers
+from tests.support.names import unique_name
+from tests.support.seeding import Record, seed_topic
+from tests.support.tls_clusters import properties_file
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+LIFETIME_S = 30
+REAUTHENTICATED_AFTER_MS = 5_000
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizationServer]:
+    directory = tmp_path_factory.mktemp("tokens")
+    with authorization_server(directory / "server", LIFETIME_S) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def broker(
+    kafka_runtime: KafkaRuntime,
+    tokens: AuthorizationServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[KafkaBroker]:
+    servers = Servers(kafka_runtime, tmp_path_factory.mktemp("broker"))
+    listener = "listener.name.sasl.oauthbearer."
+    validator = MODULE.replace("LoginModule", "ValidatorCallbackHandler")
+    with pytest.MonkeyPatch.context() as patched:
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={tokens.jwks}"
+        patched.setenv("JAVA_TOOL_OPTIONS", allowed)
+        try:
+            yield servers.broker(
+                security=BrokerSecurity(sasl_users={"nobody": "p"}),
+                properties={
+                    "sasl.enabled.mechanisms": "OAUTHBEARER",
+                    f"{listener}sasl.jaas.config": f"{MODULE} required;",
+                    f"{listener}sasl.server.callback.handler.class": validator,
+                    f"{listener}sasl.oauthbearer.jwks.endpoint.url": tokens.jwks,
+                    f"{listener}sasl.oauthbearer.expected.audience": AUDIENCE,
+                    f"{listener}sasl.oauthbearer.expected.issuer": ISSUER,
+                    f"{listener}connections.max.reauth.ms": str(REAUTHENTICATED_AFTER_MS),
+                },
+            )
+        finally:
+            servers.close()
+
+
+def login(tokens: AuthorizationServer, **more: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": MODULE.replace(
+            "OAuthBearerLoginModule", "secured.OAuthBearerLoginCallbackHandler"
+        ),
+        "sasl.oauthbearer.token.endpoint.url": tokens.endpoint,
+        "sasl.jaas.config": (
+            f'{MODULE} required clientId="{CLIENT}" clientSecret="{SECRET}" scope="{SCOPE}";'
+        ),
+        "sasl.login.refresh.window.factor": "0.5",
+        "sasl.login.refresh.window.jitter": "0",
+        **more,
+    }
+
+
+def test_tokens_serve_every_client(
+    broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
+) -> None:
+    """Of agent, commands and jobs; the broker checks signature, audience and issuer."""
+    producer = seed_topic(broker.bootstrap_servers, name=TOPIC).open([Record(b"open")])[0]
+    file = properties_file(tmp_path / "p", login(tokens))
+    refused = [each.__name__ for each in CLIENTS if not each(broker.sasl_bootstrap_servers, file)]
+    producer.abort_transaction(WAIT_S)
+    assert refused == []
+
+
+def test_a_member_stays_while_the_authorization_server_hangs(
+    broker: KafkaBroker, tokens: AuthorizationServer
+) -> None:
+    """It logs in again and again with what is held, and with the next token once there is one."""
+    # Its own source: a timeout nobody else has.
+    properties = login(tokens, **{"sasl.login.read.timeout.ms": "1500"})
+    java = {**properties, "bootstrap.servers": broker.sasl_bootstrap_servers}
+    assert set(properties) - {"security.protocol"} <= TOKEN_KEYS
+    member = Member(
+        "member",
+        broker.sasl_bootstrap_servers,
+        unique_name("group"),
+        client=client_arguments(kafka_python_config(java, client_id="member")),
+    )
+    started_s, given = time.monotonic(), tokens.given()
+    member.thread.start(60_000)
+    try:
+        assert member.next() == "rejoin needed"
+        member.join()
+        member_id = member.thread.member_id
+        with tokens.hanging():
+            # From before the next token is due until shortly before the held one expires.
+            eventually(lambda: time.monotonic() - started_s > LIFETIME_S * 0.8)
+            assert tokens.given() == given
+        eventually(lambda: time.monotonic() - started_s > LIFETIME_S * 1.5)
+        assert tokens.given() > given
+        with pytest.raises(queue.Empty):
+            member.next(0.1)
+        assert member.thread.member_id == member_id
+    finally:
+        member.thread.stop(5_000)
+
+
+def test_an_agent_and_its_tasks_outlive_their_tokens(
+    broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
+) -> None:
+    """Lines flow from file to file after every token of the beginning has expired."""
+    properties = login(tokens)
+    for prefix in ("producer.", "consumer.", "admin."):
+        properties |= {f"{prefix}{name}": value for name, value in login(tokens).items()}
+    agents = Agents(broker.sasl_bootstrap_servers, tmp_path)
+    try:
+        agent = agents.start(properties=properties)
+        topic, source, sink = unique_name("lines"), tmp_path / "in.txt", tmp_path / "out.txt"
+        append_lines(source, 1, 100)
+        agent.create("source", source_config(source, topic))
+        agent.create("sink", sink_config(sink, topic))
+        wait_until_equal(sink, source)
+        started_s = time.monotonic()
+        eventually(lambda: time.monotonic() - started_s > LIFETIME_S + 5)
+        append_lines(source, 101, 200)
+        wait_until_equal(sink, source)
+        assert "session expired" not in agent.log()
+        assert SECRET not in agent.log()
+    finally:
+        agents.close()

@@ -1,0 +1,241 @@
+"""Tokens of a real authorization server, and of those that do not behave."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pyconnect_clients import connections
+from pyconnect_clients.connections import secured_arguments, with_token_callback
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.security import Security, parse_security
+from pyconnect_clients.token_fetch import Fetch, Token, TokenError
+from pyconnect_clients.token_refresh import Lifetime, RefreshSettings
+from pyconnect_clients.token_source import TokenSource
+from tests.support.authorization_server import (
+    CLIENT,
+    SCOPE,
+    SECRET,
+    AuthorizationServer,
+    authorization_server,
+)
+from tests.support.eventually import eventually
+
+pytestmark = pytest.mark.wire
+
+QUICK = RefreshSettings(retry_backoff_ms=1, retry_backoff_max_ms=10)
+LIFETIME_S = 3600
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AuthorizationServer]:
+    directory = tmp_path_factory.mktemp("tokens") / "server"
+    with authorization_server(directory, LIFETIME_S) as running:
+        yield running
+
+
+def security(url: str, secret: str = SECRET, **more: str) -> Security:
+    return parse_security(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.token.endpoint.url": url,
+            "sasl.oauthbearer.client.credentials.client.id": CLIENT,
+            "sasl.oauthbearer.client.credentials.client.secret": secret,
+            "sasl.oauthbearer.scope": SCOPE,
+            "sasl.jaas.config": 'o.OAuthBearerLoginModule required extension_cluster="c";',
+            **more,
+        }
+    )
+
+
+def provided(given: Security) -> str:
+    """The token that kafka-python gets."""
+    provider = secured_arguments(given, "")["sasl_oauth_token_provider"]
+    assert provider.extensions() == {"cluster": "c"}
+    return str(provider.token())
+
+
+def token(lifetime_s: float = 3600) -> Token:
+    now_ms = int(time.time() * 1000)
+    lifetime = Lifetime(start_ms=now_ms, expiry_ms=now_ms + int(lifetime_s * 1000))
+    return Token(text="t", lifetime=lifetime, principal="p")
+
+
+def test_clients_with_the_same_login_share_one_token(server: AuthorizationServer) -> None:
+    """One of kafka-python and one of librdkafka, whose settings hold nothing secret any more."""
+    given = server.given()
+    asked = security(server.endpoint)
+    provider = secured_arguments(asked, "")["sasl_oauth_token_provider"]
+    settings = with_token_callback(librdkafka_settings(asked))
+    text, expiry_s, principal, extensions = settings.pop("oauth_cb")("")
+    assert (text, principal, extensions) == (provider.token(), CLIENT, {"cluster": "c"})
+    assert 0 < expiry_s - time.time() <= LIFETIME_S
+    assert settings == {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER"}
+    assert server.given() == given + 1
+
+
+def test_a_refusal_names_server_and_status(
+    server: AuthorizationServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At once, and neither the error nor the log quotes the secret."""
+    with pytest.raises(ClientPropertyError) as refused:
+        provided(security(server.endpoint, "WRONG-secret"))
+    assert f"{server.endpoint}: the authorization server answered with status 401" in str(
+        refused.value
+    )
+    fetched = [record for record in caplog.records if "could not be fetched" in record.message]
+    assert fetched
+    assert "WRONG" not in f"{refused.value!r}{[vars(record) for record in fetched]}"
+
+
+@contextmanager
+def answering(*pieces: bytes, pause_s: float = 0.0, closes: bool = False) -> Iterator[str]:
+    """A server that sends pieces to each client; unless it closes, it keeps the connection."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def serve() -> None:
+        kept = []
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                break
+            kept.append(connection)
+            try:
+                for piece in pieces:
+                    connection.sendall(piece)
+                    ended.wait(pause_s)
+                if closes:
+                    connection.shutdown(socket.SHUT_WR)
+            except OSError:
+                continue
+        for connection in kept:
+            connection.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/token"
+    finally:
+        ended.set()
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+@pytest.mark.parametrize("pieces", [(), (b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n"] * 20)])
+def test_a_server_that_is_slow_is_given_up(
+    pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it is silent or sends a line from time to time."""
+    monkeypatch.setattr(connections, "FIRST_TOKEN_S", 1.0)
+    limits = {"sasl.login.read.timeout.ms": "300"}
+    with (
+        answering(*pieces, pause_s=0.1) as url,
+        pytest.raises(ClientPropertyError, match=f"{url}: no answer in time"),
+    ):
+        provided(security(url, **limits))
+
+
+def test_a_redirect_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The credentials are for the address that was given."""
+    monkeypatch.setattr(connections, "FIRST_TOKEN_S", 10.0)
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+    with (
+        answering(moved, closes=True) as url,
+        pytest.raises(ClientPropertyError, match="status 302"),
+    ):
+        provided(security(url))
+
+
+def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
+    """Of a file URL; a token that has expired is refused by its age."""
+
+    def jwt(**claims: object) -> str:
+        parts = ({"alg": "RS256"}, claims, {})
+        return ".".join(
+            base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+            for part in parts
+        )
+
+    file = tmp_path / "the token"
+    text = jwt(sub="s", exp=time.time() + 100)
+    file.write_text(f"{text}\n")
+    assert provided(security(file.as_uri())) == text
+
+
+def test_a_held_token_is_returned_at_once_while_a_fetch_hangs() -> None:
+    """The thread waits for the server; no other does."""
+    hanging, released = threading.Event(), threading.Event()
+    calls = 0
+
+    def fetch() -> Token:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            hanging.set()
+            released.wait()
+        return token(lifetime_s=60 if calls == 1 else 3600)
+
+    source = TokenSource(fetch, RefreshSettings(window_factor=0.001, window_jitter=0.0))
+    try:
+        held = source.wait(60.0)
+        assert hanging.wait(60.0)
+        assert source.token() is held
+        released.set()
+        eventually(lambda: source.token() is not held)
+    finally:
+        released.set()
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), RuntimeError("SECRET"), TokenError("late")])
+def test_no_failure_ends_the_thread(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    """A fetch that raises anything is repeated; what is unexpected may quote what was sent."""
+    failures = [error, error]
+
+    def fetch() -> Token:
+        if failures:
+            raise failures.pop()
+        return token()
+
+    assert TokenSource(fetch, QUICK).wait(60.0).text == "t"
+    assert "SECRET" not in str([vars(record) for record in caplog.records])
+
+
+def threads_of_sources() -> int:
+    return sum(thread.name == "token-refresh" for thread in threading.enumerate())
+
+
+def test_the_thread_ends_with_its_source() -> None:
+    """When no client refers to it any more."""
+    before = threads_of_sources()
+
+    def made(fetch: Fetch) -> None:
+        TokenSource(fetch, QUICK).wait(60.0)
+
+    made(token)
+    gc.collect()
+    eventually(lambda: threads_of_sources() <= before)
+
+
+def test_the_signer_of_aws_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the error contains the command that installs it."""
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    module = "software.amazon.msk.auth.iam.IAMLoginModule required;"
+    properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
+    asked = parse_security({**properties, "sasl.jaas.config": module})
+    with pytest.raises(ClientPropertyError, match=r"install .*\[msk\]"):
+        secured_arguments(asked, "b-1.c.abc.c2.kafka.eu-west-1.amazonaws.com:9098")
