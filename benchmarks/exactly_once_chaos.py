@@ -2,8 +2,9 @@
 
     scripts/benchmark exactly_once_chaos [--minutes N] [--seed S] [--mode MODE] [--keep DIR]
 
-MODE is exactly-once (every line once and in order, or exit code 1) or at-least-once (every line,
-duplicates counted). With `--keep` the broker goes on running and DIR has what reconciliation needs:
+MODE is exactly-once (every line once and in order, and some transaction was aborted, or exit
+code 1) or at-least-once (every line, duplicates counted). Files of sinks have every line in either
+mode. With `--keep` the broker goes on running and DIR has what reconciliation needs:
 `chaos.json` (bootstrap servers, the broker's pid, seed, mode, and by topic its connector, file and
 number of lines) beside the connectors' files.
 """
@@ -23,6 +24,7 @@ from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.chaos import ENABLED, Chaos
 from tests.support.cluster import cluster_of
+from tests.support.java_plugin_jars import file_connectors
 
 MODES = ("exactly-once", "at-least-once")
 
@@ -30,7 +32,10 @@ MODES = ("exactly-once", "at-least-once")
 def run(options: argparse.Namespace, directory: Path, bootstrap_servers: str) -> tuple[Chaos, str]:
     """Return the finished run and the group id of its cluster."""
     exactly_once = options.mode == MODES[0]
-    properties = ENABLED if exactly_once else {}
+    properties = {**(ENABLED if exactly_once else {}), "plugin.path": str(directory / "plugins")}
+    (directory / "plugins").mkdir()
+    if options.in_java:
+        file_connectors(find_runtime(), directory / "plugins")
     with cluster_of(3, bootstrap_servers, directory, properties) as cluster:
         chaos = Chaos(
             cluster,
@@ -39,6 +44,7 @@ def run(options: argparse.Namespace, directory: Path, bootstrap_servers: str) ->
             seed=options.seed,
             connectors=options.connectors,
             with_several_tasks=options.with_several_tasks,
+            in_java=options.in_java,
             lines_per_s=options.lines_per_s,
             exactly_once=exactly_once,
         )
@@ -52,9 +58,10 @@ def run(options: argparse.Namespace, directory: Path, bootstrap_servers: str) ->
 
 
 def is_right(chaos: Chaos, mode: str) -> bool:
-    if mode != MODES[0]:
-        return chaos.report.missing == 0
-    return all(
+    missing = chaos.report.missing + chaos.report.missing_in_sinks
+    if missing or mode != MODES[0]:
+        return not missing
+    return chaos.report.aborted_transactions > 0 and all(
         chaos.seen[topic] == list(range(1, last + 1)) for topic, last in chaos.expected().items()
     )
 
@@ -82,6 +89,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, default=MODES[0])
     parser.add_argument("--connectors", type=int, default=3, help="of one task each")
     parser.add_argument("--with-several-tasks", type=int, default=2, help="more connectors")
+    parser.add_argument("--in-java", type=int, default=1, help="Java sources and sinks more")
     parser.add_argument("--lines-per-s", type=int, default=100)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
 WAIT_S = 120
 SNAPSHOT, STREAMED = 5_000, 3_000
 STEP = 2_000
-VICTIMS = ("java", "python", "worker")
+VICTIMS = ("java", "worker")
 TABLE = "copied"
 SCHEMA = {
     "type": "struct",

@@ -1,8 +1,9 @@
 """Kills and freezes of agents while lines are appended, and what readers see in the end.
 
 Agents of one cluster run file connectors, some of one task and some of several, whose number
-changes: each change deals their files to other tasks. Random blows hit a worker process, a task's
-process alone, or a whole host; frozen ones come back after their session is over. FAILED tasks are
+changes: each change deals their files to other tasks. Some may be Apache's, in Java, with sinks
+behind them. Random blows hit a worker process, a task's process or its Java process alone, or a
+whole host; frozen ones come back after their session is over. FAILED tasks are
 restarted as an operator would. Everything random comes from one seed, though what a schedule meets
 depends on the machine.
 """
@@ -10,7 +11,6 @@ depends on the machine.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -24,23 +24,16 @@ from http.client import HTTPException
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from tests.support.agent import Agent, source_config
+import psutil
+
+from tests.support.abort_markers import aborted_transactions
+from tests.support.agent import Agent
 from tests.support.chaos_lines import LineReader, SteadyLines, read_everything
+from tests.support.chaos_subjects import FILES_OF_MANY, JAVA_SOURCE, Sink, subject_of
 from tests.support.cluster import SESSION_MS, Cluster
-from tests.support.lines_source import LINES_SOURCE
-from tests.support.names import unique_name
 from tests.support.topics import create_topics
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
-TRANSACTION_TIMEOUT_MS = 10_000
-BOUNDARIES: Sequence[Mapping[str, str]] = (
-    {},
-    {"batch.size": "7"},
-    {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "300"},
-    {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3000"},
-)
-FILES_OF_MANY = 4
-"""Of a connector with several tasks, which are at most as many."""
 OUT_OF_REACH = (OSError, HTTPException)
 SETTLE_S = 240.0
 LOOK_S = 0.1
@@ -51,36 +44,12 @@ class Blow(Enum):
 
     KILL_SUPERVISOR = "kill supervisor"
     KILL_TASK = "kill task"
+    KILL_JAVA = "kill Java process"
     KILL_BOTH = "kill both"
     FREEZE_SUPERVISOR = "freeze supervisor"
     FREEZE_TASK = "freeze task"
     FREEZE_BOTH = "freeze both"
     RECONFIGURE = "reconfigure"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A connector that is troubled; `files` by topic, several when it may have several tasks."""
-
-    name: str
-    number: int
-    files: Mapping[str, Path]
-
-    def config(self, tasks: int, *, exactly_once: bool) -> dict[str, str]:
-        if len(self.files) == 1:
-            ((topic, file),) = self.files.items()
-            config = source_config(file, topic)
-        else:
-            files = {topic: str(file) for topic, file in self.files.items()}
-            config = {"connector.class": LINES_SOURCE, "files": json.dumps(files)}
-        config |= {"tasks.max": str(tasks), "producer.override.linger.ms": "5"}
-        if not exactly_once:
-            return config
-        return config | {
-            "exactly.once.support": "required",
-            "producer.override.transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
-            **BOUNDARIES[self.number % len(BOUNDARIES)],
-        }
 
 
 @dataclass(kw_only=True)
@@ -94,6 +63,8 @@ class Report:
     reasons: Counter[str] = field(default_factory=Counter)
     lines: int = 0
     aborted: int = 0
+    aborted_transactions: int = 0
+    missing_in_sinks: int = 0
     duplicates: int = 0
     missing: int = 0
 
@@ -101,8 +72,9 @@ class Report:
         blows = ", ".join(f"{count} {blow.value}" for blow, count in sorted_by_name(self.blows))
         return (
             f"seed {self.seed}: {self.lines} lines in {self.seconds:.0f} s; {blows};"
-            f" {self.restarts} restarts of failed tasks; {self.aborted} aborted records,"
-            f" {self.duplicates} duplicates, {self.missing} missing"
+            f" {self.restarts} restarts of failed tasks; {self.aborted_transactions} aborted"
+            f" transactions of {self.aborted} records, {self.duplicates} duplicates,"
+            f" {self.missing} missing, {self.missing_in_sinks} missing in files of sinks"
         )
 
 
@@ -177,14 +149,23 @@ class Chaos:
         seed: int,
         connectors: int = 3,
         with_several_tasks: int = 2,
+        in_java: int = 0,
         lines_per_s: int = 100,
         exactly_once: bool = True,
     ) -> None:
+        """`in_java`: so many sources more, and a sink behind each; needs their jar."""
         self.report = Report(seed=seed)
+        of_python = connectors + with_several_tasks
         self.subjects = [
-            _subject(number, 1 if number < connectors else FILES_OF_MANY, directory)
-            for number in range(connectors + with_several_tasks)
+            subject_of(number, 1 if number < connectors else FILES_OF_MANY, directory)
+            for number in range(of_python)
+        ] + [subject_of(of_python + number, 1, directory, JAVA_SOURCE) for number in range(in_java)]
+        self.sinks = [
+            Sink(name=f"{subject.name}-sink", topic=topic, file=directory / f"{subject.name}.copy")
+            for subject in self.subjects[of_python:]
+            for topic in subject.files
         ]
+        self._blows = [blow for blow in Blow if in_java or blow is not Blow.KILL_JAVA]
         self.files = {t: file for subject in self.subjects for t, file in subject.files.items()}
         self._cluster = cluster
         self._bootstrap_servers = bootstrap_servers
@@ -193,7 +174,7 @@ class Chaos:
         self._lines = SteadyLines(list(self.files.values()), lines_per_s, seed)
         # What will put it right again, by agent that something was done to.
         self._recoveries: dict[Agent, tuple[float, Callable[[], object]]] = {}
-        names = [subject.name for subject in self.subjects]
+        names = [each.name for each in (*self.subjects, *self.sinks)]
         self._operator = Operator(self._sound, names, self.report)
 
     def run(self, seconds: float) -> None:
@@ -205,6 +186,9 @@ class Chaos:
         for subject in self.subjects:
             config = subject.config(tasks[subject.name], exactly_once=self._exactly_once)
             self._cluster.agents[0].create(subject.name, config)
+        for sink in self.sinks:
+            self._cluster.agents[0].create(sink.name, sink.config())
+            tasks[sink.name] = 1
         self._cluster.wait_until_running(tasks, 60)
         reader = LineReader(self._bootstrap_servers, list(self.files), committed=self._exactly_once)
         began_s = time.monotonic()
@@ -246,11 +230,11 @@ class Chaos:
     def _strike(self) -> None:
         """One more blow, while two of three agents at least are sound."""
         sound = self._sound()
-        blow = self._random.choice(list(Blow))
+        blow = self._random.choice(self._blows)
         agent = self._random.choice(sound)
         if blow is not Blow.RECONFIGURE and len(sound) < 2:
             return
-        with contextlib.suppress(*OUT_OF_REACH, StopIteration):
+        with contextlib.suppress(*OUT_OF_REACH, StopIteration, psutil.NoSuchProcess):
             self._perform(blow, agent)
             self.report.blows[blow] += 1
 
@@ -267,6 +251,8 @@ class Chaos:
                 self._recover_in(agent, soon_s, process.launch)
             case Blow.KILL_TASK:
                 os.kill(self._task_pid(agent), signal.SIGKILL)
+            case Blow.KILL_JAVA:
+                os.kill(self._java_pid(), signal.SIGKILL)
             case Blow.FREEZE_SUPERVISOR:
                 _freeze(process.pid)
                 self._recover_in(agent, past_session_s, lambda: _thaw(process.pid))
@@ -287,9 +273,22 @@ class Chaos:
 
     def _task_pid(self, agent: Agent) -> int:
         """Raises StopIteration when it runs no task."""
+        return next(iter(self._task_pids(agent)))
+
+    def _task_pids(self, agent: Agent) -> Sequence[int]:
         tasks = [task for task in agent.get("/agent/tasks") if task["task"] is not None]
         self._random.shuffle(tasks)
-        return next(int(task["pid"]) for task in tasks if task["pid"] is not None)
+        return [int(task["pid"]) for task in tasks if task["pid"] is not None]
+
+    def _java_pid(self) -> int:
+        """Return the Java process of some task; raises StopIteration when there is none."""
+        return next(
+            child.pid
+            for agent in self._sound()
+            for pid in self._task_pids(agent)
+            for child in psutil.Process(pid).children()
+            if child.name() == "java"
+        )
 
     def _recover_in(self, agent: Agent, after_s: float, recover: Callable[[], object]) -> None:
         self._recoveries[agent] = (time.monotonic() + after_s, recover)
@@ -304,7 +303,10 @@ class Chaos:
     def _read_to_the_end(self, reader: LineReader) -> None:
         expected = self.expected()
         deadline_s = time.monotonic() + SETTLE_S
-        while any(len(set(reader.seen[topic])) < last for topic, last in expected.items()):
+        while (
+            any(len(set(reader.seen[topic])) < last for topic, last in expected.items())
+            or self._missing_in_sinks()
+        ):
             if time.monotonic() > deadline_s:
                 return
             reader.read(LOOK_S)
@@ -312,23 +314,24 @@ class Chaos:
         while reader.read(1.0):
             continue
 
+    def _missing_in_sinks(self) -> int:
+        expected = self.expected()
+        return sum(
+            len(set(range(1, expected[sink.topic] + 1)) - sink.lines()) for sink in self.sinks
+        )
+
     def _compare(self, reader: LineReader) -> None:
         report = self.report
         everything = read_everything(self._bootstrap_servers, list(self.files), committed=False)
         report.aborted = sum(map(len, everything.values())) - reader.count()
+        report.aborted_transactions = aborted_transactions(self._bootstrap_servers, self.files)
+        report.missing_in_sinks = self._missing_in_sinks()
         for topic, last in self.expected().items():
             seen = reader.seen[topic]
             report.lines += last
             report.duplicates += len(seen) - len(set(seen))
             report.missing += len(set(range(1, last + 1)) - set(seen))
         self.seen = reader.seen
-
-
-def _subject(number: int, files: int, directory: Path) -> Subject:
-    name = f"chaos-{number}"
-    topics = [unique_name(name) for _ in range(files)]
-    found = {topic: directory / f"{name}-{n}.txt" for n, topic in enumerate(topics)}
-    return Subject(name=name, number=number, files=found)
 
 
 def _reason(trace: str) -> str:

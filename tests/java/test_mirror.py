@@ -1,0 +1,220 @@
+"""MirrorMaker's connectors in an agent, between two brokers, through a kill of its process."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from pyconnect_sandbox.broker import KafkaBroker
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.abort_markers import aborted_transactions
+from tests.support.agent import Agent, Agents, closing
+from tests.support.eventually import eventually
+from tests.support.kafka import Servers, SharedBroker
+from tests.support.maven_plugins import MIRROR, location_of
+from tests.support.names import unique_name
+from tests.support.topics import committed_offset, create_topics, open_records, produce, read_topic
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+
+WAIT_S = 90
+PARTITIONS = (0, 1, 2)
+STEP = 300
+BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+BEATS = "heartbeats"
+MIRROR_CLASSES = "org.apache.kafka.connect.mirror"
+
+
+@pytest.fixture
+def agent(
+    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> Iterator[Agent]:
+    properties = {
+        "plugin.path": str(location_of(MIRROR, kafka_runtime).parent),
+        "exactly.once.source.support": "enabled",
+        **{f"{kind}.converter": BYTES for kind in ("key", "value", "header")},
+    }
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
+        yield agents.start(properties=properties)
+
+
+@pytest.fixture
+def origin(servers: Servers) -> KafkaBroker:
+    return servers.broker()
+
+
+def test_records_offsets_and_groups_are_mirrored(
+    agent: Agent, origin: KafkaBroker, kafka_broker: SharedBroker
+) -> None:
+    """The same records in the same partitions, once, though a process dies in a transaction.
+
+    A group that moves to the target goes on where it was, or shortly before.
+    """
+    source, target = origin.bootstrap_servers, kafka_broker.bootstrap_servers
+    alias, topic, group = unique_name("origin"), unique_name("orders"), unique_name("readers")
+    clusters = {
+        "source.cluster.alias": alias,
+        "target.cluster.alias": "target",
+        "source.cluster.bootstrap.servers": source,
+        "target.cluster.bootstrap.servers": target,
+        "replication.factor": "1",
+    }
+    mirrored = f"{alias}.{topic}"
+    for bootstrap, name in ((source, topic), (target, mirrored)):
+        create_topics(bootstrap, [name], partitions=len(PARTITIONS))
+    records = Records(source, topic)
+    records.write(STEP)
+    agent.create("records", _records_config(clusters, topic))
+    agent.create("beats", _config("Heartbeat", clusters, emit_heartbeats_interval_seconds="1"))
+    eventually(lambda: agent.states("records") == ("RUNNING", "RUNNING"), WAIT_S)
+    _kill_in_transaction(agent, "records", target, mirrored, records)
+    # MirrorMaker translates no offsets from before it knew of the group.
+    known = records.written
+    _commit(source, group, topic, known)
+    agent.create("groups", _groups_config(clusters, group))
+    eventually(lambda: agent.states("groups") == ("RUNNING", "RUNNING"), WAIT_S)
+    records.write(STEP)
+    has_read = known + STEP // 2
+    _commit(source, group, topic, has_read)
+    expected = _by_partition(source, topic)
+    eventually(
+        lambda: _count(target, mirrored) == records.written * len(PARTITIONS),
+        WAIT_S,
+        lambda: (_count(target, mirrored), agent.get("/connectors/records/status")),
+    )
+    assert _by_partition(target, mirrored) == expected
+    assert aborted_transactions(target, [mirrored]) == 1
+    for partition in PARTITIONS:
+        eventually(
+            lambda partition=partition: 0 < _next(target, group, mirrored, partition) <= has_read,
+            WAIT_S,
+            lambda partition=partition: (
+                _next(target, group, mirrored, partition),
+                read_topic(target, f"{alias}.checkpoints.internal")[-3:],
+            ),
+        )
+    eventually(
+        lambda: any(alias.encode() in (beat.key() or b"") for beat in read_topic(target, BEATS)),
+        WAIT_S,
+    )
+    assert agent.states("groups") == agent.states("beats") == ("RUNNING", "RUNNING")
+
+
+def _config(kind: str, clusters: Mapping[str, str], **settings: str) -> dict[str, str]:
+    return {
+        "connector.class": f"{MIRROR_CLASSES}.Mirror{kind}Connector",
+        **clusters,
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+
+def _records_config(clusters: Mapping[str, str], topic: str) -> dict[str, str]:
+    return {
+        **_config("Source", clusters, topics=topic, exactly_once_support="required"),
+        "consumer.isolation.level": "read_committed",
+        "consumer.max.poll.records": "50",
+        "transaction.boundary": "interval",
+        "transaction.boundary.interval.ms": "3000",
+        "offset.lag.max": "20",
+        "offset-syncs.topic.replication.factor": "1",
+        "sync.topic.acls.enabled": "false",
+    }
+
+
+def _groups_config(clusters: Mapping[str, str], group: str) -> dict[str, str]:
+    return {
+        **_config("Checkpoint", clusters, groups=group),
+        "checkpoints.topic.replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "emit.checkpoints.interval.seconds": "1",
+        "sync.group.offsets.enabled": "true",
+        "sync.group.offsets.interval.seconds": "1",
+        "refresh.groups.interval.seconds": "1",
+    }
+
+
+class Records:
+    """Records of a topic; number n of each partition has the value n."""
+
+    def __init__(self, bootstrap_servers: str, topic: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._topic = topic
+        self._began_ms = int(time.time() * 1000)
+        self.written = 0
+
+    def write(self, count: int) -> None:
+        """Write so many more into each partition."""
+        first, self.written = self.written, self.written + count
+        for partition in PARTITIONS:
+            produce(
+                self._bootstrap_servers,
+                self._topic,
+                *(str(number).encode() for number in range(first, self.written)),
+                partition=partition,
+                key=b"\x00\xff",
+                headers=[("from", b"partition %d" % partition), ("empty", None)],
+                # Not long ago: brokers delete what is older than the topic's retention.
+                timestamp=self._began_ms - 60_000 + first,
+            )
+
+
+def _commit(bootstrap_servers: str, group: str, topic: str, offset: int) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group})
+    try:
+        places = [TopicPartition(topic, partition, offset) for partition in PARTITIONS]
+        consumer.commit(offsets=places, asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def _kill_in_transaction(
+    agent: Agent, name: str, target: str, mirrored: str, records: Records
+) -> None:
+    """Kill the task's Java process while records wait for their commit; restart the task."""
+
+    def is_open() -> bool:
+        records.write(10)
+        return any(open_records(target, mirrored, partition) for partition in PARTITIONS)
+
+    eventually(is_open, WAIT_S, lambda: agent.get(f"/connectors/{name}/status"))
+    (task,) = [
+        each for each in agent.get("/agent/tasks") if (each["connector"], each["task"]) == (name, 0)
+    ]
+    found = psutil.Process(int(task["pid"])).children(recursive=True)
+    (java,) = [process for process in found if process.name() == "java"]
+    java.kill()
+    agent.wait_for_states(name, "RUNNING", "FAILED", timeout_s=WAIT_S)
+    agent.do("POST", f"/connectors/{name}/tasks/0/restart")
+
+
+def _by_partition(bootstrap_servers: str, topic: str) -> dict[int, list[tuple[object, ...]]]:
+    """Return what must not change of each record, in the order of its partition."""
+    found = defaultdict(list)
+    for record in read_topic(bootstrap_servers, topic, committed=True):
+        found[record.partition() or 0].append(
+            (record.key(), record.value(), record.headers(), record.timestamp())
+        )
+    return dict(found)
+
+
+def _count(bootstrap_servers: str, topic: str) -> int:
+    return len(read_topic(bootstrap_servers, topic, committed=True))
+
+
+def _next(bootstrap_servers: str, group: str, topic: str, partition: int) -> int:
+    """Return the number of the record that a member of the group reads next; -1 if unknown."""
+    offset = committed_offset(bootstrap_servers, group, topic, partition)
+    if offset < 0:
+        return -1
+    found = [
+        record.value()
+        for record in read_topic(bootstrap_servers, topic, committed=True)
+        if record.partition() == partition and (record.offset() or 0) >= offset
+    ]
+    return int(found[0] or b"") if found else -1
