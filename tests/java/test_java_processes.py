@@ -119,6 +119,20 @@ def test_exceptions_have_their_java_traces(link: JavaLink, jar: str) -> None:
     assert "\tat io.pyconnect.tests.NoteSink$Notes.start" in failure.value.java_trace
 
 
+def test_secrets_are_not_on_the_command_line(
+    link: JavaLink, process: JavaProcess, jar: str
+) -> None:
+    """Configurations of connectors and converters go to the process by its socket alone."""
+    described = job(jar, "NumberSource")
+    described["converters"]["value"]["config"] = {"password": "of-a-converter"}
+    link.begin(described)
+    link.call("start", config={"topic": "t", "password": "of-a-task"})
+    java = psutil.Process(process.pid)
+    shown = " ".join([*java.cmdline(), *java.environ().values()])
+    assert "io.pyconnect.host.Host" in shown
+    assert "of-a-" not in shown
+
+
 def test_class_of_a_newer_java(link: JavaLink, jar: str) -> None:
     """The error names the class, the Java that runs, and the key that names another."""
     with pytest.raises(JavaConnectError, match=r"NewSink needs a newer Java .* agent\.java\.home"):

@@ -47,6 +47,8 @@ class JavaOptions:
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:+DisplayVMOutputToStderr",
             "-Djava.awt.headless=true",
+            # It warns that a plugin's Log4j could be written by two, of which the host is one.
+            "-Dlog4j2.StatusLogger.level=ERROR",
             *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
             *self.options,
             f"-Xmx{self.heap}",
