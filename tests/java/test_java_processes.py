@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pyconnect_agent.java.class_archive import make_archive
 from pyconnect_agent.java.errors import JavaConnectError, JavaPluginError
 from pyconnect_agent.java.frames import Kind, decode_source
 from pyconnect_agent.java.installation import find_installation
@@ -117,6 +119,40 @@ def test_exceptions_have_their_java_traces(link: JavaLink, jar: str) -> None:
         link.call("start", config={})
     assert failure.value.java_class == "java.lang.NullPointerException"
     assert "\tat io.pyconnect.tests.NoteSink$Notes.start" in failure.value.java_trace
+
+
+def test_archive_of_classes(tmp_path: Path) -> None:
+    """It is made once and mapped; one that cannot be made or mapped does no harm."""
+    installation = replace(find_installation({}), archive=str(tmp_path / "made" / "classes.jsa"))
+    archive = Path(installation.archive)
+    make_archive(installation)
+    made = archive.stat()
+    make_archive(installation)
+    assert archive.stat() == made
+    link = JavaLink(process := JavaProcess(installation, SMALL))
+    link.begin({"mode": "questions"})
+    assert str(archive) in {found.path for found in psutil.Process(process.pid).memory_maps()}
+    link.close()
+    archive.write_bytes(b"broken")
+    link = JavaLink(JavaProcess(installation, SMALL))
+    link.begin({"mode": "questions"})
+    link.close()
+    (tmp_path / "file").touch()
+    make_archive(replace(installation, archive=str(tmp_path / "file" / "classes.jsa")))
+
+
+def test_secrets_are_not_on_the_command_line(
+    link: JavaLink, process: JavaProcess, jar: str
+) -> None:
+    """Configurations of connectors and converters go to the process by its socket alone."""
+    described = job(jar, "NumberSource")
+    described["converters"]["value"]["config"] = {"password": "of-a-converter"}
+    link.begin(described)
+    link.call("start", config={"topic": "t", "password": "of-a-task"})
+    java = psutil.Process(process.pid)
+    shown = " ".join([*java.cmdline(), *java.environ().values()])
+    assert "io.pyconnect.host.Host" in shown
+    assert "of-a-" not in shown
 
 
 def test_class_of_a_newer_java(link: JavaLink, jar: str) -> None:

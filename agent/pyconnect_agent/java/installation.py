@@ -6,6 +6,7 @@ Layer: java. The Java of `agent.java.home`, of JAVA_HOME or on the path; Kafka's
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -56,8 +57,10 @@ def find_installation(
     kafka_jars = tuple(
         str(jar) for jar in sorted(libs.glob("*.jar")) if not _LOGGERS.match(jar.name)
     )
+    host_jar = str(_host_jar(java, kafka_jars))
+    archive = _archive_path(java, (host_jar, *kafka_jars), java_cache())
     return JavaInstallation(
-        java=str(java), kafka_jars=kafka_jars, host_jar=str(_host_jar(java, kafka_jars))
+        java=str(java), kafka_jars=kafka_jars, host_jar=host_jar, archive=str(archive)
     )
 
 
@@ -189,3 +192,12 @@ def _host_jar(java: Path, kafka_jars: tuple[str, ...]) -> Path:
         return cached_host_jar(java, kafka_jars, java_cache())
     except HostBuildError as error:
         raise ConnectException(f"Java plugins cannot run: {error}") from error
+
+
+def _archive_path(java: Path, jars: Sequence[str], cache: Path) -> Path:
+    """Return where the archive of a class path is, or would be."""
+    digest = hashlib.sha256()
+    for file in (str(java.resolve()), *jars):
+        stat = Path(file).stat()
+        digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
+    return cache / "classes" / f"{digest.hexdigest()[:16]}.jsa"

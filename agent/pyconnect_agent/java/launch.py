@@ -21,11 +21,15 @@ class JavaClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaInstallation:
-    """A Java, Kafka's jars with the API of connectors, and the jar of the host."""
+    """A Java, Kafka's jars with the API of connectors, and the jar of the host.
+
+    `archive`: where an archive of their classes is, if it has been made.
+    """
 
     java: str
     kafka_jars: tuple[str, ...]
     host_jar: str
+    archive: str = ""
 
     @property
     def class_path(self) -> str:
@@ -47,6 +51,8 @@ class JavaOptions:
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:+DisplayVMOutputToStderr",
             "-Djava.awt.headless=true",
+            # It warns that a plugin's Log4j could be written by two, of which the host is one.
+            "-Dlog4j2.StatusLogger.level=ERROR",
             *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
             *self.options,
             f"-Xmx{self.heap}",

@@ -125,12 +125,12 @@ class JavaLink:
         self._gone.wait()
         return self._ended()
 
-    def close(self) -> None:
-        """End the process; nothing of it is waited for."""
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """End the process; one that takes longer is killed."""
         self._closing = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
-        if not self._process.wait(CLOSE_TIMEOUT_S):
+        if not self._process.wait(timeout_s):
             LOG.warning("the Java process did not end and is killed")
         self._process.kill()
 

@@ -19,6 +19,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.java.launch import JavaInstallation, JavaOptions
@@ -44,7 +45,7 @@ class JavaProcess:
     ) -> None:
         """Start it. Raises ConnectException when there is no such program.
 
-        `properties` are further options, such as those of an archive of classes.
+        `properties` are further options.
         """
         self.options = options
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -53,8 +54,8 @@ class JavaProcess:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
         command = [
             installation.java,
+            *(properties or _archived(installation)),
             *options.arguments(),
-            *properties,
             "-cp",
             installation.class_path,
             MAIN_CLASS,
@@ -110,6 +111,13 @@ class JavaProcess:
                 text = line.decode(errors="backslashreplace").rstrip("\n")
                 self._last_lines.append(text)
                 OUTPUT.info("%s", text)
+
+
+def _archived(installation: JavaInstallation) -> tuple[str, ...]:
+    """Return the options to map an archive of classes; one that does not fit is ignored."""
+    if not installation.archive or not Path(installation.archive).exists():
+        return ()
+    return (f"-XX:SharedArchiveFile={installation.archive}", "-Xlog:cds*=off")
 
 
 def _reason(code: int, options: JavaOptions) -> str:

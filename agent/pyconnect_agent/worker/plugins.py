@@ -18,6 +18,7 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.java.class_archive import make_archive
 from pyconnect_agent.java.discovery import JavaDiscovery
 from pyconnect_agent.java.installation import (
     KAFKA_HOME_KEY,
@@ -72,7 +73,7 @@ def _java_plugins(
     except ConnectException as error:
         LOG.error("Java plugins cannot be used", extra={"reason": str(error)})
         return ()
-
+    make_archive(installation)
     release = kafka_release(installation.kafka_jars)
     if release != CONNECT_VERSION:
         LOG.warning(

@@ -33,6 +33,7 @@ def make_kafka(libs: Path, *others: str) -> Path:
 @pytest.fixture(autouse=True)
 def a_wheel_with_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The host's jar is there; what the user's cache holds does not count."""
+    (tmp_path / "host.jar").touch()
     monkeypatch.setattr(installation, "built_host_jar", lambda: tmp_path / "host.jar")
     monkeypatch.setattr(installation, "user_cache_path", lambda _: tmp_path / "cache")
     return tmp_path

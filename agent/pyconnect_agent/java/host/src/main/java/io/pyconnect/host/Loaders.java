@@ -6,6 +6,7 @@ import java.net.MalformedURLException;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -66,7 +67,15 @@ final class Loaders {
 
     private static ClassLoader newLoader(List<String> jars) {
         var urls = urls(jars);
-        return new PluginClassLoader(urls[0], urls, Loaders.class.getClassLoader());
+        var ours = Loaders.class.getClassLoader();
+        var loader = new PluginClassLoader(urls[0], urls, ours);
+        if (loader.findResource("org/apache/logging/log4j/spi/Provider.class") == null) {
+            return loader;
+        }
+        // The plugin's Log4j is another than ours: the classes that it logs with are to be its own.
+        urls = Arrays.copyOf(urls, urls.length + 1);
+        urls[urls.length - 1] = Loaders.class.getProtectionDomain().getCodeSource().getLocation();
+        return new PluginClassLoader(urls[0], urls, ours);
     }
 
     /** Runs {@code work} with the loader that its libraries look their services up with. */

@@ -1,0 +1,62 @@
+"""An archive of Kafka's classes and the host's, which Java processes map instead of loading them.
+
+Layer: java. Made once for the same Java, jars and host, when a worker looks for Java plugins. A
+Java that cannot make or map it loads the classes, as it would without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import zipfile
+from pathlib import Path
+
+from pyconnect_agent.java.errors import JavaFailure
+from pyconnect_agent.java.launch import JavaInstallation, JavaOptions
+from pyconnect_agent.java.link import JavaLink
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+HEAP = "128m"
+WRITE_TIMEOUT_S = 60.0
+_STORAGE = "org.apache.kafka.connect.storage"
+_USUAL = (
+    f"{_STORAGE}.StringConverter",
+    f"{_STORAGE}.SimpleHeaderConverter",
+    "org.apache.kafka.connect.json.JsonConverter",
+)
+
+
+def make_archive(installation: JavaInstallation) -> None:
+    """Make the archive unless it is there; what goes wrong is logged and does no harm."""
+    archive = Path(installation.archive)
+    if archive.exists():
+        return
+    unfinished = archive.with_suffix(f".{os.getpid()}")
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        _write(installation, unfinished)
+        unfinished.replace(archive)
+    except (ConnectException, JavaFailure, OSError, zipfile.BadZipFile) as error:
+        LOG.info("Java processes start without an archive of classes", extra={"reason": str(error)})
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+
+
+def _write(installation: JavaInstallation, target: Path) -> None:
+    with zipfile.ZipFile(installation.host_jar) as jar:
+        names = [name for name in jar.namelist() if name.endswith(".class")]
+    properties = (f"-XX:ArchiveClassesAtExit={target}", "-Xlog:cds*=off")
+    link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), properties))
+    try:
+        link.begin({"mode": "questions"})
+        for name in names:
+            loaded = name.removesuffix(".class").replace("/", ".")
+            link.call("load", plugin={"class": loaded, "jars": []})
+        for name in _USUAL:
+            link.call("config", plugin={"class": name, "jars": []})
+    finally:
+        link.close(WRITE_TIMEOUT_S)

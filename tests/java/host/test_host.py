@@ -1,0 +1,118 @@
+"""Parts of the Java host by themselves: columns of batches, and loaders of classes."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pyconnect_agent.java.frames import SourceBatch, decode_source, encode_sink, unpack_headers
+from pyconnect_agent.java.installation import find_installation
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.java_sources import compiled
+
+pytestmark = pytest.mark.java
+
+DATA = st.none() | st.binary(max_size=9)
+HEADERS = st.none() | st.lists(st.tuples(st.text(max_size=5), DATA), min_size=1, max_size=3)
+ROW = st.tuples(
+    st.sampled_from(["a", "b", "\u00e4"]),
+    st.integers(0, 5),
+    st.integers(0, 2**62),
+    st.tuples(st.integers(0, 2), st.integers(1, 2**60)),
+    DATA,
+    DATA,
+    HEADERS,
+)
+LARGE = ("a", 0, 1, (1, 1), None, bytes(40 << 20), [("h", None)])
+LENGTH = struct.Struct(">i")
+
+
+@pytest.fixture(scope="module")
+def command(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Runs `HostTest`, which is in the package of the host."""
+    installation = find_installation({})
+    classes = tmp_path_factory.mktemp("classes")
+    source = Path(__file__).with_name("HostTest.java")
+    path = f"{installation.class_path}:{classes}"
+    javac = kafka_runtime.java.executable.resolve().with_name("javac")
+    subprocess.run([javac, "-nowarn", "-cp", path, "-d", classes, source], check=True)
+    options = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    return [installation.java, *options, "-cp", path, "io.pyconnect.host.HostTest"]
+
+
+@pytest.fixture(scope="module")
+def echo(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        [*command, "echo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        yield process
+        process.kill()
+
+
+def echoed(process: subprocess.Popen[bytes], payload: bytes) -> SourceBatch:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(LENGTH.pack(len(payload)) + payload)
+    process.stdin.flush()
+    (length,) = LENGTH.unpack(process.stdout.read(LENGTH.size))
+    return decode_source(memoryview(process.stdout.read(length)))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(ROW, max_size=8))
+@example([LARGE, ("b", 1, 2, (0, 5), b"", b"", None)])
+@example([("a", 0, n, (1, 1), b"k%d" % n, None, None) for n in range(3000)])
+def test_columns_survive_java(
+    echo: subprocess.Popen[bytes], rows: list[tuple[object, ...]]
+) -> None:
+    """Null and empty values, headers, a value above the size of frames, and many records."""
+    topics, partitions, offsets, timestamps, keys, values, headers = (
+        [row[column] for row in rows] for column in range(7)
+    )
+    batch = encode_sink(
+        topics=topics,  # type: ignore[arg-type]  # columns of `ROW`
+        partitions=partitions,  # type: ignore[arg-type]
+        offsets=offsets,  # type: ignore[arg-type]
+        timestamps=timestamps,  # type: ignore[arg-type]
+        keys=keys,  # type: ignore[arg-type]
+        values=values,  # type: ignore[arg-type]
+        headers=headers,  # type: ignore[arg-type]
+    )
+    found = echoed(echo, b"".join(batch.payload()))
+    types = [found.facts["places"][place]["type"] for place in found.places]
+    assert list(zip(types, found.timestamps, strict=True)) == timestamps
+    assert list(found.topics) == topics
+    assert list(found.partitions) == partitions
+    assert [int(offset or b"") for offset in found.offsets] == offsets
+    assert list(found.keys) == keys
+    assert list(found.values) == values
+    packed = found.headers or [None] * len(rows)
+    assert [unpack_headers(each) or None for each in packed] == headers
+
+
+def test_loaders(command: list[str], kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
+    """Kafka's API and SLF4J come from the worker, all others from the location first."""
+    own = {"lib.Own": "package lib; public class Own {}"}
+    location = [f"{compiled(kafka_runtime, own, tmp_path / 'own')}/"]
+    for name in ("connect-api", "connect-json", "slf4j-api", "jackson-databind"):
+        (jar,) = kafka_runtime.libs.glob(f"{name}-[0-9]*.jar")
+        location.append(shutil.copy(jar, tmp_path))
+    done = subprocess.run(
+        [*command, "loaders", *location], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "lib.Own plugin",
+        "org.apache.kafka.connect.data.Schema worker",
+        "org.apache.kafka.connect.json.JsonConverter plugin",
+        "org.slf4j.Logger worker",
+        "com.fasterxml.jackson.databind.JsonNode plugin",
+        "same true",
+    ]

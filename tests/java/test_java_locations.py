@@ -1,0 +1,153 @@
+"""Tasks of plugins whose libraries contradict each other, and what plugins log by Log4j 2."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.java.frames import Kind, decode_source
+from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.launch import JavaOptions
+from pyconnect_agent.java.link import JavaLink
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.java_sources import compiled
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 120
+LOGGER = "plugin.Source.Polled"
+SMALL = JavaOptions(heap="96m", quick=True)
+SOURCE = """
+package plugin;
+import java.util.*;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.connector.Task;
+import org.apache.kafka.connect.source.*;
+import org.apache.logging.log4j.*;
+public class Source extends SourceConnector {
+    @Override public String version() { return lib.Library.text(); }
+    @Override public ConfigDef config() { return new ConfigDef(); }
+    @Override public void start(Map<String, String> config) {}
+    @Override public void stop() {}
+    @Override public Class<? extends Task> taskClass() { return Polled.class; }
+    @Override public List<Map<String, String>> taskConfigs(int most) { return List.of(); }
+
+    public static class Polled extends SourceTask {
+        private static final Logger LOG = LogManager.getLogger();
+        @Override public String version() { return lib.Library.text(); }
+        @Override public void start(Map<String, String> config) {}
+        @Override public void stop() {}
+        @Override public List<SourceRecord> poll() {
+            LOG.debug("polled {}", lib.Library.text());
+            LOG.warn("polled {}", lib.Library.text(), new IllegalStateException("why"));
+            return List.of(new SourceRecord(null, null, "t", null, null, lib.Library.text()));
+        }
+    }
+}
+"""
+CHANGE = """
+package plugin;
+import java.util.Map;
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.transforms.Transformation;
+public class Change implements Transformation<SourceRecord> {
+    @Override public void configure(Map<String, ?> config) {}
+    @Override public ConfigDef config() { return new ConfigDef(); }
+    @Override public void close() {}
+    @Override public SourceRecord apply(SourceRecord r) {
+        return r.newRecord(r.topic(), null, null, null, null,
+            r.value() + " seen by " + lib.Library.text(), null);
+    }
+}
+"""
+LIBRARY = """
+package lib;
+public class Library {{ public static String text() {{ return "{}"; }} }}
+"""
+
+
+@pytest.fixture(scope="module")
+def locations(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[list[str], list[str]]:
+    """Two class paths with the same names; the first brings Log4j, the second does not."""
+    root = tmp_path_factory.mktemp("locations")
+    found = []
+    for version in ("one", "two"):
+        library = LIBRARY.format(version)
+        sources = {"plugin.Source": SOURCE, "plugin.Change": CHANGE, "lib.Library": library}
+        found.append([f"{compiled(kafka_runtime, sources, root / version)}/"])
+    for name in ("log4j-api", "log4j-core"):
+        (jar,) = kafka_runtime.libs.glob(f"{name}-2.*.jar")
+        found[0].append(shutil.copy(jar, root))
+    return found[0], found[1]
+
+
+@pytest.fixture
+def links() -> Iterator[tuple[JavaLink, JavaLink]]:
+    installation = find_installation({})
+    made = JavaLink(JavaProcess(installation, SMALL)), JavaLink(JavaProcess(installation, SMALL))
+    yield made
+    for link in made:
+        link.close()
+
+
+def job(jars: list[str], *changes: list[str]) -> dict[str, Any]:
+    def plugin(name: str, jars: list[str]) -> dict[str, Any]:
+        return {"class": name, "jars": jars, "config": {}}
+
+    storage = "org.apache.kafka.connect.storage"
+    text = plugin(f"{storage}.StringConverter", [])
+    return {
+        "mode": "task",
+        "connector": plugin("plugin.Source", jars),
+        "converters": {
+            "key": text,
+            "value": text,
+            "header": plugin(f"{storage}.SimpleHeaderConverter", []),
+        },
+        "transforms": [plugin("plugin.Change", each) for each in changes],
+    }
+
+
+def polled(link: JavaLink) -> list[bytes | None]:
+    link.tell(Kind.CREDIT)
+    payload = link.batches.get(timeout=WAIT_S)
+    assert payload is not None, link.ended()
+    return list(decode_source(payload).values)
+
+
+def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
+    locations: tuple[list[str], list[str]],
+    links: tuple[JavaLink, JavaLink],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Two tasks at once, one of them with a transformation of the other's location.
+
+    Log4j 2 has the worker's levels, whether the plugin brings it or finds Kafka's.
+    """
+    one, two = locations
+    caplog.set_level(logging.DEBUG, "plugin")
+    for link, found in zip(links, (job(one, two), job(two)), strict=True):
+        link.begin(found)
+        link.call("start", config={})
+    assert polled(links[0]) == [b"one seen by two"]
+    assert polled(links[1]) == [b"two"]
+    links[0].set_level("plugin", "DEBUG")
+    assert polled(links[0]) == [b"one seen by two"]
+    lines = [(each.name, each.levelname, each.getMessage()) for each in caplog.records]
+    own = [(level, text.partition("\n")[0]) for name, level, text in lines if name == LOGGER]
+    assert own == [
+        ("WARNING", "polled one"),
+        ("WARNING", "polled two"),
+        ("DEBUG", "polled one"),
+        ("WARNING", "polled one"),
+    ]
+    assert "java.lang.IllegalStateException: why\n\tat plugin.Source" in caplog.text
+    assert [line for line in lines if line[0] == "java.output"] == []
