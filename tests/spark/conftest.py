@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.audits.spark_jars import JDBC, avro_jars, iceberg_jars, jdbc_jars, kafka_source_jars
+from pyconnect_cli.audits.spark_jars import (
+    JDBC,
+    avro_jars,
+    iceberg_jars,
+    jdbc_jars,
+    kafka_source_jars,
+)
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
