@@ -143,6 +143,7 @@ download_size() {
       reconcile-connect) sum=$((sum + 510)) ;;
       sample) sum=$((sum + 9)) ;;
       sql) sum=$((sum + 4)) ;;
+      lake) sum=$((sum + 85)) ;;
       docs) sum=$((sum + 17)) ;;
     esac
   done

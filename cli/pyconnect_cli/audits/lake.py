@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
 from pyconnect_cli.audits.connectors import value_form
 from pyconnect_cli.audits.secrets import with_providers
-from pyconnect_cli.audits.tables import database_secrets, database_side
+from pyconnect_cli.audits.tables import database_secrets, database_side, hoisted_column
 from pyconnect_cli.errors import UsageError
 
 BY_HAND = "name the files yourself: --files with --format and --column"
@@ -64,15 +64,13 @@ def read_lake(connector: Audited) -> Resolved:
         )
     root = _directory(config)
     path = posixpath.join(root, (config.get("prefix") or "").strip("/")).rstrip("/")
-    found = _resolved(
-        config, [path], config.get("format.class") or "parquet", {"mode": "append"}
-    )
+    found = _resolved(config, [path], config.get("format.class") or "parquet", {"mode": "append"})
     found.side["read"] = sorted(posixpath.join(root, file) for file in done)
     return found
 
 
 def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
-    _refuse_transformations(config)
+    whole = hoisted_column(config, BY_HAND)
     # Directories of partitions are no columns of the rows.
     options = {"recursiveFileLookup": "true"} | OPTIONS.get(written, {})
     side: Document = {
@@ -88,7 +86,7 @@ def _resolved(config: Config, paths: list[str], written: str, members: Document)
         access = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
         secrets = with_providers(_given(access, config))
     form = value_form(config)
-    if written == "json":
+    if written == "json" and not whole:
         if form != "json" and _has_schemas(config):
             raise UsageError(
                 "JSON files have no schemas, but the topic's values have",
@@ -96,16 +94,19 @@ def _resolved(config: Config, paths: list[str], written: str, members: Document)
             )
         side["value"] = "json"
         return Resolved(side=side, topic={"value": "json"}, members=members, secrets=secrets)
-    if written == "csv" and form not in {"connect-json", "json", None}:
+    if written == "json":
+        raise UsageError("hoisted values in JSON files are not audited", hint=BY_HAND)
+    if written == "csv" and not whole and form not in {"connect-json", "json", None}:
         raise UsageError(
             "CSV files have no types: they are compared with values of JsonConverter only",
             hint=BY_HAND,
         )
-    return Resolved(side=side, topic={"row": _row(config)}, members=members, secrets=secrets)
+    row = _row(config) | whole
+    return Resolved(side=side, topic={"row": row}, members=members, secrets=secrets)
 
 
 def _written_table(config: Config, topic: str, members: Document) -> Resolved:
-    _refuse_transformations(config)
+    row = _row(config) | hoisted_column(config, BY_HAND)
     table = (config.get("iceberg.tables") or "").replace("${topic}", topic)
     kind, uri = config.get(f"{CATALOG}.type") or "sql", config.get(f"{CATALOG}.uri") or ""
     secrets: Mapping[str, str] = {}
@@ -127,7 +128,7 @@ def _written_table(config: Config, topic: str, members: Document) -> Resolved:
             hint=BY_HAND,
         )
     side: Document = {"kind": "files", "paths": [table], "format": "iceberg", "catalog": catalog}
-    return Resolved(side=side, topic={"row": _row(config)}, members=members, secrets=secrets)
+    return Resolved(side=side, topic={"row": row}, members=members, secrets=secrets)
 
 
 def _has_schemas(config: Config) -> bool:
@@ -142,14 +143,6 @@ def _row(config: Config) -> Document:
 def _given(names: Mapping[str, str], config: Config) -> dict[str, str]:
     """Return the settings that have a value, by other names."""
     return {name: value for name, setting in names.items() if (value := config.get(setting))}
-
-
-def _refuse_transformations(config: Config) -> None:
-    if config.get("transforms"):
-        raise UsageError(
-            "the connector's transformations change records: rows cannot be found from the config",
-            hint=BY_HAND,
-        )
 
 
 def _directory(config: Config) -> str:

@@ -81,7 +81,7 @@ def read_table(connector: Audited) -> Resolved:
 def written_table(connector: Audited) -> Resolved:
     """Return the table that a SqlSink writes, with the table of its offsets."""
     config = connector.config
-    whole = _hoisted(config)
+    whole = hoisted_column(config)
     pattern = config.get("table.name.format") or "${topic}"
     names = [pattern.replace("${topic}", topic) for topic in connector.topics]
     (name,) = _single(list(dict.fromkeys(names)), connector)
@@ -147,7 +147,7 @@ def _single(names: list[str], connector: Audited) -> list[str]:
     )
 
 
-def _hoisted(config: Config) -> Document:
+def hoisted_column(config: Config, by_hand: str = BY_HAND) -> Document:
     """Return the column that has the whole value of records; other transformations are refused."""
     name = (config.get("transforms") or "").strip()
     kind = config.get(f"transforms.{name}.type")
@@ -155,15 +155,15 @@ def _hoisted(config: Config) -> Document:
     text = (config.get("value.converter") or "").endswith("StringConverter")
     if kind == HOIST_FIELD and field and text and not config.get(f"transforms.{name}.predicate"):
         return {"whole": field}
-    _refuse_transformations(config)
+    _refuse_transformations(config, by_hand)
     return {}
 
 
-def _refuse_transformations(config: Config) -> None:
+def _refuse_transformations(config: Config, by_hand: str = BY_HAND) -> None:
     if config.get("transforms"):
         raise UsageError(
             "the connector's transformations change records: rows cannot be found from the config",
-            hint=BY_HAND,
+            hint=by_hand,
         )
 
 

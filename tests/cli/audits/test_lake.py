@@ -29,6 +29,12 @@ REST: Config = {
     "iceberg.catalog.token": "${file:/run/catalog:token}",
     "iceberg.tables": "shop.${topic}",
 }
+HOISTED: Config = {
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "transforms": "row",
+    "transforms.row.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+    "transforms.row.field": "line",
+}
 
 
 def audited(config: Config, *topics: str, offset: Document | None = None) -> Audited:
@@ -155,6 +161,15 @@ def test_a_table_of_a_rest_catalog_is_resolved() -> None:
     assert found.side["catalog"] == {"kind": "rest", "url": "http://catalog:8181"}
     assert found.secrets["token"] == "${file:/run/catalog:token}"
     assert found.secrets["config.providers"] == "file"
+
+
+@pytest.mark.parametrize("written", ["parquet", "csv", "iceberg"])
+def test_texts_that_are_hoisted_are_compared_as_a_whole(written: str) -> None:
+    """The only transformation whose rows are known from the config."""
+    found = SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": written}, "orders"))
+    assert found.topic["row"] == {"of": "value", "decimals": "base64", "whole": "line"}
+    with pytest.raises(UsageError, match="hoisted values in JSON"):
+        SINKS["LakeSink"](audited({**SINK, **HOISTED, "format.class": "json"}, "orders"))
 
 
 def test_a_source_that_has_read_no_file_is_refused() -> None:
