@@ -162,6 +162,16 @@ def servers(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Servers]:
     started.close()
 
 
+@pytest.fixture(scope="module")
+def module_servers(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    """Starts servers for the tests of one module, and ends them with it."""
+    started = Servers(kafka_runtime, tmp_path_factory.mktemp("servers"))
+    yield started
+    started.close()
+
+
 @pytest.fixture(scope="session")
 def unique_name() -> Callable[[str], str]:
     """Makes names that no other test uses."""
