@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +29,7 @@ from tests.support.kafka import (
     SharedJavaWorker,
 )
 from tests.support.names import unique_name as make_unique_name
+from tests.support.seeds import LONG
 from tests.support.shared_servers import shared_server
 
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
@@ -42,9 +44,21 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # How long one example takes says nothing on a machine that runs brokers beside the tests. The same
 # examples each time: a change is judged by what it changes; `scripts/test --long` looks further.
-LONG = bool(os.environ.get("PYCONNECT_TEST_LONG"))
 settings.register_profile("shared machine", deadline=None, derandomize=not LONG)
 settings.load_profile("shared machine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files whose tests may take longest.
+
+    pytest-xdist gives files away in this order: none of its processes ends with a long file while
+    the others have nothing left to do.
+    """
+    longest: defaultdict[Path, float] = defaultdict(float)
+    for item in items:
+        if limit := item.get_closest_marker("timeout"):
+            longest[item.path] = max(longest[item.path], limit.args[0])
+    items.sort(key=lambda item: -longest[item.path])
 
 
 @pytest.fixture(scope="session")
@@ -81,24 +95,24 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
 
 @pytest.fixture(scope="session")
 def java_worker(
-    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, session_directory: Path
+    kafka_broker: SharedBroker,
+    kafka_runtime: KafkaRuntime,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[SharedJavaWorker]:
-    """The session's Java distributed worker, on the session's broker."""
+    """A Java distributed worker on the session's broker.
 
-    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
-        group_id = make_unique_name("java-workers")
-        worker = JavaConnectWorker(
-            kafka_runtime,
-            WorkerLaunch(
-                directory=session_directory / "shared-java-worker",
-                properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
-                hold_file=hold_file,
-            ),
-        ).start()
-        return worker, {"url": worker.url, "group_id": group_id}
-
-    with shared_server(session_directory, "java-worker", start) as addresses:
-        yield SharedJavaWorker(url=addresses["url"], group_id=addresses["group_id"])
+    Each of pytest-xdist's workers has its own: during a rebalance, which any test's connector
+    causes, a Java worker refuses the requests of all.
+    """
+    group_id = make_unique_name("java-workers")
+    directory = tmp_path_factory.mktemp("java-worker")
+    launch = WorkerLaunch(
+        directory=directory,
+        properties=worker_properties(kafka_broker.bootstrap_servers, group_id),
+        hold_file=directory / "hold",
+    )
+    with JavaConnectWorker(kafka_runtime, launch) as worker:
+        yield SharedJavaWorker(url=worker.url, group_id=group_id)
 
 
 @pytest.fixture(scope="session")
@@ -119,33 +133,41 @@ def schema_registry_url(session_directory: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def agent_worker(
-    kafka_broker: SharedBroker, session_directory: Path
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SharedAgentWorker]:
-    """The session's distributed agent, on the session's broker, in a group of its own."""
+    """A distributed agent on the session's broker, in a group of its own.
 
-    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
-        group_id = make_unique_name("agents")
-        agent = AgentProcess(
-            WorkerLaunch(
-                directory=session_directory / "shared-agent",
-                properties={
-                    **worker_properties(kafka_broker.bootstrap_servers, group_id),
-                    # As the Java worker that it is compared with.
-                    "agent.restart.policy": "never",
-                },
-                hold_file=hold_file,
-            )
-        ).start()
-        return agent, {"url": agent.url, "group_id": group_id}
-
-    with shared_server(session_directory, "agent", start) as addresses:
-        yield SharedAgentWorker(url=addresses["url"], group_id=addresses["group_id"])
+    Each of pytest-xdist's workers has its own, as with the Java worker.
+    """
+    group_id = make_unique_name("agents")
+    directory = tmp_path_factory.mktemp("agent")
+    launch = WorkerLaunch(
+        directory=directory,
+        properties={
+            **worker_properties(kafka_broker.bootstrap_servers, group_id),
+            # As the Java worker that it is compared with.
+            "agent.restart.policy": "never",
+        },
+        hold_file=directory / "hold",
+    )
+    with AgentProcess(launch) as agent:
+        yield SharedAgentWorker(url=agent.url, group_id=group_id)
 
 
 @pytest.fixture
 def servers(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Servers]:
     """Starts brokers, clusters and Java workers of the test's own, and ends them with it."""
     started = Servers(kafka_runtime, tmp_path)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def module_servers(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    """Starts servers for the tests of one module, and ends them with it."""
+    started = Servers(kafka_runtime, tmp_path_factory.mktemp("servers"))
     yield started
     started.close()
 

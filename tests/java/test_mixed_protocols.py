@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, sink_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
@@ -21,25 +19,16 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def servers(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Servers]:
-    started = Servers(kafka_runtime, tmp_path_factory.mktemp("protocols"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
-def broker(servers: Servers) -> KafkaBroker:
-    return servers.broker()
+def broker(module_servers: Servers) -> KafkaBroker:
+    return module_servers.broker()
 
 
 @pytest.mark.parametrize(("leader", "protocol"), [("java", "eager"), ("agent", "compatible")])
 def test_work_is_shared_and_taken_over(
-    servers: Servers, broker: KafkaBroker, tmp_path: Path, leader: str, protocol: str
+    module_servers: Servers, broker: KafkaBroker, tmp_path: Path, leader: str, protocol: str
 ) -> None:
     """Dealt evenly, stopped and resumed through the follower, kept when the leader dies."""
-    group = MixedGroup(servers, broker, leader, {"connect.protocol": protocol})
+    group = MixedGroup(module_servers, broker, leader, {"connect.protocol": protocol})
     for number, worker in enumerate(reversed(group.both)):
         config = sink_config(tmp_path / "out.txt", unique_name("lines"), tasks_max="2")
         create(worker, f"c{number}", config)

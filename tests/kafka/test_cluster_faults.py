@@ -12,7 +12,6 @@ import pytest
 
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import KafkaBroker
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, append_lines, sink_config, source_config, wait_until_equal
 from tests.support.cluster import DELAY_MS, SESSION_MS, Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually
@@ -29,18 +28,9 @@ TASKS = 6
 
 
 @pytest.fixture(scope="module")
-def servers(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Servers]:
-    started = Servers(kafka_runtime, tmp_path_factory.mktemp("servers"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
-def broker(servers: Servers) -> KafkaBroker:
+def broker(module_servers: Servers) -> KafkaBroker:
     """The module's own, because it is restarted."""
-    return servers.broker()
+    return module_servers.broker()
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,6 @@ assignments that cannot be decoded, requests to anybody.
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -34,10 +32,10 @@ from tests.simulation.requests import (
 from tests.support.cluster_worker import Worker
 from tests.support.cluster_world import Cluster
 from tests.support.herder_world import TASKS
+from tests.support.seeds import LONG
 
-pytestmark = [pytest.mark.simulation, pytest.mark.timeout(3_600)]
+pytestmark = [pytest.mark.simulation, pytest.mark.long, pytest.mark.timeout(3_600)]
 
-LONG = "PYCONNECT_TEST_LONG"
 MOST_WORKERS = 4
 INDEXES = st.integers(0, MOST_WORKERS - 1)
 
@@ -196,7 +194,7 @@ class ExactlyOnceClusterMachine(ClusterMachine):
 
 def schedules(examples: int) -> settings:
     return settings(
-        max_examples=examples * (50 if os.environ.get(LONG) else 1),
+        max_examples=examples * (50 if LONG else 1),
         stateful_step_count=60,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

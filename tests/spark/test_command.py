@@ -18,13 +18,13 @@ from pyconnect_cli.audits.spark_jars import kafka_source_jars
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.processes import python_environment
+from tests.support.reconcile_command import QUICK
 from tests.support.seeding import Record, Seed, seed_topic
 from tests.support.spark_cluster import spark_environment, spark_home, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 RUN_S = 300.0
-QUICK = ("--conf", "spark.driver.memory=1g", "--conf", "spark.sql.codegen.wholeStage=false")
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -34,7 +31,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits import Audit
 from tests.support.names import unique_name
-from tests.support.processes import python_environment
+from tests.support.reconcile_command import QUICK, Reconcile
 from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -273,21 +270,12 @@ def test_the_command_line_brings_what_spark_needs_for_avro(
     avro = converter(AvroConverter)
     values = [avro.from_connect_data(seed.topic, [], FIRST, old(n)) for n in (1, 2, 4)]
     seed.write([Record(value) for value in values])
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pyconnect_cli", "reconcile", "sequence", seed.topic),
-            *("--sequence", "avro:id", "--registry", schema_registry_url),
-            *("--kafka-bootstrap", audit.bootstrap, "--report", str(tmp_path / "report")),
-            *("--conf", "spark.driver.memory=1g", "-o", "json"),
-        ],
-        env=python_environment({**os.environ, "XDG_STATE_HOME": str(tmp_path), "NO_COLOR": "1"}),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
+    ended = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=audit.bootstrap)(
+        *("sequence", seed.topic, "--sequence", "avro:id"),
+        *("--registry", schema_registry_url, *QUICK),
     )
-    assert done.returncode == 1, done.stderr
-    [finding] = json.loads(done.stdout)["findings"]
+    assert ended.code == 1, ended.err
+    assert ended.report is not None
+    [finding] = ended.report["findings"]
     assert (finding["kind"], finding["first"]) == ("missing", 3)
-    assert schema_registry_url not in (tmp_path / "report" / "report.json").read_text()
+    assert schema_registry_url not in (ended.directory / "report.json").read_text()

@@ -6,7 +6,6 @@ The same ten topics each time; `scripts/test --long` takes two hundred.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import time
@@ -28,10 +27,11 @@ from tests.support.random_histories import (
     random_records,
 )
 from tests.support.seeding import Record
+from tests.support.seeds import LONG
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300)]
 
-SEEDS = range(200 if os.environ.get("PYCONNECT_TEST_LONG") else 10)
+SEEDS = range(200 if LONG else 10)
 MOST = 2**62 - 1
 HOUR_MS = 3_600_000
 

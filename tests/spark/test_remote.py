@@ -19,7 +19,6 @@ from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
 from pyconnect_cli.audits.spark_jars import avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import BrokerSecurity
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.processes import run_python
@@ -81,9 +80,7 @@ class Secured:
 
 
 @pytest.fixture(scope="module")
-def secured(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Secured]:
+def secured(module_servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Secured:
     directory = tmp_path_factory.mktemp("secured")
     properties = directory / "client.properties"
     properties.write_text(
@@ -91,14 +88,10 @@ def secured(
         "org.apache.kafka.common.security.plain.PlainLoginModule required"
         f' username="auditor" password="{PASSWORD}";\n'
     )
-    servers = Servers(kafka_runtime, directory)
-    try:
-        broker = servers.broker(security=BrokerSecurity(sasl_users={"auditor": PASSWORD}))
-        seed = seed_topic(broker.bootstrap_servers)
-        seed.write([Record(f"n={n}".encode()) for n in range(LONG)])
-        yield Secured(seed.topic, broker.sasl_bootstrap_servers, properties)
-    finally:
-        servers.close()
+    broker = module_servers.broker(security=BrokerSecurity(sasl_users={"auditor": PASSWORD}))
+    seed = seed_topic(broker.bootstrap_servers)
+    seed.write([Record(f"n={n}".encode()) for n in range(LONG)])
+    return Secured(seed.topic, broker.sasl_bootstrap_servers, properties)
 
 
 def lines(texts: list[str]) -> list[Record]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyconnect_sandbox import ports
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.audits import Audit
 from tests.support.kafka import Servers
 from tests.support.reconcile_command import QUICK, Reconcile
@@ -44,20 +42,13 @@ UI_PAGES = ("environment", "SQL", "jobs", "executors")
 
 
 @pytest.fixture(scope="module")
-def clusters(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TlsClusters]:
+def clusters(module_servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> TlsClusters:
     """Both hold the same topic; the second lacks one record."""
-    directory = tmp_path_factory.mktemp("tls")
-    servers = Servers(kafka_runtime, directory)
-    try:
-        made = tls_clusters(servers, directory)
-        seed_topic(made.scram.bootstrap_servers, name=TOPIC).write(RECORDS)
-        kept = [record for n, record in enumerate(RECORDS) if n != MISSING]
-        seed_topic(made.mutual.bootstrap_servers, name=TOPIC).write(kept)
-        yield made
-    finally:
-        servers.close()
+    made = tls_clusters(module_servers, tmp_path_factory.mktemp("tls"))
+    seed_topic(made.scram.bootstrap_servers, name=TOPIC).write(RECORDS)
+    kept = [record for n, record in enumerate(RECORDS) if n != MISSING]
+    seed_topic(made.mutual.bootstrap_servers, name=TOPIC).write(kept)
+    return made
 
 
 def audited(audit: Audit, bootstrap: str, properties: Path) -> set[object]:

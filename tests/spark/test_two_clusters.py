@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.audits import no_table
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
@@ -25,13 +23,9 @@ KEYS = [f"k{n}".encode() for n in range(60)]
 
 
 @pytest.fixture(scope="module")
-def far(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def far(module_servers: Servers) -> str:
     """Brokers of another cluster than the session's."""
-    servers = Servers(kafka_runtime, tmp_path_factory.mktemp("far"))
-    try:
-        yield servers.broker().bootstrap_servers
-    finally:
-        servers.close()
+    return module_servers.broker().bootstrap_servers
 
 
 def cluster_id(bootstrap: str) -> str | None:

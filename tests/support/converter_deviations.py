@@ -1,6 +1,6 @@
 """What our converters do unlike Apache's, on purpose, as rules about corpus cases.
 
-`unexplained` returns None for a case in which both agree, or differ by one of the rules.
+`reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
 """
 
 from __future__ import annotations
@@ -38,14 +38,24 @@ _REFUSED_ON_READING = re.compile(
 _LENIENT_DATES = {b"2020-02-30", b"24:00:00.000Z"}
 
 
-def unexplained(case: Case, java_version: int) -> str | None:
-    """Return how we differ from Apache without a reason, or None."""
+def reasons(case: Case, java_version: int) -> frozenset[str] | None:
+    """Return the names of the rules by which we differ from Apache, None where both agree."""
     ours = case.ours()
     if text_of(ours) == text_of(case.outcome):
         return None
-    if any(rule(case, ours, java_version) for rule in RULES):
-        return None
-    return f"{case.kind} {case.java_class} {case.options} {case.given}:\n  {ours}\n  {case.outcome}"
+    return frozenset(rule.__name__ for rule in RULES if rule(case, ours, java_version))
+
+
+def described(case: Case) -> str:
+    """Return the input of a case and both outcomes."""
+    asked = f"{case.kind} {case.java_class} {case.options} {case.given}"
+    return f"{asked}:\n  {case.ours()}\n  {case.outcome}"
+
+
+def unexplained(case: Case, java_version: int) -> str | None:
+    """Return how we differ from Apache without a reason, or None."""
+    found = reasons(case, java_version)
+    return described(case) if found is not None and not found else None
 
 
 def _both_refuse(case: Case, ours: Any, java_version: int) -> bool:

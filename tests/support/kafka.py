@@ -39,7 +39,7 @@ class SharedBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedJavaWorker:
-    """The session's Java distributed worker on the session's broker: never stop it."""
+    """A Java distributed worker on the session's broker: never stop it."""
 
     url: str
     group_id: str
@@ -47,7 +47,7 @@ class SharedJavaWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedAgentWorker:
-    """The session's distributed agent on the session's broker: never stop it."""
+    """A distributed agent on the session's broker: never stop it."""
 
     url: str
     group_id: str

@@ -1,6 +1,6 @@
 """What our transformations do unlike Apache's, on purpose, as rules about corpus cases.
 
-`unexplained` returns None for a case in which both agree, or differ by one of the rules.
+`reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
 """
 
 from __future__ import annotations
@@ -64,17 +64,26 @@ _GREGORIAN_CALENDAR_S = -12_219_292_800
 _DECIMAL = re.compile(r"Decimal\('[^']*'\)")
 
 
-def unexplained(case: Case, java_version: int) -> str | None:
-    """Return how we differ from Apache without a reason, or None."""
+def reasons(case: Case, java_version: int) -> frozenset[str] | None:
+    """Return the names of the rules by which we differ from Apache, None where both agree."""
     ours = case.ours()
     if outcome_text(ours) == outcome_text(case.outcome):
         return None
-    if any(rule(case, ours, java_version) for rule in RULES):
-        return None
+    return frozenset(rule.__name__ for rule in RULES if rule(case, ours, java_version))
+
+
+def described(case: Case) -> str:
+    """Return the input of a case and both outcomes."""
     return (
         f"{case.java_class} {case.options}\n  {outcome_text(case.record)}\n"
-        f"  ours: {outcome_text(ours)}\n  java: {outcome_text(case.outcome)}"
+        f"  ours: {outcome_text(case.ours())}\n  java: {outcome_text(case.outcome)}"
     )
+
+
+def unexplained(case: Case, java_version: int) -> str | None:
+    """Return how we differ from Apache without a reason, or None."""
+    found = reasons(case, java_version)
+    return described(case) if found is not None and not found else None
 
 
 def _same_refusal(case: Case, ours: Any, _: int) -> bool:

@@ -15,11 +15,12 @@ from tests.support.eventually import eventually_async
 from tests.support.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
 from tests.support.many_descriptors import FD_SETSIZE, HOST, many_descriptors
 from tests.support.processes import run_python
+from tests.support.seeds import LONG
 
 pytestmark = pytest.mark.wire
 
 LEASE_MS = 60_000
-CHILDREN = 1_200 if os.environ.get("PYCONNECT_TEST_LONG") else 24
+CHILDREN = 1_200 if LONG else 24
 
 
 def test_a_child_whose_pipe_select_refuses_obeys() -> None:
@@ -67,6 +68,7 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
     assert done.stdout == f"{most}\n", done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_800)
 def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
     """The processes of paused tasks do nothing else.
