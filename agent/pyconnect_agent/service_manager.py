@@ -72,7 +72,7 @@ class ServiceManager:
         """Report as soon as the worker is ready."""
         if self.address is None:
             return
-        while not await is_ready():
+        while not await is_ready():  # noqa: ASYNC110 - no event reports it
             await asyncio.sleep(_ASK_AGAIN_S)
         self.notify(READY)
 
