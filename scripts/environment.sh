@@ -55,7 +55,8 @@ require_java() {
     "or set JAVA_HOME to the directory of one"
 }
 
-# Programs that tests start: the databases, a terminal, the reader of manual pages. Debian's packages
+# Programs that tests start: the databases, a terminal, the reader of manual pages,
+# the checker of alert rules. Debian's packages
 # are installed when they are missing and this user may do so.
 require_test_programs() {
   local missing=()
@@ -63,6 +64,7 @@ require_test_programs() {
   find_program postgres /usr/lib/postgresql/*/bin || missing+=(postgresql)
   find_program tmux || missing+=(tmux)
   find_program groff || missing+=(groff)
+  find_program promtool || missing+=(prometheus)
   [ "${#missing[@]}" -gt 0 ] || return 0
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     fail "the tests start programs that are not installed: ${missing[*]}" \

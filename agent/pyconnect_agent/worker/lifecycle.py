@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyconnect_agent import long_lived, memory
+from pyconnect_agent import long_lived, memory, service_manager
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
@@ -39,6 +39,7 @@ from pyconnect_agent.core.errors import (
     WorkerConfigError,
     WorkerStartError,
 )
+from pyconnect_agent.core.herder.requests.messages import Probe
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.offsets.placement import own_topic
 from pyconnect_agent.core.plugins.catalog import Catalog
@@ -66,6 +67,8 @@ RUN_AGAIN = 64
 
 LOOKUP_ATTEMPT_MS = 3_000
 """Of asking for the cluster's id, so that a signal is heeded in between."""
+
+PROBE_MS = 10_000
 
 AfterStart = Callable[[HerderService], Awaitable[None]]
 
@@ -98,9 +101,17 @@ class Worker:
         self._stop_requested = asyncio.Event()
         self._hurry = asyncio.Event()
         self._restarts = False
+        self._manager = service_manager.service_manager()
 
     async def run(self) -> int:
         self._handle_signals()
+        alive = long_lived.start_task("watchdog", self._manager.report_alive())
+        try:
+            return await self._exit_code()
+        finally:
+            alive.cancel()
+
+    async def _exit_code(self) -> int:
         try:
             await self._run()
         except (WorkerConfigError, ConfigException) as error:
@@ -156,7 +167,13 @@ class Worker:
             await rest.start(herder, admin)
             await self._while_alive(self._start(herder), herding, rest)
             LOG.info("worker has started", extra={"url": rest.advertised_url})
-            await self._while_alive(self._stop_requested.wait(), herding, rest)
+            reporting = long_lived.start_task(
+                "readiness", self._manager.report_ready(partial(_is_ready, herder))
+            )
+            try:
+                await self._while_alive(self._stop_requested.wait(), herding, rest)
+            finally:
+                reporting.cancel()
         finally:
             keeping_low.cancel()
             await self._stop(herder, herding, rest)
@@ -198,6 +215,10 @@ class Worker:
         self, herder: HerderService, herding: asyncio.Task[None], rest: RestServer
     ) -> None:
         LOG.info("worker is stopping")
+        if self._restarts:
+            self._manager.reloading()
+        else:
+            self._manager.notify(service_manager.STOPPING)
         await herder.drain(hurry=self._hurry)
         await rest.stop(0 if self._hurry.is_set() else GRACEFUL_STOP_MS)
         herding.cancel()
@@ -216,6 +237,7 @@ class Worker:
         if self._restarts:
             # The worker is stopping for a restart already; the signal cancels the restart.
             self._restarts = False
+            self._manager.notify(service_manager.STOPPING)
             LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
         elif self._stop_requested.is_set():
             LOG.warning("signalled again: killing what still runs", extra={"signal": number.name})
@@ -311,6 +333,15 @@ class Worker:
             make_group=partial(ConnectGroup, group_options(distributed, url)),
             may_have_own_offsets_topic=lambda found: own_topic(distributed, found) is not None,
         )
+
+
+async def _is_ready(herder: HerderService) -> bool:
+    """Ask as `GET /health` does."""
+    try:
+        await herder.submit(Probe(), timeout_ms=PROBE_MS)
+    except AgentError:
+        return False
+    return True
 
 
 class WorkerDiedError(AgentError):

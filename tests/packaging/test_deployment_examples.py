@@ -1,0 +1,73 @@
+"""The examples of a deployment: keys, metrics and paths in them exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import javaproperties
+import pytest
+import yaml
+
+from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "deployment"
+HOW_TO = (ROOT / "docs" / "how-to" / "deploy.md").read_text("utf-8")
+METRIC = re.compile(r"\bkafka_connect_\w+")
+METRICS = {
+    f"kafka_connect_{group}_{name}".replace("-", "_")
+    for group, names in DESCRIPTIONS.items()
+    for name in names
+}
+PROVIDER_SETTING = re.compile(r"config\.providers\.\w+\.(class|param\..+)")
+
+
+def test_keys_of_the_example_are_known() -> None:
+    """Each is in the reference, which is generated from the definitions."""
+    reference = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
+    known = set(re.findall(r"`([^`]+)`", reference))
+    keys = javaproperties.loads((EXAMPLES / "worker.properties").read_text("utf-8"))
+    unknown = {key for key in keys if key not in known and not PROVIDER_SETTING.fullmatch(key)}
+    assert unknown == set()
+
+
+@pytest.mark.parametrize("name", ["rules.yaml", "rules-test.yaml", "dashboard.json"])
+def test_metrics_of_the_examples_exist(name: str) -> None:
+    used = set(METRIC.findall((EXAMPLES / "monitoring" / name).read_text("utf-8")))
+    assert used
+    assert used - METRICS == set()
+
+
+@pytest.mark.wire
+def test_alert_rules_fire_when_they_should() -> None:
+    subprocess.run(
+        ["promtool", "test", "rules", "rules-test.yaml"],
+        cwd=EXAMPLES / "monitoring",
+        check=True,
+        timeout=60,
+    )
+
+
+def test_a_dashboard_has_a_query_in_each_panel() -> None:
+    dashboard = json.loads((EXAMPLES / "monitoring" / "dashboard.json").read_text("utf-8"))
+    assert all(panel["targets"][0]["expr"] for panel in dashboard["panels"])
+
+
+def test_pods_have_more_time_than_drain_and_stop_need() -> None:
+    documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes" / "pyconnect.yaml").read_text()))
+    (workers,) = (each for each in documents if each["kind"] == "StatefulSet")
+    pod = workers["spec"]["template"]["spec"]
+    command = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    drain_s = int(command[command.index("--timeout") + 1].removesuffix("s"))
+    keys = javaproperties.loads((EXAMPLES / "worker.properties").read_text("utf-8"))
+    stop_s = int(keys["task.shutdown.graceful.timeout.ms"]) / 1_000
+    assert pod["terminationGracePeriodSeconds"] > drain_s + stop_s
+
+
+def test_files_that_the_page_names_exist() -> None:
+    named = re.findall(r"`(examples/deployment/[^`]+)`", HOW_TO)
+    assert len(named) >= 5
+    assert [name for name in named if not (ROOT / name).exists()] == []
