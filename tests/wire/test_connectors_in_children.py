@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -199,10 +200,17 @@ def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
             w.children.set_connector_target_state("c", TargetState.STARTED)
             await w.connector_is("c", State.RUNNING)
             assert len(w.children._connectors.children()) == 1
+
+            async def configs() -> Sequence[Mapping[str, str | None]]:
+                try:
+                    return (await w.generate(bad_source())).configs
+                except AgentError:
+                    return ()  # the states do not show yet that it stops first
+
             w.children.set_connector_target_state("c", TargetState.STOPPED)
             w.children.set_connector_target_state("c", TargetState.STARTED)
+            assert len(await eventually_async(configs)) == 1
             await w.connector_is("c", State.RUNNING)
-            assert len((await w.generate(bad_source())).configs) == 1
 
     run(scenario)
 
