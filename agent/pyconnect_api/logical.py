@@ -65,7 +65,7 @@ TIMESTAMP_SCHEMA = timestamp_builder().build()
 
 
 def is_logical(schema: Schema | None) -> bool:
-    """Tell whether the schema is of one of the four logical types."""
+    """Return whether the schema is of one of the four logical types."""
     return schema is not None and schema.name in _LOGICAL_NAMES
 
 

@@ -42,7 +42,7 @@ def validate_value(schema: Schema, value: object, field: str | None = None) -> o
 
 
 def fits_class(schema: Schema, value: object) -> bool:
-    """Tell whether the value's class is one of the schema's, logical or base, looking no deeper.
+    """Return whether the value's class is one of the schema's, logical or base, looking no deeper.
 
     `value` is not None.
     """

@@ -56,7 +56,7 @@ def with_pem(tls: Tls) -> Tls:
 
 
 def is_pem(location: str) -> bool:
-    """Tell whether a file is PEM; false when it cannot be read, so that its reader says so."""
+    """Return whether a file is PEM; false when it cannot be read, so that its reader says so."""
     try:
         return PEM_MARK in Path(location).read_bytes()
     except OSError:

@@ -96,7 +96,7 @@ def _run_once(session: Session, arguments: Sequence[str]) -> int:
 def _invoke(session: Session, arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
-        # Given before parsing: options before the noun are kept in it too.
+        # The session exists before parsing: options before the noun are kept in it too.
         with command.make_context("pyconnect", arguments, obj=session) as context:
             answer = context.command.invoke(context)
     except typer.Exit as leaving:
@@ -120,7 +120,7 @@ def internal_fault(fault: Exception) -> PyconnectError:
 
 
 def unwritten_error(fault: OSError) -> OutputLost:
-    """Return that results are lost: the command itself went on to its end."""
+    """Return the error for lost output; the command itself has finished."""
     return OutputLost(
         f"standard output cannot be written: {fault.strerror}",
         hint="the command has finished its work; only its output is lost",
@@ -136,7 +136,7 @@ def usage_error(error: typer.TyperException) -> UsageError:
         return UsageError(f"`{path}` needs a verb", hint=f"list them: {path} --help")
     hint = f"see: {path} --help"
     if known := getattr(error, "possibilities", None):
-        # The parser appends what resembles the option, the nearest not first.
+        # The parser appends similar options, and not the nearest first.
         message, _, _ = message.partition(" (Possible options")
         if near := slip_of(str(getattr(error, "option_name", "")), known):
             hint = f"did you mean `{near}`? {hint}"
@@ -148,7 +148,7 @@ def report(session: Session, error: PyconnectError) -> int:
     try:
         output, debug = session.output, session.settings.debug
     except PyconnectError:
-        # The settings themselves are wrong: that is what `error` says.
+        # The settings themselves are wrong, and `error` says so.
         propose = proposer(session.given, session.arguments)
         output, debug = Output(OutputStyle(), propose), bool(session.given.get("debug"))
     if debug:
@@ -161,7 +161,7 @@ def report(session: Session, error: PyconnectError) -> int:
 
 
 def _sandbox_hint(session: Session) -> str | None:
-    """Return how to start the sandbox that the context stands for; None for other addresses."""
+    """Return the command that starts the context's sandbox; None for other addresses."""
     from pyconnect_sandbox.contexts import start_hint
 
     try:

@@ -10,7 +10,7 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── NotFound                      3  no such connector, task, plugin, context; an empty selection
 ├── NotAuthenticated              4  HTTP 401
 ├── Forbidden                     5  HTTP 403, a missing ACL
-├── Conflict                      6  HTTP 409 after retries; a lock that someone else holds
+├── Conflict                      6  HTTP 409 after retries; a lock that another run holds
 ├── Unreachable                   7  none of the worker's URLs answered
 │   └── UnknownOutcome            7  a change was sent and no answer came: it may have taken effect
 ├── PartialFailure                8  part of a batch failed
@@ -18,11 +18,11 @@ PyconnectError                    1  base; a negative answer when raised as it i
 ├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's (or our own fault)
 ├── Undecided                    11  an audit that could not compare
 ├── OutputLost                   74  standard output or a file that cannot be written
-├── WaitTimedOut                124  the state waited for did not come in time
+├── WaitTimedOut                124  the expected state was not reached in time
 │   └── OutOfTime               124  the run's time was over before a request was sent
 └── Interrupted                 130  Ctrl-C
 
-Exit code 75 (an operator has to do something, then runs the command again) is returned, not raised.
+Exit code 75 (an operator has to act, then run the command again) is returned, not raised.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class NotAuthenticated(PyconnectError):
 
 
 class Forbidden(PyconnectError):
-    """The credentials are known and not enough; raised by `client`."""
+    """The credentials are valid and do not permit the request; raised by `client`."""
 
     exit_code = ExitCode.FORBIDDEN
 
@@ -121,7 +121,7 @@ class Unreachable(PyconnectError):
 
 
 class UnknownOutcome(Unreachable):
-    """A request that changes something was sent and not answered; raised by `exchange`."""
+    """A request for a change was sent and not answered; raised by `exchange`."""
 
 
 class PartialFailure(PyconnectError):
@@ -131,7 +131,7 @@ class PartialFailure(PyconnectError):
 
 
 class PreconditionFailed(PyconnectError):
-    """The change was not tried, because something has to be done first."""
+    """The change was not tried, because another step has to come first."""
 
     exit_code = ExitCode.PRECONDITION
 
@@ -155,7 +155,7 @@ class OutputLost(PyconnectError):
 
 
 class WaitTimedOut(PyconnectError):
-    """The state waited for did not come in time."""
+    """The expected state was not reached in time."""
 
     exit_code = ExitCode.TIMED_OUT
 

@@ -1,7 +1,7 @@
 """Manual pages: the help texts of the commands in roff's man macros.
 
-`pyconnect(1)` holds what all commands share, one page for each noun its verbs. Options that every
-verb takes are on the first page only.
+`pyconnect(1)` explains what all commands share; each noun has a page with its verbs. Options that
+every verb takes are on the first page only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyconnect_cli.verbs import CONTEXT_SETTINGS, load_noun
 
 SHARED = "Global options"
 POINTER = "All global options"
-# Text of its own: what a formatter would otherwise take for a request, or for a dash.
+# Escapes for text that roff would read as a request or a dash.
 ESCAPES = str.maketrans(
     {"\\": "\\e", "-": "\\-", "`": "\\(ga", "'": "\\(aq", "^": "\\(ha", "~": "\\(ti"}
 )
@@ -107,7 +107,7 @@ class ManPage(HelpText):
             self._add([".PP", escaped(" ".join(paragraph.split()))])
 
     def write_paragraph(self) -> None:
-        """Nothing: paragraphs begin with their own request."""
+        """Do nothing: paragraphs begin with their own request."""
 
     def write_dl(
         self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
@@ -121,13 +121,13 @@ class ManPage(HelpText):
         self._add(_verbatim(lines))
 
     def write(self, string: str) -> None:
-        """Write text; of empty lines nothing."""
+        """Write text without empty lines."""
         if string.strip():
             self._add([".PP", escaped(" ".join(string.split()))])
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        """Begin a part; that of the shared options is left out."""
+        """Begin a section; leave out the section of the shared options."""
         if name == SHARED:
             self._skipping = True
             yield
@@ -138,7 +138,7 @@ class ManPage(HelpText):
 
     @contextmanager
     def indentation(self) -> Iterator[None]:
-        """Nothing: macros indent."""
+        """Do nothing: macros indent."""
         yield
 
     def indent(self) -> None:
@@ -158,7 +158,7 @@ def escaped(text: str) -> str:
     return f"\\&{shown}" if shown.startswith(".") else shown
 
 
-# The parser carries its classes inside and exports no types of them.
+# The parser does not export the types of its classes.
 def _verbs(command: Any, path: str) -> Iterator[tuple[str, Any, Context]]:
     context = Context(command, info_name=path, **CONTEXT_SETTINGS)
     yield from _below(command, context)

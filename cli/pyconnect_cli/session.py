@@ -1,4 +1,4 @@
-"""One invocation: what was given on the command line, and what is made from it when needed."""
+"""One invocation: the given options, and the settings, client and output made from them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Session:
 
     @cached_property
     def output(self) -> Output:
-        """Where and how results are printed."""
+        """The output for results and messages."""
         settings = self.settings
         return Output(
             OutputStyle(
@@ -117,7 +117,7 @@ class Session:
 
     @cached_property
     def endpoint(self) -> Endpoint:
-        """How to reach and convince the workers. Secrets are fetched here, once."""
+        """Addresses and credentials of the workers. Secrets are fetched here, once."""
         from pyconnect_cli.rest.endpoint import Endpoint
 
         settings = self.settings
@@ -146,7 +146,7 @@ class Session:
 
     @contextmanager
     def second_look(self) -> Iterator[ConnectClient]:
-        """Yield a client with a little time of its own, to see what became of a change."""
+        """Yield a client with a little time of its own, to read the state after a change."""
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import Exchange
 
@@ -191,7 +191,7 @@ class Session:
         return client
 
     def unwritten(self) -> OSError | None:
-        """Return why results could not be printed; None when they were, or the reader has left."""
+        """Return why results could not be printed; None if they were, or if the reader has left."""
         output: Output | None = self.__dict__.get("output")
         fault = None if output is None else output.unwritten
         return None if isinstance(fault, BrokenPipeError) else fault
@@ -210,7 +210,7 @@ class Session:
 
     @property
     def interactive(self) -> bool:
-        """Whether a person can be asked."""
+        """Whether a user can be asked."""
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def confirm(self, question: str) -> None:
@@ -233,7 +233,7 @@ class Session:
         self.renew_time()
 
     def renew_time(self) -> None:
-        """Give requests their whole `--timeout` again after a person or a planned wait."""
+        """Give requests their whole `--timeout` again after a question or a planned wait."""
         self.budget.renew()
 
     def command_line(self, *more: str) -> str:

@@ -86,14 +86,14 @@ def shared_option(spec: OptionSpec) -> TyperOption:
 
 
 class SharedOptions(_Parsed):
-    """What verbs and nouns have in common: options that are not their function's parameters."""
+    """Common part of verbs and nouns: options that are not parameters of their function."""
 
     shared_specs: OptionGroups = ()
     formats: tuple[str, ...] = ()
     _shared: list[TyperOption] | None = None
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        """Return the parts of the usage line; the parser puts what is required into braces."""
+        """Return the parts of the usage line without the parser's braces around required ones."""
         return [BRACES.sub(r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
@@ -111,7 +111,7 @@ class SharedOptions(_Parsed):
         return super().get_help(ctx)
 
     def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write examples, and where there is more."""
+        """Write examples, and a pointer to more help."""
         from pyconnect_cli.parsing.examples import EXAMPLES
         from pyconnect_cli.parsing.help_text import HelpText
 
@@ -124,7 +124,7 @@ class SharedOptions(_Parsed):
             formatter.write_text(self.more(ctx))
 
     def more(self, ctx: Context) -> str:  # noqa: ARG002 - a noun's answer needs it
-        """Return where there is more help."""
+        """Return the pointer to more help."""
         return "All global options: pyconnect --help"
 
     def shared_options(self) -> list[TyperOption]:
@@ -212,19 +212,19 @@ class SelectingVerb(Verb):
 
 
 class ChangingVerb(Verb):
-    """A command that changes something; a person types it."""
+    """A command for interactive use that changes something."""
 
     changes = True
 
 
 class PlannedVerb(ChangingVerb):
-    """A command that shows what it will change, and asks."""
+    """A command that shows its plan and asks."""
 
     shared_specs = (("Plan", PLAN_OPTIONS),)
 
 
 class BatchVerb(ChangingVerb):
-    """A command that changes all that its arguments name, and asks."""
+    """A command that changes the objects of its arguments, and asks."""
 
     shared_specs = (("Batch", BATCH_OPTIONS),)
 
@@ -249,7 +249,7 @@ class ActingVerb(ChangingVerb):
             return super().invoke(ctx)
 
     def _selection(self, ctx: Context, given: Mapping[str, object]) -> list[str]:
-        """Return the words that say what the command acts on: names, files, conditions."""
+        """Return the words that select the command's objects: names, files, conditions."""
         words: list[str] = []
         for param in super().get_params(ctx):
             value = ctx.params.get(param.name or "")
@@ -268,7 +268,7 @@ class ActingVerb(ChangingVerb):
 
 
 class BatchCronVerb(ActingVerb):
-    """A command that changes all that its arguments name, also by cron."""
+    """A command that changes the objects of its arguments, also by cron."""
 
     shared_specs = (("Batch", BATCH_OPTIONS), ("Cron", CRON_OPTIONS))
 
@@ -299,7 +299,7 @@ class NounGroup(SharedOptions, TyperGroup):
     def resolve_command(
         self, ctx: Context, args: list[str]
     ) -> tuple[str | None, Command | None, list[str]]:
-        """Find the verb; an unknown one is answered with the near ones."""
+        """Find the verb; the error for an unknown one names similar ones."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise unknown_word(ctx, args[0], self)
         return super().resolve_command(ctx, args)
@@ -316,18 +316,18 @@ class NounGroup(SharedOptions, TyperGroup):
             self.format_shared(ctx, formatter)
 
     def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the help; of a noun that acts itself all that its function says."""
+        """Write the help; for a noun without verbs the whole help of its function."""
         whole = inspect.getdoc(self.callback) if self.callback else None
         if whole and self.help and whole.startswith(self.help):
             self.help = whole
         super().format_help_text(ctx, formatter)
 
     def more(self, ctx: Context) -> str:
-        """Return where the options of the verbs are told."""
+        """Return the pointer to the help of the verbs."""
         return f"Options of a verb: {ctx.command_path} VERB --help"
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
-        """Write each verb with the first paragraph of its help, none of it cut off."""
+        """Write each verb with the whole first paragraph of its help."""
         with formatter.section("Verbs"):
             formatter.write_dl(
                 [(name, summary(verb)) for name, verb in self.commands.items() if not verb.hidden]
@@ -352,7 +352,7 @@ class RootGroup(NounGroup):
 
 
 def _texts(value: object) -> list[str]:
-    """Return a parameter's values as words of a command line; none for one that was not given."""
+    """Return a parameter's values as words of a command line; empty if it was not given."""
     if value is None or value is False:
         return []
     return [str(item) for item in (value if isinstance(value, list | tuple) else (value,))]
@@ -364,7 +364,7 @@ def summary(command: Command) -> str:
 
 
 def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
-    """Return the usage error for a noun or verb that does not exist, with the near ones.
+    """Return the usage error for a noun or verb that does not exist, with similar ones.
 
     A verb that changes something is proposed only for a word that is nearer to it than to every
     verb that reads.

@@ -88,7 +88,7 @@ def _bounded(spec: Spec, committed: Bounds) -> Spec:
 
 
 def ends_moved(spec: Spec, side: TopicSide, before: TopicsSnapshot) -> bool:
-    """Tell whether the side's topics have got records since they were captured."""
+    """Return whether the side's topics have got records since they were captured."""
     now = ClusterView(spec.clusters[side.cluster]).snapshot(side.topics)
     ends = {(part.topic, part.partition): part.high_watermark for part in before.partitions}
     return any(
@@ -97,7 +97,7 @@ def ends_moved(spec: Spec, side: TopicSide, before: TopicsSnapshot) -> bool:
 
 
 def is_bounded(spec: Spec, side: Side | None) -> bool:
-    """Tell whether a topic is compared up to the committed offsets of a sink that may run."""
+    """Return whether a topic is compared up to the committed offsets of a sink that may run."""
     return isinstance(side, TopicSide) and any(topic in spec.until for topic in side.topics)
 
 

@@ -48,7 +48,7 @@ class FixedFiles:
 
 
 def is_local(path: str) -> bool:
-    """Tell whether a path is one of this machine."""
+    """Return whether a path is one of this machine."""
     return "://" not in path
 
 
@@ -194,7 +194,7 @@ def _cut_unfinished(copy: Path) -> bytes:
 
 
 def begins_with(path: str, head: Path) -> bool:
-    """Tell whether a file still begins with the bytes of a copy."""
+    """Return whether a file still begins with the bytes of a copy."""
     try:
         with Path(path).open("rb") as file, head.open("rb") as copy:
             while expected := copy.read(COPY_BYTES):

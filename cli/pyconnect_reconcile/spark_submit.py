@@ -6,5 +6,5 @@ import os
 
 
 def submitted() -> bool:
-    """Tell whether spark-submit started this process."""
+    """Return whether spark-submit started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ

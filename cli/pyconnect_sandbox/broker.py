@@ -203,7 +203,7 @@ class KafkaBroker(Server):
 
 
 def answers_metadata(bootstrap_servers: str, timeout_s: float, brokers: int = 1) -> bool:
-    """Tell whether a metadata request is answered and names at least `brokers` brokers."""
+    """Return whether a metadata request is answered and names at least `brokers` brokers."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

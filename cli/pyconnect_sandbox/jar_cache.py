@@ -54,7 +54,7 @@ class JarCache:
         return self.directory / "libs"
 
     def is_complete(self, *, check_contents: bool = False) -> bool:
-        """Tell whether every recorded jar is there with its size, and its SHA-256 when asked."""
+        """Return whether every recorded jar is there with its size, and its SHA-256 when asked."""
         try:
             manifest = json.loads((self.directory / MANIFEST).read_text())
             return bool(manifest["jars"]) and all(

@@ -18,7 +18,7 @@ ATTEMPTS = 200
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
-    """Tell whether a listener could be opened on `port` now."""
+    """Return whether a listener could be opened on `port` now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As the JVM does: a port whose last connections are in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -30,7 +30,7 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def accepts_connections(port: int, host: str = LOOPBACK, timeout_s: float = 1.0) -> bool:
-    """Tell whether something listens on `port`."""
+    """Return whether something listens on `port`."""
     try:
         with socket.create_connection((host, port), timeout=timeout_s):
             return True

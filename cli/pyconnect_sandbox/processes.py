@@ -82,7 +82,7 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def is_running(identity: ProcessIdentity) -> bool:
-    """Tell whether this very process still lives."""
+    """Return whether this very process still lives."""
     return start_mark(identity.pid) == identity.start_mark
 
 
@@ -123,7 +123,7 @@ def signal_group(identity: ProcessIdentity, number: signal.Signals) -> None:
 
 
 def wait_until_gone(identity: ProcessIdentity, timeout_s: float) -> bool:
-    """Wait until the group has no live member; tell whether that came to pass in time."""
+    """Wait until the group has no live member; return whether it has none."""
     deadline = time.monotonic() + timeout_s
     while group_members(identity):
         if time.monotonic() >= deadline:

@@ -20,7 +20,7 @@ TASKS = "tasks"
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """As supervise.ports.TaskConfigsGenerated."""
+    """As children.ports.TaskConfigsGenerated."""
 
     configs: tuple[ConnectorConfig, ...]
     connector_config_changed: bool

@@ -77,9 +77,9 @@ from pyconnect_agent.channel.requests import (
 EXIT_LEASE_EXPIRED = 71
 """Exit code of a child whose lease ran out."""
 STACKS_SIGNAL = signal.SIGURG
-"""Asks a child for its stacks. Ignored by default, so it harms no child that is not ready yet."""
+"""Asks a child for its stacks. Ignored by default, so it is harmless before the child is ready."""
 STACKS_FILE = "pyconnect-stacks"
-"""Name of the memory file into which a child writes them then."""
+"""Name of the memory file into which a child writes its stacks at this signal."""
 
 __all__ = [
     "EXIT_LEASE_EXPIRED",

@@ -1,6 +1,6 @@
 """Messages as bytes.
 
-Layer: shared by supervise and tasks. Thread-safe.
+Layer: shared by children and tasks. Thread-safe.
 
 | bytes | frame |
 |---|---|
@@ -40,7 +40,7 @@ Message = Job | Request | Report
 
 
 class ChannelError(Exception):
-    """A message cannot be sent, or what came is no message of this version."""
+    """A message cannot be sent, or a frame is not a message of this version."""
 
 
 def encode(message: Message) -> bytearray:
@@ -49,7 +49,7 @@ def encode(message: Message) -> bytearray:
     Subclasses of plain types become plain, every mapping a map. A lone surrogate, which UTF-8
     does not have, is written as its escape: a trace that quotes one must arrive too.
     """
-    # Written in place: of a very large message there is no second copy.
+    # Written in place, so that a very large message is not copied.
     frame = bytearray(_BODY)
     name = type(message).__name__
     try:
@@ -114,11 +114,11 @@ def _encodable(value: Any) -> Any:
             return value
 
 
-# Not UTF-8 is a ValueError; lengths and numbers may be any.
+# Invalid UTF-8 is a ValueError; lengths and numbers may have any value.
 _UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError)
 _ENCODER = msgspec.msgpack.Encoder(enc_hook=_plain)
 _NAMED = msgspec.msgpack.Decoder(tuple[str, msgspec.Raw])
-# Made before a fork: the processes share them.
+# Made before a fork, so that the processes share them.
 _DECODERS: Mapping[str, msgspec.msgpack.Decoder[Message]] = {
     kind.__name__: msgspec.msgpack.Decoder(kind) for kind in get_args(Message)
 }

@@ -1,6 +1,6 @@
-"""The first message to a new child: what the process is for.
+"""The first message to a new child: its job.
 
-Layer: shared by supervise and tasks.
+Layer: shared by children and tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ StringMap = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """What every job needs of the worker: its properties with Java's keys, and its plugins.
+    """The worker's part of every job: its properties with Java's keys, and its plugins.
 
     `plugins` empty: those of the distribution and of installed entry points. `levels`: Log4j level
     by logger name; `log_format`: `text` or `json`.
@@ -30,7 +30,7 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConnectorJob:
-    """`config` is raw. `lease_ms`: a child without a lease for so long ends itself; None: never."""
+    """`config` is raw. `lease_ms`: time without a lease after which a child ends; None: never."""
 
     connector: str
     worker: WorkerSettings
@@ -76,8 +76,8 @@ class DescribePluginJob:
 class FenceProducersJob:
     """Answered by `ProducersFenced` or `RequestFailed`, then the process ends.
 
-    `connector_config` is raw. All ids together have `timeout_ms`. It is no failure that one of
-    `ids_if_permitted` may not be used.
+    `connector_config` is raw. All ids together have `timeout_ms`. A denied id is not a failure if
+    it is one of `ids_if_permitted`.
     """
 
     worker: WorkerSettings

@@ -29,7 +29,7 @@ PLUGIN_MADE = (
     | PluginDescribed
     | ConfigValidated
 )
-"""Messages with values that plugin code has made, and which may be of any type therefore."""
+"""Messages with values of plugin code, which may be of any type."""
 
 
 class Channel:
@@ -39,7 +39,7 @@ class Channel:
         self._connection = connection
         self._send_lock = threading.Lock()
         self.is_broken = False
-        """True once the worker process was found to be gone."""
+        """True after a failed write: the worker process is gone."""
 
     def fileno(self) -> int:
         return self._connection.fileno()
@@ -47,8 +47,8 @@ class Channel:
     def send(self, message: Message) -> None:
         """Raises OSError once the worker process is gone, ChannelError for values of a wrong type.
 
-        The worker process would have to kill a process whose message it cannot read. Here the
-        caller learns of it, and nothing was sent.
+        The check is on this side because the worker process kills a child whose message it cannot
+        read. After a ChannelError no message was sent.
         """
         frame = encode(message)
         if isinstance(message, PLUGIN_MADE):
@@ -72,7 +72,7 @@ class Channel:
         self._connection.close()
 
     def _read_exactly(self, size: int) -> bytes | None:
-        # As a rule in one piece, of which there is no second copy: it may be very large.
+        # A frame usually arrives in one piece, which is not copied because it may be very large.
         received = b""
         while len(received) < size:
             try:

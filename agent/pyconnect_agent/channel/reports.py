@@ -1,6 +1,6 @@
-"""Messages of a child to its worker process, and either side's refusal.
+"""Messages of a child to its worker process, and the refusal of either side.
 
-Layer: shared by supervise and tasks.
+Layer: shared by children and tasks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyconnect_api.config_key import KeyInfo
 class StateReported:
     """`trace` is the failure's whole traceback; `version` the plugin's, None when not known yet.
 
-    `permanent`: FAILED because of what a restart does not cure, such as a wrong setting.
+    `permanent`: FAILED with a cause that a restart does not remove, such as a wrong setting.
     """
 
     state: State
@@ -34,8 +34,8 @@ class StateReported:
 class TaskConfigs:
     """Raw task configs: see `children.ports.TaskConfigsGenerated`.
 
-    `values_digest`: keyed, of the resolved connector config, so that the worker process can see
-    whether what config providers supply has changed without ever knowing it.
+    `values_digest`: a keyed digest of the resolved connector config. The worker process sees a
+    change of the config providers' values by it, without knowing the values.
     """
 
     request_id: int
@@ -46,14 +46,14 @@ class TaskConfigs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOffsets:
-    """What a sink connector's group has committed, None for a source."""
+    """The committed offsets of a sink connector's group, None for a source."""
 
     committed: tuple[CommittedOffset, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnOffsets:
-    """Raw entries of a connector in its own offsets topic; none when it has no such topic."""
+    """Raw entries of a connector in its own offsets topic; empty without such a topic."""
 
     entries: Mapping[bytes, bytes]
 
@@ -62,7 +62,7 @@ class OwnOffsets:
 class RequestFailed:
     """Either side's negative answer.
 
-    `error_class`: the exception's class name without module, or Java's whole name of it.
+    `error_class`: the exception's class name without module, or its whole name in Java.
     """
 
     request_id: int
@@ -121,7 +121,7 @@ class FindConnectorOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChangeReached:
-    """`kind`: source or sink connector; `stage`: what a change of its offsets does next."""
+    """`kind`: source or sink connector; `stage`: the next step of a change of its offsets."""
 
     kind: str
     stage: ChangeStage
@@ -129,7 +129,7 @@ class OffsetChangeReached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmOffsetChange:
-    """Everything is ready to be written; answered by `OffsetChangeConfirmed`.
+    """The child is ready to write; answered by `OffsetChangeConfirmed`.
 
     `complete`: the connector's answer, see `effects.PrepareOffsetChange`.
     """

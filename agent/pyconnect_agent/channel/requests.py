@@ -1,6 +1,6 @@
 """Messages of the worker process to a running child.
 
-Layer: shared by supervise and tasks.
+Layer: shared by children and tasks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class GenerateTaskConfigsRequest:
 class Stop:
     """End in order: final commits, the plugin's `stop`, a last status, exit.
 
-    `graceful_ms`: how long that may take; SIGTERM before then is not from the worker process.
+    `graceful_ms`: the time limit; SIGTERM before its end is not from the worker process.
     """
 
     graceful_ms: int = 0
@@ -44,8 +44,8 @@ class Stop:
 class Lease:
     """`valid_until_s` on the host's monotonic clock, which all its processes share.
 
-    It counts only if it was issued before the one before had run out: after a gap another worker
-    may run the task.
+    A lease counts only if it was issued before the end of the previous one: after a gap another
+    worker may run the task.
     """
 
     valid_until_s: float
@@ -66,7 +66,7 @@ class OffsetsWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetKeysFound:
-    """By key that was asked for: the raw keys of equal content in use, newest first."""
+    """By requested key: the raw keys of equal content in use, newest first."""
 
     request_id: int
     keys: Mapping[bytes, tuple[bytes, ...]]
@@ -103,7 +103,7 @@ class ReportStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLoggerLevel:
-    """As at the worker: the Log4j level of all loggers that start with `namespace`."""
+    """The Log4j level of all loggers that start with `namespace`, as for the worker itself."""
 
     namespace: str
     level: str

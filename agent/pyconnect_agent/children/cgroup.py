@@ -1,7 +1,8 @@
 """A cgroup (version 2) for each task with limits, below the one that the host gives to the worker.
 
-Layer: supervise. `detect` finds out whether the host delegates: under systemd `Delegate=yes` says
-so, and a user that is not root can write only where somebody let it. Version 1 is not used.
+Layer: children. `detect` finds out whether the host delegates a cgroup: systemd does with
+`Delegate=yes`, and a user other than root can write only in delegated cgroups. Version 1 is not
+used.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OWN = Path("/proc/self/cgroup")
 CONTROLLERS = ("cpu", "memory")
 PERIOD_US = 100_000
 _DELEGATED = ("user.delegate", "trusted.delegate")
-"""What systemd marks a delegated cgroup with."""
+"""The attribute with which systemd marks a delegated cgroup."""
 
 
 class TaskCgroups:
@@ -34,12 +35,12 @@ class TaskCgroups:
 
     @classmethod
     def detect(cls, root: Path = ROOT, own: Path = OWN) -> TaskCgroups | None:
-        """Return those below this process' cgroup, None unless the host delegates it."""
+        """Return the cgroups below this process's cgroup; None unless the host delegates it."""
         base = _own_cgroup(root, own)
         return cls(base) if base is not None and _is_delegated(base) else None
 
     def hold(self, task_id: ConnectorTaskId, pid: int, limits: TaskLimits) -> bool:
-        """Put a process under its limits if it is not there yet; False when that is impossible."""
+        """Put a process under its limits unless it is already; False if that is impossible."""
         held = self._held.get(task_id)
         if held is not None and held[0] == pid:
             return True
@@ -66,7 +67,7 @@ class TaskCgroups:
         return True
 
     def release(self, task_id: ConnectorTaskId) -> str | None:
-        """Forget a task whose process has ended; returns the trace if the kernel ended it."""
+        """Remove the cgroup of an ended process; return a trace if the kernel ended it."""
         held = self._held.pop(task_id, None)
         if held is None:
             return None
@@ -97,7 +98,7 @@ class TaskCgroups:
         return self._prepared
 
     def _prepare(self) -> None:
-        """A cgroup that shares out its controllers must have no processes of its own."""
+        """Move this process to a leaf: a cgroup with enabled controllers must have no processes."""
         worker = self._base / "worker"
         worker.mkdir(exist_ok=True)
         for pid in (self._base / "cgroup.procs").read_text().split():

@@ -1,7 +1,7 @@
 """One child process and its pipe, seen from the event loop.
 
-Layer: supervise. A child is launched, fed messages, watched until it is gone. What its messages
-mean is the business of `tasks.py`, `connectors.py` and `jobs.py`.
+Layer: children. Launches a child, sends it messages and watches it until it is gone. `tasks.py`,
+`connectors.py` and `jobs.py` interpret its messages.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Child:
             await asyncio.wait({pipe.ended, ended}, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.wait({ended}, timeout=EXIT_S)
             if not ended.done():
-                # It closed its pipe but lives: it could never be asked to stop.
+                # It closed its pipe but lives: a request to stop could never reach it.
                 launched.signal(signal.SIGKILL)
                 await ended
             pipe.read_rest()
@@ -133,13 +133,13 @@ class Child:
             return
         try:
             self._on_message(message)
-        except Exception:  # a fault of ours; without its reader the child must not go on
+        except Exception:  # a fault of the worker; without its reader the child must not continue
             LOG.exception("message of a child failed", extra={"child": self.name})
             failure = f"was killed because the worker failed at its {type(message).__name__}"
             self._give_up(failure, traceback.format_exc().rstrip())
 
     def _give_up(self, failure: str, reason: str) -> None:
-        assert self._pipe is not None  # what it says comes by its pipe
+        assert self._pipe is not None  # the child's own reports arrive by its pipe
         self._failure, self._reason = failure, reason
         self.signal(signal.SIGKILL)
         self._pipe.end_reading()

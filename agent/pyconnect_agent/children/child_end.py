@@ -1,6 +1,6 @@
-"""How a child process ended, in words for traces, answers and logs.
+"""The end of a child process, in words for traces, answers and logs.
 
-Layer: supervise. Pure.
+Layer: children. Pure.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _SERVER_KILLED = "Its fork server was killed, and children cannot outlive that."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnd:
-    """`exit_code`: -n after signal n, None when the process was not started or it is not known.
+    """`exit_code`: -n after signal n, None if the process was not started or it is not known.
 
-    `failure`: set where the exit code does not say it: the process could not be started, or the
+    `failure`: set if the exit code is not the cause: the process could not be started, or the
     worker process killed it at once. `reason`: the error behind a failure, else the traceback or
-    crash report that the process left; "" without.
+    crash report that the process left; "" without one.
     """
 
     exit_code: int | None

@@ -1,8 +1,8 @@
 """The worker process's end of a child's pipe: frames in and out, on the event loop.
 
-Layer: supervise. Each direction ends for itself: a child that has reported its last state and is
-gone takes no more, and what it said is still there. A transport of asyncio gives up both directions
-at the first write that fails, and forgets what it has not read by then.
+Layer: children. The two directions end separately: after a child has ended, writes fail but its
+last reports can still be read. A transport of asyncio ends both directions at the first failed
+write and drops the unread bytes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from collections.abc import Callable
 from pyconnect_agent.channel import FRAME_HEADER
 
 READ_BYTES = 1 << 18
-"""Read at once: others have their turn in between."""
+"""Maximum of one read, so that other children have their turn in between."""
 REST_READS = 64
-"""More than a pipe holds: the end of reading what a process that is gone has written."""
+"""More than a pipe holds: a limit for reading the rest from an ended process."""
 
 
 class ChildPipe:
-    """Reads and writes over a connection that it owns, from its making to `close`.
+    """Reads and writes over a connection that it owns until `close`.
 
-    `on_frame` gets each frame without its header. What it raises is logged by the event loop.
+    `on_frame` gets each frame without its header. The event loop logs an exception of `on_frame`.
     """
 
     def __init__(self, connection: socket.socket, on_frame: Callable[[bytes], None]) -> None:
@@ -31,21 +31,21 @@ class ChildPipe:
         self._connection = connection
         self._on_frame = on_frame
         self._received = bytearray()
-        # As it is: a frame may be very large.
+        # Without a buffer in between: a frame may be very large.
         self._unsent: deque[memoryview] = deque()
         self._takes_more = True
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        """Done when there is no more to read: what the other side wrote before its end was."""
+        """Done once the other side has ended and all that it wrote was read."""
         connection.setblocking(False)
         self._loop.add_reader(connection, self._read)
 
     @property
     def unsent_bytes(self) -> int:
-        """What the other side has not taken yet."""
+        """The number of bytes that the other side has not read yet."""
         return sum(map(len, self._unsent))
 
     def write(self, data: bytes | bytearray) -> None:
-        """Send without waiting; dropped when the child reads no more."""
+        """Send without waiting; the data is dropped if the child no longer reads."""
         if not self._takes_more:
             return
         idle = not self._unsent
@@ -56,19 +56,19 @@ class ChildPipe:
                 self._loop.add_writer(self._connection, self._send)
 
     def read_rest(self) -> None:
-        """Take at once what a process has written that is gone; another may hold the pipe open."""
+        """Read the rest from an ended process now: another process may hold the pipe open."""
         for _ in range(REST_READS):
             if self.ended.done() or not self._read():
                 return
 
     def end_reading(self) -> None:
-        """Take no frame any more."""
+        """Stop taking frames."""
         if not self.ended.done():
             self._loop.remove_reader(self._connection)
             self.ended.set_result(None)
 
     def close(self) -> None:
-        """Neither read nor send any more."""
+        """Stop reading and sending."""
         self._end_writing()
         self.end_reading()
         self._connection.close()
@@ -90,13 +90,13 @@ class ChildPipe:
             self._loop.remove_writer(self._connection)
 
     def _read(self) -> bool:
-        """Take what is there, at most `READ_BYTES`; False when that was nothing."""
+        """Read available bytes, at most `READ_BYTES`; return whether there were any."""
         try:
             data = self._connection.recv(READ_BYTES)
         except BlockingIOError:
             return False
         except OSError:
-            # ECONNRESET, once everything is read: it went without reading what it was sent.
+            # ECONNRESET after the last byte: the child ended without reading all that was sent.
             data = b""
         if not data:
             self.end_reading()

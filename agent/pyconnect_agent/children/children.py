@@ -1,6 +1,6 @@
 """All child processes of a worker: the `Children` of `ports.py`.
 
-Layer: supervise. Puts together what the modules beside it do; decides nothing.
+Layer: children. Composes the modules beside it; makes no decisions.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ LOG = logging.getLogger(__name__)
 
 LEASES_PER_TERM = 3
 FORCED_STACKS_S = 1.0
-"""How long a kill by SIGKILL waits for the stacks of what it kills."""
+"""Time that a SIGKILL waits for the stacks of its process."""
 
 
 class ChildProcesses:
     """Implements `ports.Children`; made and used on the event loop.
 
-    `listener` is set by `connect` before anything is started: herder and children need each other.
+    `connect` sets `listener` before the first start: herder and children refer to each other.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ChildProcesses:
     def connect(
         self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
     ) -> None:
-        """Set the listener; leases are renewed while `may_run` says so."""
+        """Set the listener; leases are renewed while `may_run` returns True."""
         self._listener = listener
         self._may_run = may_run
 
@@ -217,7 +217,7 @@ class ChildProcesses:
         self._begin_kill(self._tasks.condemn(task_id, trace), force=True, reason=trace)
 
     async def _kill(self, task: TaskChild, *, force: bool, reason: str) -> None:
-        """The stacks are read first: they show what the task hung in."""
+        """Kill a task after reading its stacks, which show where it hung."""
         graceful_s = 0 if force else self._settings.task_shutdown_graceful_timeout_ms / 1000
         try:
             async with asyncio.timeout(FORCED_STACKS_S if force else None):
@@ -320,7 +320,7 @@ class ChildProcesses:
         return child
 
     def set_logger_level(self, namespace: str, level: str) -> None:
-        # The latest goes last: that is the order in which a new child gets them.
+        # The latest goes last, because a new child gets the levels in this order.
         self._levels.pop(namespace, None)
         self._levels[namespace] = level
         message = SetLoggerLevel(namespace=namespace, level=level)
@@ -346,7 +346,7 @@ def _by_name(child: ChildDetails) -> tuple[str, int]:
 
 
 def _item(job: Job) -> Item | None:
-    """Return whose log the lines of a process belong to."""
+    """Return the connector or task whose log gets the lines of a process."""
     match job:
         case RunTaskJob(task_id=task_id):
             return task_id.connector, task_id.task

@@ -1,6 +1,6 @@
-"""The connector children: life cycle, task configs, and what their end means.
+"""The connector children: life cycle, task configs, and the handling of their end.
 
-Layer: supervise. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
+Layer: children. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
 `stop`, with or without a process: one that is STOPPED from the start has none, and one whose
 process died is FAILED until it is stopped or started again.
 """
@@ -51,9 +51,9 @@ LOG = logging.getLogger(__name__)
 class ConnectorChild:
     """A started connector; `child` is None without a process.
 
-    `launch` numbers its processes: what an earlier one still says does not count. `since_ms`:
-    when it was started or came into `state`, epoch ms. `came_up`: its start has
-    succeeded or failed.
+    `launch` numbers its processes: messages of an earlier one are ignored. `since_ms`: the time
+    of its start or of its change to `state`, epoch ms. `came_up`: its start has succeeded or
+    failed.
     """
 
     config: ConnectorConfig
@@ -95,7 +95,7 @@ class ConnectorChildren:
         entry = ConnectorChild(config=dict(config), since_ms=_now_ms(), target_state=target_state)
         self._connectors[connector] = entry
         if target_state is TargetState.STOPPED:
-            # Without a process the plugin itself is not asked.
+            # Without a process the plugin's code does not run.
             entry.version = self._catalog.connector_version(config)
             self._report(connector, entry, State.STOPPED, None)
         else:
@@ -130,7 +130,7 @@ class ConnectorChildren:
         children = {entry.child: name for name, entry in entries.items() if entry.child is not None}
 
         def abandon(child: Child) -> None:
-            # Kafka too says UNASSIGNED at once for a connector it gives up on, then nothing more.
+            # Kafka also reports UNASSIGNED at once for an abandoned connector, and no later state.
             entry = entries[children[child]]
             LOG.warning(
                 "connector process is given up",
@@ -257,7 +257,7 @@ class ConnectorChildren:
             )
 
     def _values_changed(self, connector: str, entry: ConnectorChild, digest: bytes) -> bool:
-        """Kafka: AppliedConnectorConfig, which keeps the resolved config itself."""
+        """Return whether the digest is new. Kafka's AppliedConnectorConfig keeps the config."""
         config, before = self._digests.get(connector, (None, None))
         self._digests[connector] = (entry.config, digest)
         return config == entry.config and before != digest
@@ -269,7 +269,7 @@ class ConnectorChildren:
         if child is None or child.cancelled or entry.state is State.UNASSIGNED:
             return
         if child.stopping:
-            # A stop() that raised was reported FAILED by the child; a death is the end asked for.
+            # The child reports a stop() that raised as FAILED; a death is the requested end.
             if entry.state is not State.FAILED:
                 LOG.warning("connector process died while it was stopped", extra={"how": text})
                 self._report(connector, entry, State.UNASSIGNED, None)
@@ -280,7 +280,7 @@ class ConnectorChildren:
             self._listener().lease_expired()
             return
         LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
-        # What the process reported itself says more.
+        # The process's own report is more exact.
         if entry.state is not State.FAILED:
             self._report(connector, entry, State.FAILED, text)
 

@@ -1,6 +1,6 @@
 """The details of each child process that the admin interface shows.
 
-Layer: supervise.
+Layer: children.
 """
 
 from __future__ import annotations

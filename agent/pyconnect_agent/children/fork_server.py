@@ -1,24 +1,24 @@
 """The process that all children are forked from, and its few messages.
 
-Layer: supervise. It has imported the task host and the Kafka client once, so a child starts in
+Layer: children. It has imported the task host and the Kafka client once, so a child starts in
 milliseconds and shares that memory. Kafka: none, a Java worker runs its plugins in threads. Unlike
-`multiprocessing`'s this one may itself be a fork of the worker process, whose memory it then
-shares, and it needs no process that tracks resources.
+the fork server of `multiprocessing`, this one may be a fork of the worker process and share its
+memory, and it needs no process that tracks resources.
 
-| who → whom | what |
+| sender → receiver | message |
 |---|---|
 | worker process → server | one byte and two descriptors: the child's end of its pipe, a *fate* pipe
 |
 | server → fate | the child's pid, or -errno when there is none |
 | server → fate, at the child's end | the exit code, then the child's *last words* as UTF-8 |
-| server → worker process, at a failure of its own | the traceback as UTF-8 |
+| server → worker process, if the server fails | the traceback as UTF-8 |
 
 Numbers are signed, 8 bytes. The server ends when the worker process's socket does. Threading: it
 has one thread and no clients, as a fork copies locks that other threads hold.
 
-Last words say why a process ended. Each child has a memory file for them, which the server reads
-once the child is gone: the traceback of an exception, or what faulthandler writes at a fatal
-signal. Unlike a message of the channel they need no working interpreter.
+Last words give the reason of a process's end. Each child has a memory file for them, which the
+server reads once the child is gone: the traceback of an exception, or the report of faulthandler at
+a fatal signal. Unlike a message of the channel they need no working interpreter.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ NUMBER = struct.Struct("<q")
 REQUEST = b"\x00"
 DESCRIPTORS = 2
 LAST_WORDS_BYTES = 4000
-"""With the exit code less than a page: a pipe takes that at once, however few pages it has."""
+"""With the exit code less than a page, which any pipe takes at once."""
 _LEFT_OUT = b"\n[...]\n"
 
 
 def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoReturn:
-    """Fork a child for each request until there can be no more.
+    """Fork a child for each request until the worker process is gone.
 
     `host` is `module:function`; the function is called with the child's end of the pipe and the
     descriptor for its last words.
@@ -77,16 +77,16 @@ def serve(requests: socket.socket, host: str, preload: Sequence[str]) -> NoRetur
 
 
 def freeze() -> None:
-    """Keep what is loaded out of later collections, which would only copy its shared pages."""
+    """Exclude loaded objects from later collections, which would copy their shared pages."""
     gc.collect()
     gc.freeze()
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Serve as a process of its own: descriptor, `sys.path` in JSON, host, modules to preload."""
+    """Serve as a program: its arguments are descriptor, `sys.path` in JSON, host, preloads."""
     number, path, host, *preload = arguments
     descriptor = int(number)
-    # The child inherits what a client library has open in the worker process.
+    # The server inherits descriptors that a client library has open in the worker process.
     os.closerange(3, descriptor)
     os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
     sys.path[:] = json.loads(path)
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 
 def read_last_words(fate: int) -> str:
-    """Read what follows an exit code."""
+    """Read the last words, which follow the exit code."""
     return os.read(fate, LAST_WORDS_BYTES).decode(errors="replace").strip()
 
 
@@ -119,7 +119,7 @@ class _Server:
         os.set_blocking(self._wake, False)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-        # Not epoll, which would be a descriptor more that each child inherits.
+        # Not epoll, because each child would inherit its descriptor.
         with selectors.PollSelector() as selector:
             selector.register(self._requests, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -187,7 +187,7 @@ class _Server:
 
 
 class _Descriptors(NamedTuple):
-    """What the server keeps open for a child."""
+    """The descriptors that the server keeps open for a child."""
 
     fate: int
     last_words: int
@@ -210,7 +210,7 @@ def _memory_file() -> int:
 
 
 def _shortened(last_words: int) -> bytes:
-    """Return beginning and end: one of the two names the error, whatever wrote it."""
+    """Return beginning and end: depending on the writer, one of the two names the error."""
     size = os.fstat(last_words).st_size
     if size <= LAST_WORDS_BYTES:
         return os.pread(last_words, size, 0)
@@ -219,14 +219,14 @@ def _shortened(last_words: int) -> bytes:
 
 
 def _print(text: str) -> None:
-    # Standard error may be closed, and has no reader that could hear of it.
+    # Standard error may be closed, and then there is no place for a report.
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
 
 
 def _silence_standard_input() -> None:
-    """Let no child read what another child or the worker process is to read."""
+    """Replace standard input, which children and worker process would otherwise share."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     if nothing != 0:

@@ -1,8 +1,8 @@
 """Questions to a running child: its figures, its stacks.
 
-Layer: supervise. Lives on the event loop. The child's control thread answers, so a plugin that
-hangs in Python code does not matter. For stacks of a child that does not answer there is a second
-way, past its interpreter: see `tasks.stacks`.
+Layer: children. Lives on the event loop. The child's control thread answers, even while a plugin
+hangs in Python code. If it does not answer, a signal handler can still write the stacks without the
+interpreter: see `tasks.stacks`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ STATISTICS_TIMEOUT_S = 1.0
 STACKS_TIMEOUT_S = 2.0
 SIGNAL_TIMEOUT_S = 3.0
 QUIET_S = 0.5
-"""A dump that has not grown for so long is complete: faulthandler writes without pauses."""
+"""Time without growth after which a dump is complete: faulthandler writes without pauses."""
 LOOK_INTERVAL_S = 0.05
 
 BY_SIGNAL = "The interpreter did not answer: the threads as the signal handler saw them.\n\n"
 
 
 class StacksUnavailableError(AgentError):
-    """The process shows its stacks in neither way: it is frozen, or in an uninterruptible call."""
+    """Both ways to the stacks failed: the process is frozen, or in an uninterruptible call."""
 
 
 class Inquiries:
@@ -48,20 +48,20 @@ class Inquiries:
         self._waiting: dict[int, asyncio.Future[Message]] = {}
 
     def answered(self, message: StatsReported | StacksDumped) -> None:
-        """Take an answer; its waiter may be gone."""
+        """Pass an answer to its waiter, which may be gone."""
         future = self._waiting.get(message.request_id)
         if future is not None and not future.done():
             future.set_result(message)
 
     async def statistics(self, child: Child) -> StatsReported | None:
-        """None when no answer comes in time."""
+        """Return the figures of a child; None without an answer in time."""
         answer = await self._ask(
             child, lambda number: ReportStats(request_id=number), STATISTICS_TIMEOUT_S
         )
         return answer if isinstance(answer, StatsReported) else None
 
     async def stacks(self, child: Child) -> str:
-        """Raise StacksUnavailableError when neither way leads to an answer."""
+        """Return the stacks of a child; StacksUnavailableError if both ways fail."""
         answer = await self._ask(
             child, lambda number: DumpStacks(request_id=number), STACKS_TIMEOUT_S
         )
@@ -93,7 +93,7 @@ class Inquiries:
 
 
 async def _dump_by_signal(child: Child) -> str:
-    """Return what faulthandler writes, empty when nothing comes."""
+    """Return the dump of faulthandler; empty without one in time."""
     file = None if child.pid is None else _stacks_file(child.pid)
     if file is None:
         return ""
@@ -113,7 +113,7 @@ async def _dump_by_signal(child: Child) -> str:
 
 
 def _stacks_file(pid: int) -> Path | None:
-    """Find the memory file among the descriptors of a child; None where there are none."""
+    """Find the memory file among the descriptors of a child; None if there is none."""
     try:
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():
             if str(descriptor.readlink()).startswith(f"/memfd:{STACKS_FILE}"):

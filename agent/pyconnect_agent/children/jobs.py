@@ -1,6 +1,6 @@
 """Short-lived children: validation of a connector config, description of a plugin, fencing.
 
-Layer: supervise. Plugin code may hang, exit or crash there without harm to anybody.
+Layer: children. Plugin code may hang, exit or crash there without harm to the worker.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ERRORS: Mapping[str, type[errors.RequestError]] = {
 
 
 class Jobs:
-    """Runs one process per question; called on the event loop only."""
+    """Runs one process per job; called on the event loop only."""
 
     def __init__(self, settings: ChildSettings, factory: ChildFactory) -> None:
         self._settings = settings
@@ -60,14 +60,14 @@ class Jobs:
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         """Raise BadRequestError for an unusable `connector.class`.
 
-        Also RequestTimedOutError, and InternalError for whatever else prevents an answer.
+        Also RequestTimedOutError, and InternalError if the process fails in another way.
         """
         job = ValidateConfigJob(worker=self._settings.worker, config=dict(config))
         answer = await self._ask("validation", job, timeout_ms, ConfigValidated)
         return answer.result
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        """Raise NotFoundError, BadRequestError, RequestTimedOutError or InternalError."""
+        """Return a plugin's keys; NotFound-, BadRequest-, RequestTimedOut- or InternalError."""
         job = DescribePluginJob(worker=self._settings.worker, plugin=plugin, version=version)
         answer = await self._ask("plugin description", job, REQUEST_TIMEOUT_MS, PluginDescribed)
         return answer.keys
@@ -119,7 +119,7 @@ class Jobs:
         await self._ask("fencing", job, timeout_ms, ProducersFenced)
 
     async def stop(self) -> None:
-        """Kill what still runs."""
+        """Kill the jobs that still run."""
         await kill_children(tuple(self._children))
 
     async def _ask(self, what: str, job: Job, timeout_ms: int, expected: type[Answer]) -> Answer:
@@ -156,7 +156,7 @@ class Jobs:
 
 
 def error_of(answer: RequestFailed) -> errors.RequestError:
-    """Return what a child's refusal means to a client."""
+    """Return the error of a REST request for a child's refusal."""
     kind = ERRORS.get(answer.error_class)
     if kind is not None:
         return kind(answer.message)

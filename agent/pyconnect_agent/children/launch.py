@@ -1,6 +1,6 @@
 """Start child processes through a fork server (`fork_server.py`).
 
-Layer: supervise. The host is named by a string, since `children` does not import `tasks`.
+Layer: children. The host is named by a string, since `children` does not import `tasks`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ SHARED = (
     "pyconnect_agent.plugins.loading",
     "pyconnect_agent.channel",
 )
-"""What worker and children both use: imported before a fork, it is in memory once."""
+"""Modules of worker and children: imported before a fork, they are in memory once."""
 
 DESCRIPTORS_WANTED = 65_536
-"""Each child takes two in the worker and two in the fork server."""
+"""Each child takes two descriptors in the worker and two in the fork server."""
 ANSWER_S = 60.0
-"""How long the fork server may take to answer; it does so in milliseconds once it has loaded."""
+"""Time limit for an answer of the fork server, which takes milliseconds once it has loaded."""
 
 
 class Launched:
@@ -51,7 +51,7 @@ class Launched:
         self._fate = fate
         self._exit_code: int | None = None
         self.last_words = ""
-        """Why it ended, in words of its own if it left any; known with the exit code."""
+        """The last words of the process, "" without any; complete with the exit code."""
         self._ended = False
         os.set_blocking(fate, False)
 
@@ -61,7 +61,7 @@ class Launched:
         return self._fate
 
     def exit_code(self) -> int | None:
-        """None while it runs, or when it is not known; -n when signal n ended it."""
+        """None while the process runs, or if it is not known; -n after signal n."""
         if not self._ended:
             with contextlib.suppress(BlockingIOError):
                 self._exit_code = fork_server.read_number(self._fate)
@@ -75,13 +75,13 @@ class Launched:
         return self._exit_code
 
     def signal(self, number: Signals) -> None:
-        """Send a signal; a process that has ended is left alone."""
+        """Send a signal; do nothing if the process has ended."""
         self.exit_code()
         if not self._ended:
             self._kill(number)
 
     def close(self) -> None:
-        """Forget the process, which has ended; its connection is its user's to close."""
+        """Release an ended process; the user of its connection closes that."""
         self._ended = True
         os.close(self._fate)
 
@@ -93,8 +93,9 @@ class Launched:
 class Launcher:
     """Starts processes that run `host` (`module:function`), with `preload` imported before.
 
-    The fork server is a fork of this process if `fork` was called, otherwise, and when that one
-    ended, a new program. `launch` blocks some milliseconds and is called from one thread at a time.
+    The fork server is a fork of this process if `fork` was called; otherwise, and after the end of
+    that fork, a new program. `launch` blocks for some milliseconds; call it from one thread at a
+    time.
     """
 
     def __init__(
@@ -105,7 +106,7 @@ class Launcher:
         self._server: _ForkServer | None = None
 
     def fork(self) -> None:
-        """Fork the server off this process, whose memory it shares. Before any thread."""
+        """Fork the server off this process to share its memory. Call it before any thread."""
         _allow_descriptors()
         for module in SHARED:
             importlib.import_module(module)
@@ -121,7 +122,7 @@ class Launcher:
     def launch(self) -> Launched:
         """Start a process.
 
-        Raises OSError, TimeoutError among them, and EOFError when the fork server ends meanwhile.
+        Raises OSError (also TimeoutError), and EOFError if the fork server ends meanwhile.
         """
         try:
             return self._started().launch()
@@ -133,7 +134,7 @@ class Launcher:
             return self._started().launch()
 
     def close(self) -> None:
-        """End the fork server; children go on."""
+        """End the fork server; children continue."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -187,7 +188,7 @@ class _ForkServer:
         return Launched(pid, ours, fate)
 
     def _end(self) -> str:
-        """Return that it has ended, and why if it has said that."""
+        """Return an error about the server's end, with the reason if the server sent one."""
         text = bytearray()
         with contextlib.suppress(OSError):
             while part := self._requests.recv(1 << 16, socket.MSG_DONTWAIT):
@@ -203,9 +204,9 @@ class _ForkServer:
 
 
 def _answer(fate: int) -> int | None:
-    """Read the fork server's answer; TimeoutError when none comes.
+    """Read the fork server's answer; TimeoutError without one.
 
-    A request that it serves later makes a child without a worker process, which ends by itself.
+    If the server serves the request later, its child has no worker process and ends by itself.
     """
     with selectors.DefaultSelector() as selector:
         selector.register(fate, selectors.EVENT_READ)
@@ -215,7 +216,7 @@ def _answer(fate: int) -> int | None:
 
 
 def _allow_descriptors() -> None:
-    """Raise this process's own limit, as a JVM does: by default many systems allow 1,024."""
+    """Raise this process's limit of descriptors, as a JVM does: many systems allow 1,024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = DESCRIPTORS_WANTED if hard == unlimited else min(DESCRIPTORS_WANTED, hard)

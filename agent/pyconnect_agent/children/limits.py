@@ -1,9 +1,8 @@
-"""The limits of tasks: held by the kernel where it can, watched otherwise.
+"""The limits of tasks: the kernel enforces them in a cgroup, otherwise this module watches them.
 
-Layer: supervise. Lives on the event loop. A task over a limit is ended at once, as the kernel would
-end it, and becomes FAILED with what it used; nothing else is touched. Without a cgroup the
-processor cannot be limited, only watched: priorities share it out, and a limit of the process's
-whole processor time is none of its rate.
+Layer: children. Lives on the event loop. A task over a limit is ended at once, as the kernel would
+end it, and becomes FAILED with the amount that it used. Without a cgroup the processor can only be
+watched: a priority sets no limit, and RLIMIT_CPU limits the total time and not the rate.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from pyconnect_agent.core.task_limits import excess
 LOOK_S = 1.0
 
 End = Callable[[ConnectorTaskId, str], object]
-"""Begins to end a task at once, which is FAILED with the given trace then."""
+"""Starts to end a task at once; the task becomes FAILED with the given trace."""
 
 
 class TaskLimitWatch:
-    """`run` until cancelled. `cgroups` None: the host delegates none."""
+    """`run` until cancelled. `cgroups` None: the host delegates no cgroup."""
 
     def __init__(self, tasks: TaskChildren, cgroups: TaskCgroups | None, end: End) -> None:
         self._tasks = tasks
@@ -40,13 +39,13 @@ class TaskLimitWatch:
             self.look()
 
     def look(self) -> None:
-        """Look at each task with a limit once."""
+        """Check each task with a limit once."""
         for task_id, task in self._tasks.details().items():
             if task.limits.any and task.killed_because is None:
                 self._look_at(task_id, task)
 
     def sample(self) -> None:
-        """Note what every task uses now, for a reader of the admin interface."""
+        """Record the present use of every task, for the admin interface."""
         for task in self._tasks.details().values():
             note_use(task)
 
@@ -56,7 +55,7 @@ class TaskLimitWatch:
             return
         limits = task.limits
         if self._cgroups is not None and self._cgroups.hold(task_id, pid, limits):
-            # What the process had before it was moved is counted elsewhere; the processor is held.
+            # The cgroup does not count memory from before the move; it does limit the processor.
             limits = replace(limits, cpu_percent=None)
         note_use(task)
         trace = excess(limits, task.use)

@@ -1,8 +1,8 @@
 """The logs of connectors and tasks in the worker process: kept in memory, and written to files.
 
-Layer: supervise. Lines come from the children over their pipes, and from this process where it logs
-about a connector or task: that a process died, and its last words. Thread-safe; files are written
-by a thread of their own.
+Layer: children. Lines come from the children over their pipes, and from this process if it logs
+about a connector or task, such as the death of a process. Thread-safe; a separate thread writes the
+files.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LOG = logging.getLogger(__name__)
 
 STOP_S = 5.0
 LINES_AHEAD = 10_000
-"""Lines that wait for a slow disk; more are not written to files."""
+"""Maximum number of lines that wait for a slow disk; further ones are not written to files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """`agent.log.*`. `directory` None: no files. `files`: of a connector, the newest included."""
+    """`agent.log.*`. `directory` None: no files. `files`: maximum for a connector."""
 
     kept_bytes: int = 65_536
     directory: Path | None = None
@@ -42,14 +42,14 @@ class LogSettings:
 
 
 class ChildLogs:
-    """`start` before the first line; `stop` writes what waits."""
+    """`start` before the first line; `stop` writes the waiting lines."""
 
     def __init__(self, settings: LogSettings) -> None:
         self._rings = LineRings(settings.kept_bytes)
         self._lock = threading.Lock()
         self._number = 0
         self._epoch = time.time_ns()
-        """Of the numbers: a worker that was started again counts from the beginning."""
+        """Identifies the numbers, which start again with the worker."""
         self._files = None if settings.directory is None else LogFiles(settings)
         self._own = _OwnLines(self)
 
@@ -82,7 +82,7 @@ class ChildLogs:
             self._files.write(kept)
 
     def lines(self, question: LogQuestion) -> dict[str, Any]:
-        """Return the document of the admin interface; `next` is the `after` of a next question."""
+        """Return the document of the admin interface; `next` is the `after` of the next request."""
         with self._lock:
             found = self._rings.find(question)
             following = self._number
@@ -94,7 +94,7 @@ class ChildLogs:
 
 
 class LogFiles:
-    """`<connector>.log` in a directory, `<connector>.log.1` and so on for what came before."""
+    """`<connector>.log` in a directory, with `<connector>.log.1` and so on for earlier lines."""
 
     def __init__(self, settings: LogSettings) -> None:
         assert settings.directory is not None
@@ -103,21 +103,21 @@ class LogFiles:
         self._lines: queue.Queue[LogLine | None] = queue.Queue(LINES_AHEAD)
         self._lost = 0
         self._failing = False
-        # Lines in files are not worth a worker.
+        # A failure of this thread must not end the worker.
         self._thread = long_lived.Thread("connector-logs", self._run, on_death=lambda _: None)
 
     def start(self) -> None:
         self._thread.start()
 
     def write(self, line: LogLine) -> None:
-        """Have a line written; returns at once."""
+        """Queue a line for writing; return at once."""
         try:
             self._lines.put_nowait(line)
         except queue.Full:
             self._lost += 1
 
     def stop(self) -> None:
-        """Return when everything is written, or after some seconds with a disk that hangs."""
+        """Return when all lines are written, or after some seconds if the disk hangs."""
         with contextlib.suppress(queue.Full):
             self._lines.put(None, timeout=STOP_S)
         self._thread.join(STOP_S)
@@ -137,7 +137,7 @@ class LogFiles:
                 return
 
     def _append(self, connector: str, lines: Iterable[LogLine]) -> None:
-        """A directory that cannot be written costs its lines, and is reported once."""
+        """Append lines; a failure drops them and is reported once."""
         path = self._directory / f"{_file_name(connector)}.log"
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ class LogFiles:
 
 
 class _OwnLines(logging.Handler):
-    """What this process logs about a connector or task, by the fields of the record."""
+    """Takes this process's records about a connector or task, by their fields."""
 
     def __init__(self, logs: ChildLogs) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class _OwnLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         item = _item(vars(record))
-        # What is about its own file must not be written there.
+        # A record about a failing file must not go to that file.
         if item is None or record.name == __name__:
             return
         line = LineLogged(
@@ -184,7 +184,7 @@ class _OwnLines(logging.Handler):
 
 
 def _item(fields: Mapping[str, Any]) -> Item | None:
-    """Return what a record is about: `task`, `connector`, or `child` as `Child` names it."""
+    """Return the subject of a record: `task`, `connector`, or `child` as `Child` names it."""
     task, connector = fields.get("task"), fields.get("connector")
     kind, _, name = str(fields.get("child", "")).partition(" ")
     if isinstance(task, ConnectorTaskId):
@@ -200,13 +200,13 @@ def _item(fields: Mapping[str, Any]) -> Item | None:
 
 
 def _file_name(connector: str) -> str:
-    """Return a name of its own for each connector: without a slash, and no hidden file."""
+    """Return a unique file name for each connector, without a slash and not hidden."""
     name = quote(connector, safe=" ")
     return f"%2E{name[1:]}" if name.startswith(".") else name
 
 
 def _text(line: LogLine) -> str:
-    """Return a line of a file; those of a trace are below it."""
+    """Return a line of a file, with the lines of its trace below it."""
     moment = time.localtime(line.time_ms / 1000)
     stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', moment)},{line.time_ms % 1000:03d}"
     who = "connector" if line.task is None else f"task-{line.task}"

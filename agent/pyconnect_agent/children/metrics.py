@@ -1,7 +1,7 @@
 """The metrics of a worker's connectors and tasks, put together from the reports of the children.
 
-Layer: supervise. Kafka: Worker's metric groups. A task that is FAILED keeps its last metrics until
-it is started again or taken away.
+Layer: children. Kafka: Worker's metric groups. A FAILED task keeps its last metrics until it is
+started again or removed from this worker.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def task_metrics(
     ended: Mapping[ConnectorTaskId, EndedTask],
     inquiries: Inquiries,
 ) -> list[Metric]:
-    """Ask all live tasks at once; for one that does not answer its last answer stands."""
+    """Ask all live tasks at once; for a task without an answer use its last one."""
     answers = await asyncio.gather(*(inquiries.statistics(task.child) for task in tasks.values()))
     found: dict[ConnectorTaskId, tuple[State, StatsReported]] = {
         task_id: (State.FAILED, task.figures) for task_id, task in ended.items()

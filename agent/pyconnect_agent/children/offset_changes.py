@@ -1,8 +1,8 @@
 """Changes of connectors' offsets (KIP-875): a child asks the connector, waits, then writes.
 
-Layer: supervise. Lives on the event loop. Each change has one process and one time budget; when
-that is over the process is killed, and the answer says what it was at. A connector has one change
-at a time: another one ends it.
+Layer: children. Lives on the event loop. Each change has one process and one time budget. When the
+time is over the process is killed, and the answer names its step. A connector has one change at a
+time: a new change ends the one before.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OffsetChanges:
             self._end(change)
 
     async def stop(self) -> None:
-        """Kill what still runs; a change that was being written may be done or not."""
+        """Kill changes under way; one that was being written may be done or not."""
         for change in tuple(self._changes.values()):
             self._end(change)
         await asyncio.gather(*self._ends)
@@ -113,7 +113,7 @@ class OffsetChanges:
 
 
 class _Change:
-    """One child and what is awaited of it."""
+    """One child and the results that are awaited from it."""
 
     def __init__(
         self, job: ChangeOffsetsJob, factory: ChildFactory, offsets: OffsetService

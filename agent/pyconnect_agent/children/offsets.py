@@ -1,6 +1,6 @@
 """Serve the children's reads and writes of source offsets from the worker's store.
 
-Layer: supervise. Children at-least-once do not read the offsets topic themselves: one reader and
+Layer: children. Children at-least-once do not read the offsets topic themselves: one reader and
 one producer serve the whole worker (Kafka: the worker-wide `OffsetBackingStore`).
 """
 
@@ -34,7 +34,7 @@ THREADS = 8
 
 
 class OffsetService:
-    """Runs the store's blocking calls in threads of its own and answers each request once."""
+    """Runs the store's blocking calls in its own threads and answers each request once."""
 
     def __init__(self, store: SourceOffsets) -> None:
         self._store = store
@@ -54,9 +54,9 @@ class OffsetService:
         self._start(self._answer(child, request.request_id, self._find_connector(request)))
 
     async def stop(self) -> None:
-        """Give up the requests under way: no child is left that waits for an answer.
+        """Drop the requests under way, because no child waits for an answer any more.
 
-        A call of the store that has begun goes on in its thread.
+        A call of the store that has begun continues in its thread.
         """
         for request in self._requests:
             request.cancel()
@@ -101,7 +101,7 @@ class OffsetService:
     ) -> None:
         try:
             answer = await work
-        except Exception as exc:  # whatever the store raises belongs to the child that asked
+        except Exception as exc:  # every error of the store is the answer to the child that asked
             if not isinstance(exc, AgentError):
                 LOG.exception("offset store failed", extra={"child": child.name})
             answer = RequestFailed(

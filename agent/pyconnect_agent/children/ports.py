@@ -1,8 +1,8 @@
 """The requests of the herder to the children, and their reports.
 
-All methods are called on the event loop and do not block it. A start is only a request: what
-becomes of it arrives at the listener. Configs are raw; `${provider:…}` references are resolved in
-the child, so the worker process never holds a secret.
+All methods are called on the event loop and do not block it. A start is only a request: the
+listener gets its result. Configs are raw; the child resolves `${provider:…}` references, so the
+worker process never holds a secret.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class TaskConfigsGenerated:
     """Raw task configs, completed with the framework's keys, references restored.
 
     `connector_config_changed`: the resolved connector config differs from the resolved
-    `applied_config` that was passed in (True when that was None). `values_changed`: config
-    providers supply other values than they did when this worker last asked, for the same config.
+    `applied_config` that was passed in (True when that was None). `values_changed`: for the same
+    config the config providers supply other values than at this worker's last request.
     """
 
     configs: tuple[ConnectorConfig, ...]
@@ -70,7 +70,7 @@ class ChildListener(Protocol):
     ) -> None:
         """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop).
 
-        `no_restart`: why a restart would not help what is FAILED.
+        `no_restart`: why a restart would not help a FAILED connector.
         """
         ...
 
@@ -85,9 +85,9 @@ class ChildListener(Protocol):
     ) -> None: ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
-        """An exactly-once task asks to begin; to be answered with `Children.answer_task_start`.
+        """An exactly-once task asks to begin; the answer is `Children.answer_task_start`.
 
-        `request_id` is of this question of this process: no other one gets the same.
+        `request_id` identifies this question of this process and is never used again.
         """
         ...
 
@@ -102,7 +102,7 @@ class ChildListener(Protocol):
         ...
 
     def lease_expired(self) -> None:
-        """A child got no lease in time: this process was frozen, or its membership was lost."""
+        """A child got no lease in time: this process was frozen, or it lost its membership."""
         ...
 
 
@@ -114,7 +114,7 @@ class Children(Protocol):
         ...
 
     async def stop(self, *, hurry: bool = False) -> None:
-        """Stop everything within the graceful limits; with `hurry` kill at once."""
+        """Stop all children within the graceful limits; with `hurry` kill them at once."""
         ...
 
     def start_connector(
@@ -124,7 +124,7 @@ class Children(Protocol):
         ...
 
     async def stop_connectors(self, connectors: Sequence[str]) -> None:
-        """Returns when all are gone; at most 5 s gracefully for all together, then killed."""
+        """Stop connectors: 5 s for all together, then kill; return when all are gone."""
         ...
 
     def set_connector_target_state(self, connector: str, target_state: TargetState) -> None: ...
@@ -132,7 +132,7 @@ class Children(Protocol):
     async def generate_task_configs(
         self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
     ) -> TaskConfigsGenerated:
-        """Raise `pyconnect_api` ConnectException texts as AgentError.
+        """Raise AgentError with the text of the plugin's exception.
 
         Too many tasks, with enforcement, also report the connector FAILED.
         """
@@ -147,17 +147,17 @@ class Children(Protocol):
         *,
         task_count: int = 0,
     ) -> None:
-        """`task_count` is of the whole set, for `tasks.max.enforce`; 0 is not checked."""
+        """`task_count`: size of the connector's set, for `tasks.max.enforce`; 0: no check."""
         ...
 
     def answer_task_start(
         self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
     ) -> None:
-        """Let a task begin that asked for it; with `refusal` it fails with this text."""
+        """Let a task begin after its question; with `refusal` it fails with this text."""
         ...
 
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
-        """Returns when all are gone; `task.shutdown.graceful.timeout.ms` for all together."""
+        """Stop tasks within one `task.shutdown.graceful.timeout.ms`; return when all are gone."""
         ...
 
     def set_task_target_state(
@@ -165,7 +165,7 @@ class Children(Protocol):
     ) -> None: ...
 
     def set_logger_level(self, namespace: str, level: str) -> None:
-        """Of children that run, and of those started later."""
+        """Set a level for running children and for children started later."""
         ...
 
     def running_connectors(self) -> frozenset[str]: ...
@@ -182,8 +182,7 @@ class Children(Protocol):
     ) -> None:
         """Initialise the ids in a short-lived child, as the connector's admin client connects.
 
-        Raises RequestError when one of them could not be fenced, except for want of the right to
-        use one of `ids_if_permitted`.
+        Raises RequestError if an id could not be fenced, except a denied one of `ids_if_permitted`.
         """
         ...
 
@@ -196,20 +195,20 @@ class Children(Protocol):
     ) -> bool:
         """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.
 
-        Raises RequestError with Kafka Connect's text; nothing was written then.
+        Raises RequestError with Kafka Connect's text, before anything was written.
         """
         ...
 
     async def commit_offset_change(self, connector: str) -> None:
-        """Have what was prepared written and read back. Raises RequestError as above."""
+        """Write the prepared change and read it back. Raises RequestError as above."""
         ...
 
     def abandon_offset_change(self, connector: str) -> None:
-        """Forget what was prepared; harmless without."""
+        """Drop the prepared change; without one do nothing."""
         ...
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
-        """In a short-lived child: plugin code may hang or exit without harm."""
+        """Validate in a short-lived child: plugin code may hang or exit without harm."""
         ...
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]: ...
@@ -217,16 +216,16 @@ class Children(Protocol):
     async def consumer_offsets(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
-        """Of a sink connector's group, in a short-lived child; None for a source.
+        """Return a sink group's committed offsets, by a short-lived child; None for a source.
 
-        Raise RequestTimedOutError, or InternalError for whatever else prevents an answer.
+        Raise RequestTimedOutError, or InternalError if the child fails in another way.
         """
         ...
 
     async def own_offsets(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
     ) -> Mapping[bytes, bytes]:
-        """Raw entries in a source connector's own offsets topic, none without one; as above."""
+        """Return raw entries of a source's own offsets topic, empty without; errors as above."""
         ...
 
 
@@ -234,10 +233,9 @@ class Children(Protocol):
 class ChildDetails:
     """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
 
-    `since_ms`: when it came into its state, None when that is not known here. Times are epoch
-    milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
-    Figures are None where a child has none, or did not
-    answer in time (`responsive` is False then).
+    `since_ms`: the time of the change to its state, None if that is not known here. Times are
+    epoch milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
+    Figures are None if a child has none, or did not answer in time (`responsive` is then False).
     """
 
     connector: str
@@ -256,30 +254,30 @@ class ChildDetails:
 
 
 class ChildrenAdmin(Protocol):
-    """What an operator may see of the children and do to them."""
+    """The operator's view of the children, and actions on them."""
 
     def running_tasks(self) -> frozenset[ConnectorTaskId]: ...
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
-        """Connectors and tasks, sorted; at most a second, however many do not answer."""
+        """Return connectors and tasks, sorted, within a second even if children do not answer."""
         ...
 
     async def metrics(self) -> tuple[Metric, ...]:
-        """Of connectors, tasks and their starts; at most a second."""
+        """Return metrics of connectors, tasks and their starts, within a second."""
         ...
 
     def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
         """Begin to end a running task: in order, then by SIGTERM, then SIGKILL; `force`: SIGKILL.
 
-        It is reported FAILED with `reason` and its stacks once its process is gone. Returns the
-        process' pid, None when it has none yet.
+        Once its process is gone, it is reported FAILED with `reason` and its stacks. Returns the
+        pid of the process, None before it has one.
         """
         ...
 
     def logs(self, question: LogQuestion) -> dict[str, Any]:
-        """The lines that are kept: `lines`, `next`, and the `epoch` in which they are numbered."""
+        """Return the kept lines: `lines`, `next`, and the `epoch` of their numbers."""
         ...
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
-        """Raise AgentError when the process of a running task shows none."""
+        """Return the stacks of a running task; AgentError if its process shows none."""
         ...

@@ -1,6 +1,6 @@
 """The settings that every child gets from the worker, and the start of children.
 
-Layer: supervise. Values only, so the modules beside it need not know each other.
+Layer: children. Values only, so that the modules beside it do not import each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ChildSettings:
     """`worker`: given to every child.
 
     `task_shutdown_graceful_timeout_ms`: for all tasks being stopped together, 0 or more.
-    `lease_ms`: a child that got no lease for so long ends itself; None switches leases off.
+    `lease_ms`: time without a lease after which a child ends itself; None switches leases off.
     `sampling`: of the worker's metrics. `logs`: of the children's log lines.
     `agent_keys`: of the worker, which connectors override.
     """

@@ -1,6 +1,6 @@
-"""The task children: start, target state, stop, and what their end means.
+"""The task children: start, target state, stop, and the handling of their end.
 
-Layer: supervise. Kafka: the task half of `Worker` and `WorkerTask`'s life cycle.
+Layer: children. Kafka: the task half of `Worker` and `WorkerTask`'s life cycle.
 A cancelled task (killed because it was late) never reports a state again.
 """
 
@@ -50,12 +50,12 @@ FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
 class TaskChild:
     """A live task process and its last reports.
 
-    `since_ms`: when it was started or came into `state`, epoch ms. `killed_because`: it is being
-    killed, and that is why; nothing it says about its state counts any more. `no_restart`: why it
-    is not to be restarted automatically then. `came_up`: its start has succeeded or failed.
-    `start_number`, `start_request_id`: of its question whether it may begin, for the listener and
-    for the process. `figures`: the last report of its work. `use`: what it used of its host at
-    each look.
+    `since_ms`: the time of its start or of its change to `state`, epoch ms. `killed_because`: the
+    reason of a kill under way; its own reports of a state are then ignored. `no_restart`: the
+    reason against an automatic restart after the kill. `came_up`: its start has succeeded or
+    failed. `start_number`, `start_request_id`: of its question whether it may begin, for the
+    listener and for the process. `figures`: the last report of its work. `use`: its use of the host
+    at each check.
     """
 
     child: Child
@@ -76,7 +76,7 @@ class TaskChild:
 
 @dataclass(frozen=True, slots=True)
 class EndedTask:
-    """A FAILED task whose process is gone, with the last report of its work."""
+    """A FAILED task without a process, with the last report of its work."""
 
     figures: StatsReported
 
@@ -143,7 +143,7 @@ class TaskChildren:
     def condemn(
         self, task_id: ConnectorTaskId, reason: str, no_restart: NoRestart | None = None
     ) -> TaskChild:
-        """Let a task count as FAILED with `reason` once it is gone; an earlier reason stays."""
+        """Mark a task to be FAILED with `reason` once it is gone; an earlier reason stays."""
         task = self._tasks[task_id]
         if task.killed_because is None:
             task.killed_because = reason
@@ -158,7 +158,7 @@ class TaskChildren:
             await kill_children((task.child,))
 
     def answer_start(self, task_id: ConnectorTaskId, number: int, refusal: str | None) -> None:
-        """Answer the process that asked; one that has ended is not mistaken for its successor."""
+        """Answer the process that asked, and never its successor."""
         task = self._tasks.get(task_id)
         if task is None or task.start_number != number:
             return
@@ -188,7 +188,7 @@ class TaskChildren:
         return dict(self._tasks)
 
     def ended(self) -> dict[ConnectorTaskId, EndedTask]:
-        """FAILED tasks without a process that were not taken away yet."""
+        """FAILED tasks without a process that this worker still has."""
         return dict(self._ended)
 
     def _message(self, task_id: ConnectorTaskId, message: Message) -> None:
@@ -268,7 +268,7 @@ class TaskChildren:
         )
 
     def _note(self, task_id: ConnectorTaskId, task: TaskChild, state: State) -> None:
-        """Count a start, and keep what a failed task has measured."""
+        """Count a start, and keep the figures of a failed task."""
         if not task.came_up:
             task.came_up = self.startups.reported(state, time.monotonic() * 1000)
         if state is State.FAILED:

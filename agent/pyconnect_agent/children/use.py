@@ -1,6 +1,6 @@
-"""What a process uses of its host, as Linux reports it.
+"""Memory and processor time of a process, as Linux reports them.
 
-Layer: supervise. Elsewhere nothing is known, and nothing is limited.
+Layer: children. On other systems the use is unknown, so limits have no effect.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pyconnect_agent.core.task_limits import Use
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _USER_TICKS, _SYSTEM_TICKS = 11, 12
-"""Fields of /proc/PID/stat behind the name, which may hold anything."""
+"""Fields of /proc/PID/stat after the name, which may contain any character."""
 
 
 def use_of(pid: int | None) -> Use | None:
-    """Return memory and processor time of a process, None when it is gone or not known."""
+    """Return memory and processor time of a process, None if it is gone or the use not known."""
     resident_bytes = resident_memory(pid)
     if resident_bytes is None:
         return None
@@ -35,7 +35,7 @@ def use_of(pid: int | None) -> Use | None:
 
 
 def resident_memory(pid: int | None) -> int | None:
-    """Return memory of a process that is its own or shared, None when it is gone or not known."""
+    """Return resident bytes of a process, shared ones included; None if gone or not known."""
     if pid is None:
         return None
     try:

@@ -1,1 +1,1 @@
-"""Shell of `core.herder`: runs its effects and feeds results back as events."""
+"""Shell of `core.herder`: performs its effects and posts the results as events."""

@@ -1,7 +1,6 @@
-"""What `GET /agent/acls` answers: the worker's and its connectors' grants, asked of the brokers.
+"""The answer of `GET /agent/acls`: grants of the worker and its connectors, from the brokers.
 
-Layer: herder. Which connectors there are is the herder's state; who asks the brokers is told by the
-composition root.
+Layer: herder. The herder's state has the connectors; the composition root supplies the check.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from pyconnect_agent.core.herder.state import HerderState
 
 
 class AclCheck(Protocol):
-    """Asks brokers what this worker's clients may do."""
+    """Asks brokers about the grants of this worker's clients."""
 
     def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
-        """Block while brokers are asked; ValueError for what is no phase."""
+        """Ask the brokers (blocks); ValueError for a text that is not a phase."""
         ...
 
 
 class ConnectorView(Protocol):
-    """The part of the herder that reports what connectors need."""
+    """The part of the herder that reports the needs of connectors."""
 
     @property
     def state(self) -> HerderState: ...
@@ -33,14 +32,14 @@ class ConnectorView(Protocol):
 
 
 class AclReports:
-    """Any number of requests; `check` None: a standalone worker, which has no phases."""
+    """Serves any number of requests; `check` None: a standalone worker, which has no phases."""
 
     def __init__(self, check: AclCheck | None, herder: ConnectorView) -> None:
         self._check = check
         self._herder = herder
 
     async def report(self, phase: str | None) -> dict[str, Any]:
-        """Return the document; BadRequestError for what is no phase, or without phases."""
+        """Return the document; BadRequestError for a wrong phase, or on a standalone worker."""
         if self._check is None:
             raise BadRequestError("A standalone worker has no phases whose grants can be checked.")
         try:

@@ -1,4 +1,4 @@
-"""What the admin interface may ask of this worker.
+"""The requests of the admin interface to this worker.
 
 Layer: herder. Called on the event loop only; nothing here blocks it.
 """
@@ -14,7 +14,7 @@ from pyconnect_agent.core.metrics.values import Metric
 
 
 class WorkerAdmin(Protocol):
-    """One worker, seen by its operator."""
+    """One worker, as its operator sees it."""
 
     async def about(self) -> dict[str, Any]:
         """The document of `GET /agent`."""
@@ -27,14 +27,14 @@ class WorkerAdmin(Protocol):
         ...
 
     async def metrics(self) -> tuple[Metric, ...]:
-        """Everything that Connect measures."""
+        """All metrics of Connect."""
         ...
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:
-        """Begin to kill a task of this worker; returns its pid, None without one.
+        """Begin to kill a task of this worker; return its pid, None without one.
 
         NotFoundError for a task that does not exist, NotAssignedError for one that runs elsewhere
-        (`target_url` None when its worker is not known), ConflictError for one that does not run.
+        (`target_url` None if its worker is not known), ConflictError for one that does not run.
         """
         ...
 
@@ -43,28 +43,28 @@ class WorkerAdmin(Protocol):
         ...
 
     async def stacks(self, task_id: ConnectorTaskId) -> str:
-        """Errors as `kill`, and InternalError when the process shows none."""
+        """Return the stacks; errors as `kill`, and InternalError if the process shows none."""
         ...
 
     async def change_phase(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
-        """Write a phase to the worker's file; `restart_for_phase` once that was answered.
+        """Write a phase to the worker's file; call `restart_for_phase` after the answer is sent.
 
         ForbiddenError unless the worker's properties allow it, ConflictError for another file or
-        run than expected, BadRequestError for what is no phase or id.
+        run than expected, BadRequestError for a wrong phase or id.
         """
         ...
 
     def restart_for_phase(self) -> None:
-        """Restart the worker if what was written is not in force."""
+        """Restart the worker if the written phase is not in force."""
         ...
 
     async def acls(self, phase: str | None) -> dict[str, Any]:
         """The document of `GET /agent/acls`; None: the worker's own phase.
 
-        BadRequestError for what is no phase, and for a standalone worker.
+        BadRequestError for a wrong phase, and for a standalone worker.
         """
         ...
 
     def drain(self, *, undrain: bool) -> None:
-        """Begin to give up all work, or to take part again; `about` reports the progress."""
+        """Begin to release all work, or to join again; `about` reports the progress."""
         ...

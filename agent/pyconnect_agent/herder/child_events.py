@@ -1,4 +1,4 @@
-"""What the children report, posted to the herder; topics they use go to the status store.
+"""Reports of the children, posted to the herder; topics they use go to the status store.
 
 Layer: herder. Called on the event loop.
 """
@@ -93,12 +93,12 @@ class ChildEvents:
         self._post(on.ConfigExpired(connector=connector))
 
     def lease_expired(self) -> None:
-        # The group has given this worker up by then, or will: either way it joins again.
+        # The group has removed this worker, or will do so: in both cases it joins again.
         LOG.warning("this worker was frozen or without its group for too long; it joins again")
         self._post(on.MembershipLost())
 
 
 def _innermost(trace: str | None) -> str:
-    """Return the line of the last cause; those of stacks begin with blanks or tabs."""
+    """Return the line of the last cause; lines of stacks begin with blanks or tabs."""
     errors = [line for line in (trace or "").splitlines() if line and not line[0].isspace()]
     return errors[-1] if errors else ""

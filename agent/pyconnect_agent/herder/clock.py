@@ -1,7 +1,7 @@
 """The worker's clock: epoch milliseconds that never go back.
 
-Layer: herder. The wall clock is read once; after that only the monotonic clock counts, so deadlines
-and back-offs hold when the system time is set.
+Layer: herder. The wall clock is read once, and then only the monotonic clock, so a change of the
+system time does not affect deadlines and back-offs.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Membership in the real `connect` group, as the herder's shell sees it.
+"""Membership in the real `connect` group, for the herder's shell.
 
-Layer: herder. Turns the herder's wish to join into a permitted join with its claims, a completed
-join into a `Joined` event, and as leader answers an election from the newest config snapshot.
+Layer: herder. A request of the herder to join becomes a join with its claims, and a completed join
+becomes a `Joined` event. As leader it assigns work from the newest config snapshot.
 Kafka: WorkerCoordinator.
 
 Threading: `request_rejoin`, `leave` on the event loop; listener methods on the group thread; hooks
-on Kafka's network thread. What the next subscription claims has one writer per attribute: the group
-thread sets the last assignment, the event loop what is owned. The assignor's state belongs to the
-network thread.
+on Kafka's network thread. Each attribute of the next subscription has one writer: the group thread
+sets the last assignment, the event loop the owned work. The network thread owns the assignor's
+state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOptions:
-    """`worker_url` is the advertised one; `protocol` the newest this worker offers."""
+    """`worker_url`: the advertised one; `protocol`: the newest one that this worker offers."""
 
     membership: MembershipSettings
     worker_url: str
@@ -65,7 +65,7 @@ class GroupOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPorts:
-    """What the group needs of the worker. `post` may be called from any thread."""
+    """The worker's functions for the group. `post` may be called from any thread."""
 
     post: Callable[[Event], None]
     config_snapshot: Callable[[], ConfigSnapshot]
@@ -75,7 +75,7 @@ class GroupPorts:
 
 @dataclass(slots=True)
 class _Leadership:
-    """Of the network thread. `joined_with`: the snapshot of the latest subscription."""
+    """State of the network thread. `joined_with`: the snapshot of the latest subscription."""
 
     assignor: AssignorState = field(default_factory=AssignorState)
     joined_with: ConfigSnapshot = field(default_factory=ConfigSnapshot)
@@ -85,7 +85,7 @@ class _Leadership:
 
 
 class GroupMember(Protocol):
-    """What keeps the membership: `GroupThread`, or a simulated group's."""
+    """Keeps the membership: `GroupThread`, or the one of a simulated group."""
 
     def start(self, timeout_ms: int) -> None: ...
     def keeps_membership(self) -> bool: ...
@@ -123,7 +123,7 @@ class ConnectGroup:
         self._ports = ports
         self._clock = clock
         self._last: Assignment | None = None
-        """None when nothing may be claimed."""
+        """The last assignment; None if this worker may claim nothing."""
         self._owned = NO_WORK
         self._leadership = _Leadership()
         self._last_completed_generation = -1
@@ -132,7 +132,7 @@ class ConnectGroup:
     # The herder's side
 
     def begin_after(self, generation: int) -> None:
-        """Generations are the coordinator's here."""
+        """Do nothing: the coordinator numbers the generations."""
 
     def start(self) -> None:
         """Connect to the brokers (blocks); RetriableKafkaError when none answers in time."""
@@ -162,11 +162,11 @@ class ConnectGroup:
             assignment = decode_assignment(joined.assignment)
             protocol = ProtocolVersion.of_group_name(joined.protocol_name)
         except (ProtocolDecodeError, ValueError) as exc:
-            # A leader that left this member out sends it nothing at all.
+            # The assignment is empty if the leader left this member out.
             LOG.warning("assignment cannot be read; joining again", extra={"reason": str(exc)})
             self._ports.post(AssignmentUnreadable())
             return
-        # The layout's version decides how the herder reads it; the name what was agreed on.
+        # The layout's version decides how the herder reads it; the name is the agreed protocol.
         assignment = replace(assignment, version=protocol)
         self._last_completed_generation = joined.generation
         self._last = assignment
@@ -238,8 +238,8 @@ class ConnectGroup:
         last = self._last
         allocation = None
         if last is not None and protocol is not ProtocolVersion.EAGER:
-            # Revocations have been handled before any join; carrying them would change the
-            # metadata for ever.
+            # Revocations are handled before any join; with them every subscription would have
+            # other metadata.
             allocation = replace(
                 last, version=protocol, assigned=self._owned, revoked=NO_WORK, agents_only=False
             )
@@ -259,6 +259,6 @@ def _subscription_of(member: str, data: bytes) -> Subscription:
     try:
         return decode_subscription(data)
     except ProtocolDecodeError as exc:
-        # It may not bring the leader down. It gets work it probably cannot read, and joins again.
+        # It must not stop the leader. It gets work that it may not understand, and joins again.
         LOG.error("member cannot be understood", extra={"member": member, "reason": str(exc)})
         return Subscription(version=0, url="", config_offset=-1)

@@ -1,8 +1,8 @@
-"""The offsets of connectors, read where they are kept (KIP-875).
+"""The offsets of connectors, read from their stores (KIP-875).
 
-Layer: herder. Kafka: `Worker.connectorOffsets`. A source's are in the worker's offset store and,
-before that, in a topic of its own if it has one; a sink's are those of its consumer group. Any
-worker can report them; nothing here is the leader's.
+Layer: herder. Kafka: `Worker.connectorOffsets`. A source's offsets are in its own topic, if it has
+one, and in the worker's offset store; a sink's offsets are those of its consumer group. Any worker
+can report them, not only the leader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ConnectorOffsetReader:
         catalog: Catalog,
         may_have_own_topic: Callable[[ConnectorConfig], bool],
     ) -> None:
-        """`may_have_own_topic`: whether a source's raw config may name another topic."""
+        """`may_have_own_topic`: returns whether a source's raw config may name another topic."""
         self._may_have_own_topic = may_have_own_topic
         self._store = store
         self._children = children
@@ -47,10 +47,7 @@ class ConnectorOffsetReader:
     async def read(
         self, connector: str, config: ConnectorConfig, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
-        """Return every partition that has an offset, to be gone through once.
-
-        Raises InternalError.
-        """
+        """Return an iterator over all partitions that have an offset. Raises InternalError."""
         kind = self._kind(config)
         if kind is not PluginKind.SOURCE:
             committed = await self._committed(connector, config, kind, timeout_ms)
@@ -59,7 +56,7 @@ class ConnectorOffsetReader:
         return await self._read_source(connector, config, timeout_ms)
 
     def _kind(self, config: ConnectorConfig) -> PluginKind | None:
-        """None for a class outside this worker's list of plugins: a child knows, if it exists."""
+        """Return the kind; None for a class that only a child may find."""
         try:
             return self._catalog.connector(
                 config.get("connector.class") or "",
@@ -71,7 +68,7 @@ class ConnectorOffsetReader:
     async def _committed(
         self, connector: str, config: ConnectorConfig, kind: PluginKind | None, timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
-        """Return what a sink's group has committed, None for a source."""
+        """Return the committed offsets of a sink's group, None for a source."""
         try:
             return await self._children.consumer_offsets(connector, config, timeout_ms)
         except (InternalError, RequestTimedOutError) as error:
@@ -105,7 +102,7 @@ class ConnectorOffsetReader:
     def _stored(
         self, connector: str, own: Mapping[bytes, bytes], timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
-        # What was written just now counts too: Apache's worker lists partitions before it reads on.
+        # Read to the end first: Apache's worker may miss offsets that were just written.
         self._store.read((), timeout_ms)
         stored = self._store.connector_entries(connector)
         return each_source_offset((own, stored), _log_unreadable)

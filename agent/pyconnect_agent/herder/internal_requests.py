@@ -1,4 +1,4 @@
-"""Requests of this worker to its leader, signed when the group asks for it (KIP-507).
+"""Requests of this worker to its leader, signed if the group's protocol says so (KIP-507).
 
 Layer: herder. Kafka: the follower's half of DistributedHerder.publishConnectorTaskConfigs.
 """
@@ -16,7 +16,7 @@ from pyconnect_agent.core.session_key import signature_headers
 
 
 class RequestSender(Protocol):
-    """Raises a RequestError for anything but success."""
+    """Sends a request; raises a RequestError unless it succeeds."""
 
     async def send(
         self,
@@ -29,7 +29,7 @@ class RequestSender(Protocol):
 
 
 class InternalRequests:
-    """`session_key` is the newest one read; `signed` whether the group's protocol signs."""
+    """`session_key`: the newest one that was read; `signed`: whether the group's protocol signs."""
 
     def __init__(
         self,

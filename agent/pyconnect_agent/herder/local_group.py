@@ -21,16 +21,16 @@ class LocalGroup:
         self._generation = 0
 
     def start(self) -> None:
-        """There is no coordinator to find."""
+        """Do nothing: there is no coordinator to find."""
 
     def stop(self, timeout_ms: int) -> None:
-        """There is no other member to inform."""
+        """Do nothing: there is no other member to inform."""
 
     def keeps_membership(self) -> bool:
         return True
 
     def begin_after(self, generation: int) -> None:
-        """Continue the generations of the worker's earlier lives."""
+        """Continue the generations of the worker's earlier processes."""
         self._generation = generation
 
     def request_rejoin(self, effect: RequestRejoin) -> None:
@@ -41,4 +41,4 @@ class LocalGroup:
         self._post(joined)
 
     def leave(self, reason: str) -> None:
-        """There is no other member to notice."""
+        """Do nothing: there is no other member to notice."""

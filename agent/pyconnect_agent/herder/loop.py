@@ -1,9 +1,9 @@
 """The one consumer of the herder's inbox: decide, perform, next.
 
 Layer: herder. Kafka: DistributedHerder's thread, without its waits. Everything happens on the event
-loop; other threads post with `post_threadsafe`. Deciding never waits; an effect that does is
-performed elsewhere and its answer is posted. Any failure here ends the worker: a herder that has
-lost an event cannot be trusted with the next.
+loop; other threads post with `post_threadsafe`. A decision never waits. An effect that waits runs
+elsewhere, and its answer is posted. Any failure here ends the worker: after a lost event the state
+of the herder may be wrong.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyconnect_agent.herder.clock import WorkerClock
 LOG = logging.getLogger(__name__)
 
 EVENTS_BETWEEN_YIELDS = 100
-"""So that a burst of events leaves the REST layer its turn."""
+"""Maximum of events in one turn, so that a burst does not delay the REST layer."""
 
 IDLE_TICK_S = 1.0
 
@@ -51,7 +51,7 @@ class HerderLoop:
         self._ticked_ms = clock.now_ms()
 
     def alive(self, within_ms: int) -> bool:
-        """Whether the loop has turned lately, events or not; thread-safe."""
+        """Return whether the loop ran within the time, with events or without; thread-safe."""
         return self._clock.now_ms() - self._ticked_ms <= within_ms
 
     @property
@@ -72,7 +72,7 @@ class HerderLoop:
             LOG.debug("event came after the end", extra={"event_kind": type(event).__name__})
 
     async def run(self, perform: Perform) -> None:
-        """Consume until cancelled. HerderAbortedError when the herder gives up."""
+        """Consume until cancelled. HerderAbortedError if the herder cannot continue."""
         count = 0
         while True:
             await self._wait_for_event()
@@ -84,7 +84,7 @@ class HerderLoop:
                     await asyncio.sleep(0)
 
     async def _wait_for_event(self) -> None:
-        """Return when something is in the inbox; an idle loop shows its life too."""
+        """Return when the inbox has an event; while idle, keep `alive` up to date."""
         while not self._inbox:
             self._posted.clear()
             self._ticked_ms = self._clock.now_ms()
@@ -93,7 +93,7 @@ class HerderLoop:
                     await self._posted.wait()
 
     def step(self, perform: Perform) -> None:
-        """Decide on the oldest event and perform what is decided."""
+        """Decide on the oldest event and perform its effects."""
         event, phase = self._inbox.popleft(), self._state.phase
         self._state, effects = decide(self._state, event, self._clock.now_ms())
         if self._state.phase is not phase:

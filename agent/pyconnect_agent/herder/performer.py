@@ -1,9 +1,9 @@
-"""Perform the herder's effects: one place per kind, none waits on the event loop.
+"""Perform the herder's effects: one method per kind, none waits on the event loop.
 
 Layer: herder. Threads: `leader-writes` writes to the config topic, in order; `config-reads` reads
-it to its end, so that catching up never queues behind a slow write; `herder-io` does what may wait
-besides (target states, logger levels, flushing statuses, topics). Each awaited effect is answered
-exactly once, by `EffectDone` or `EffectFailed`.
+it to its end, so that a read never queues behind a slow write; `herder-io` runs other calls that
+may wait (target states, logger levels, flushing statuses, topics). Each awaited effect has exactly
+one answer, `EffectDone` or `EffectFailed`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ RequestFencing = Callable[[str | None, str], Coroutine[Any, Any, None]]
 
 
 class Group(Protocol):
-    """How the worker joins; answers by posting `Joined`. `start` and `stop` block.
+    """The worker's membership; it posts `Joined` after a join. `start` and `stop` block.
 
-    `keeps_membership`: whether the work that the group gave to this worker may go on.
+    `keeps_membership`: whether the work that the group assigned to this worker may continue.
     """
 
     def begin_after(self, generation: int) -> None: ...
@@ -57,9 +57,9 @@ class Group(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
-    """What effects are performed on.
+    """The parts of the worker that effects use.
 
-    `apply_logger_level`: namespace and level, on this worker. `send_task_configs` gives the
+    `apply_logger_level`: namespace and level, on this worker. `send_task_configs` sends the
     task configs of a connector to the leader at a URL; `request_fencing` asks the leader there
     (None: this worker) to fence the zombies of a connector.
     """
@@ -75,7 +75,7 @@ class Collaborators:
 
 
 class EffectPerformer:
-    """`perform` on the event loop; `close` when no effect comes any more."""
+    """`perform` on the event loop; `close` after the last effect."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class EffectPerformer:
         return _in_thread(self._io, call)
 
     async def close(self) -> None:
-        """Cancel what is under way; threads end by themselves when their call returns."""
+        """Cancel effects under way; threads end when their call returns."""
         for timer in self._timers:
             timer.cancel()
         for task in self._under_way:
@@ -280,7 +280,7 @@ class EffectPerformer:
                 assert_never(effect)
 
     def _claim_writes(self) -> None:
-        """Claim even if the privileges are held: another worker may have fenced them."""
+        """Claim even if this worker has the privileges: another worker may have fenced it."""
         self._to.config_store.relinquish_write_privileges()
         self._to.config_store.claim_write_privileges()
 
@@ -337,7 +337,7 @@ class EffectPerformer:
                 result = await work
             except asyncio.CancelledError:
                 raise
-            # Whatever went wrong is the herder's to judge.
+            # The herder decides about every kind of failure.
             except Exception as error:
                 LOG.log(
                     logging.DEBUG if isinstance(error, AgentError) else logging.ERROR,

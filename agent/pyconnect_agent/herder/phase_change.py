@@ -1,7 +1,7 @@
-"""Changing this worker's phase of exactly-once: its file first, then its process.
+"""Change this worker's phase of exactly-once: its file first, then its process.
 
-Layer: herder. One run at a time: what a run has begun ends with the restart, before that another
-run is refused. The REST resource starts the restart after it has answered the request.
+Layer: herder. One run at a time: until the restart another run is refused. The REST resource starts
+the restart after it has answered the request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class RestartPort(Protocol):
-    """How the worker is restarted; `method` is self, command or none."""
+    """The restart of the worker; `method` is self, command or none."""
 
     @property
     def method(self) -> str: ...
@@ -30,7 +30,7 @@ class RestartPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSettings:
-    """What the process was started with; `phase` None: standalone."""
+    """The phase settings at the start of the process; `phase` None: standalone."""
 
     allowed: bool
     phase: str | None
@@ -58,9 +58,9 @@ class PhaseChange:
         return None if change is None else change.run_id
 
     async def change(self, phase: str, run_id: str, expected_sha256: str) -> dict[str, Any]:
-        """Write the phase to the file; `restart` then. Safe to repeat, also after lost answers."""
+        """Write the phase to the file; call `restart` next. Safe to repeat after a lost answer."""
         if phase not in PHASES:
-            raise BadRequestError(f"'{phase}' is no phase; they are {', '.join(PHASES)}.")
+            raise BadRequestError(f"'{phase}' is not a phase; use one of {', '.join(PHASES)}.")
         if not _RUN_ID.fullmatch(run_id):
             raise BadRequestError(f"'{run_id}' cannot be a run's id: letters, digits, . _ and -.")
         if not self._settings.allowed:
@@ -79,7 +79,7 @@ class PhaseChange:
                 )
             sha256 = await asyncio.to_thread(self._file.change, phase, run_id, expected_sha256)
             self._needed = sha256 != self._settings.sha256
-            # What needs no restart has ended.
+            # A change that needs no restart is complete.
             self._run_id = run_id if self._needed else None
         return {
             "phase": phase,
@@ -89,6 +89,6 @@ class PhaseChange:
         }
 
     def restart(self) -> None:
-        """Begin the restart if what `change` wrote is not in force."""
+        """Begin the restart if the phase that `change` wrote is not in force."""
         if self._needed:
             self._restart.begin()

@@ -1,4 +1,4 @@
-"""What the REST layer may use of the herder.
+"""The herder's interface for the REST layer.
 
 Called on the event loop only; nothing here blocks it.
 """
@@ -41,7 +41,7 @@ class Herder(Protocol):
         ...
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        """Key definitions of any plugin; NotFoundError or BadRequestError as Apache's worker."""
+        """Return key definitions of any plugin; NotFoundError or BadRequestError as in Apache's."""
         ...
 
     @property
@@ -51,7 +51,7 @@ class Herder(Protocol):
 
     @property
     def stage(self) -> Stage | None:
-        """The current stage, else the last completed one, None before any."""
+        """The current stage, else the last completed one; None before the first."""
         ...
 
     @property
@@ -64,19 +64,19 @@ class Herder(Protocol):
         ...
 
     def connector_status(self, connector: str) -> ConnectorStateInfo | None:
-        """From the status store; None when no status is known. Tasks are sorted by number."""
+        """Return a status from the status store, None if none is known. Tasks sorted by number."""
         ...
 
     def task_status(self, connector: str, task: int) -> Status | None: ...
 
     async def connector_info(self, connector: str) -> dict[str, Any] | None:
-        """For `expand=info`: ConnectorInfo as JSON without passing the herder's queue."""
+        """Return ConnectorInfo as JSON, for `expand=info`, without the herder's queue."""
         ...
 
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
-        """Every partition with an offset (KIP-875), to be gone through once, off the event loop.
+        """Return an iterator over partitions with an offset (KIP-875); not for the event loop.
 
         Raises NotFoundError, RequestTimedOutError or InternalError.
         """
@@ -91,11 +91,11 @@ class Herder(Protocol):
     def loggers(self) -> Mapping[str, LoggerLevel]: ...
 
     async def set_logger_level(self, namespace: str, level: str) -> tuple[str, ...]:
-        """Affect this worker only; returns the names of the loggers that changed, sorted."""
+        """Set a level on this worker only; return the names of changed loggers, sorted."""
         ...
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None: ...
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
-        """Check an internal request's signature when the protocol asks for it."""
+        """Check an internal request's signature if the group's protocol signs requests."""
         ...

@@ -1,8 +1,8 @@
-"""The herder as a part of the worker: state, loop, effects, and what its clients may ask.
+"""The herder as a part of the worker: state, loop, effects, and the interface for its clients.
 
 Layer: herder. Kafka: DistributedHerder and StandaloneHerder as `Herder`s. Life: `start` (stores,
-first join), `run` (until it fails or is cancelled), `drain` (answer everybody, stop the children,
-flush the statuses), `close`. All on the event loop, nothing blocks it.
+first join), `run` (until it fails or is cancelled), `drain` (answer all requests, stop the
+children, flush the statuses), `close`. All methods run on the event loop and do not block it.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ from pyconnect_api.config_key import KeyInfo
 LOG = logging.getLogger(__name__)
 
 REPLY_GRACE_S = 5.0
-"""How much later than the herder's own deadline a client gives up on a herder that is wedged."""
+"""Time after the herder's own deadline until a client stops waiting for a herder that hangs."""
 
 
 LEAVE_TIMEOUT_MS = 5_000
 ALIVE_WITHIN_MS = 3_000
-"""An idle herder's loop turns once a second."""
+"""Time without a turn after which the herder counts as hanging; idle, it turns once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,11 +183,11 @@ class HerderService:
         self._loop.post(on.Started(snapshot=self._stores.config.snapshot()))
 
     def announce_ready(self) -> None:
-        """Let health probes through; a standalone worker creates its connectors first."""
+        """Answer health probes from now on; a standalone worker creates its connectors first."""
         self._open.set()
 
     def keeps_membership(self) -> bool:
-        """Whether children may go on with the work that the group gave to this worker."""
+        """Return whether children may continue the work that the group assigned to this worker."""
         return self._group.keeps_membership()
 
     async def run(self) -> None:
@@ -197,7 +197,7 @@ class HerderService:
     async def drain(self, *, hurry: asyncio.Event) -> None:
         """Answer every request, stop all work within its limits (at once with `hurry`)."""
         self._loop.post(on.Stopping())
-        # Probes that wait for the worker to be ready are answered too.
+        # This also answers probes that wait until the worker is ready.
         self._open.set()
         stopping = asyncio.ensure_future(self._children.stop())
         hurried = asyncio.ensure_future(hurry.wait())
@@ -213,7 +213,7 @@ class HerderService:
             LOG.warning("last statuses were not written", extra={"reason": error.message})
 
     async def close(self) -> None:
-        """Leave the group, stop the stores; nothing may be asked any more."""
+        """Leave the group and stop the stores; no request may follow."""
         self._closed = True
         await self._performer.in_thread(partial(self._group.stop, LEAVE_TIMEOUT_MS))
         stops = (self._stores.status.stop, self._stores.config.stop, self._stores.offset.stop)
@@ -281,7 +281,7 @@ class HerderService:
 
     @property
     def state(self) -> HerderState:
-        """What the herder knows, for the admin interface."""
+        """The herder's state, for the admin interface."""
         return self._loop.state
 
     @property
@@ -289,7 +289,7 @@ class HerderService:
         return self._loop.rebalances
 
     def request_drain(self, *, undrain: bool) -> None:
-        """Give up all work and leave the group, or take part again; takes effect later."""
+        """Release all work and leave the group, or join again; takes effect later."""
         self._loop.post(on.Undrain() if undrain else on.Drain())
 
     def server_info(self) -> ServerInfo:
@@ -337,7 +337,7 @@ class HerderService:
         return self._levels.set_level(namespace, level)
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
-        """Written to the config topic; every worker that reads it applies it, this one too."""
+        """Write a level to the config topic; all workers, this one too, read and apply it."""
         write = partial(self._stores.config.put_logger_level, namespace, level)
         await self._performer.in_thread(write)
 
@@ -357,7 +357,7 @@ class HerderService:
             await self._requests.fence_zombies(leader_url, connector)
 
     def _group_signs(self) -> bool:
-        """As the last join agreed; before the first, as this worker is configured."""
+        """Return whether the protocol of the last join signs; before it, this worker's own."""
         membership = self._loop.state.membership
         if membership is None:
             return self._options.permitted_algorithms is not None
@@ -395,7 +395,7 @@ class HerderService:
             future.set_result(reply.result)
 
     def _latest_generation(self) -> int:
-        """Of any status known: a new worker's statuses must not look older than these."""
+        """Return the latest generation of any status: new statuses must not look older."""
         store = self._stores.status
         generations = [0]
         for name in store.connectors():

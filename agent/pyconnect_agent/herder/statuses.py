@@ -1,6 +1,6 @@
 """Statuses and active topics as the herder's clients and effects need them.
 
-Layer: herder. Reads never wait; what waits says so.
+Layer: herder. Reads do not block; the docstring of a method that blocks says so.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class StatusView:
         )
 
     def clean(self, snapshot: ConfigSnapshot, revoked: Work) -> None:
-        """Tombstone what is not configured; tasks before their connector.
+        """Tombstone statuses of what is not configured; tasks before their connector.
 
-        `revoked`: looked at too, for its statuses may be on their way only.
+        `revoked`: checked too, because its last statuses may not have been read yet.
         """
         connectors = self._store.connectors() | frozenset(revoked.connectors)
         tasks = {name: frozenset(self._store.tasks(name)) for name in connectors}

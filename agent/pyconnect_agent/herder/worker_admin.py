@@ -41,10 +41,10 @@ KILLED = "The task was killed through the admin interface ({how}). It is not res
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerIdentity:
-    """What does not change while the worker runs.
+    """The values that do not change while the worker runs.
 
-    `group_id` and `exactly_once_source_support` None: standalone. `config_sha256` of the file as
-    it was read, `config_file` absolute.
+    `group_id` and `exactly_once_source_support` None: standalone. `config_sha256`: of the file as
+    it was read; `config_file`: absolute.
     """
 
     version: str
@@ -171,7 +171,7 @@ class AgentAdmin:
         self._herder.request_drain(undrain=undrain)
 
     def _without_process(self, found: Iterable[ChildDetails]) -> list[ChildDetails]:
-        """Tasks of this worker whose process has ended: failed, or killed."""
+        """Return tasks of this worker whose process has ended: failed or killed."""
         state = self._herder.state
         present = {(child.connector, child.task) for child in found}
         missing = []
@@ -213,12 +213,12 @@ class AgentAdmin:
         raise NotAssignedError(f"Task {task_id} runs on another worker: {url}", target_url=url)
 
     def _url_of(self, worker_id: str) -> str:
-        """Workers are named by host and port; they share the protocol more often than not."""
+        """Return a worker's URL; its id has host and port, and the protocol is usually the same."""
         return f"{urlsplit(self._identity.url).scheme}://{worker_id}/"
 
 
 def worker_state(state: HerderState) -> str:
-    """One word for an operator."""
+    """Return the state of the worker in one word."""
     match state.phase:
         case Phase.STARTING:
             return "starting"
@@ -255,7 +255,7 @@ def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
 
 
 def file_sha256(file: Path) -> str | None:
-    """None when it cannot be read (any more)."""
+    """Return the digest of a file; None if the file cannot be read."""
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:

@@ -18,7 +18,7 @@ from pyconnect_agent.core.restart_policy import NoRestart, settled
 
 
 class ChildMetrics(Protocol):
-    """The part of the children that is used here."""
+    """The part of the children that metrics need."""
 
     async def metrics(self) -> tuple[Metric, ...]: ...
 
@@ -26,7 +26,7 @@ class ChildMetrics(Protocol):
 async def worker_metrics(
     children: ChildMetrics, state: HerderState, rebalances: Rebalances, now_ms: int
 ) -> tuple[Metric, ...]:
-    """A standalone worker has no metrics of rebalances."""
+    """Return all metrics; a standalone worker has none of rebalances."""
     found = (*await children.metrics(), *_restarts(state, now_ms))
     if state.settings.standalone:
         return found
@@ -45,7 +45,7 @@ async def worker_metrics(
 
 
 def _restarts(state: HerderState, now_ms: int) -> Iterator[Metric]:
-    """Of what has failed since this worker got it; the rest has nothing to say."""
+    """Return restart metrics of connectors and tasks that have failed on this worker."""
     for connector, share in sorted(state.work.items()):
         policy = policy_of(state, connector) if share.restarts else None
         for task, history in share.restarts.items():

@@ -1,1 +1,1 @@
-"""Java connectors: the processes they run in, and what is said between them and this one."""
+"""Java connectors: their processes, and the messages between them and this process."""

@@ -1,7 +1,7 @@
-"""Compiling the Java host: once when a wheel is built, or once into the user's cache.
+"""Compile the Java host: once when a wheel is built, or once into the user's cache.
 
-Layer: java; imports the standard library only, since the build of a wheel runs it too. The jar is
-the same for the same sources and compiler, whenever it is made.
+Layer: java; imports the standard library only, because the build of a wheel runs it too. Equal
+sources and an equal compiler give an identical jar.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOWEST_JAVA = 17
 _HERE = Path(__file__).parent
 _MAIN = _HERE / "host" / "src" / "main"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The first time that a zip can hold."""
+"""The earliest time that a zip can hold."""
 
 
 class HostBuildError(Exception):

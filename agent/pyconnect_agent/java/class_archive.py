@@ -1,7 +1,7 @@
-"""An archive of Kafka's classes and the host's, which Java processes map instead of loading them.
+"""An archive of Kafka's classes and the host's, which Java processes map into memory.
 
-Layer: java. Made once for the same Java, jars and host, when a worker looks for Java plugins. A
-Java that cannot make or map it loads the classes, as it would without.
+Layer: java. Made once for each combination of Java, jars and host, when a worker looks for Java
+plugins. A Java that cannot make or map it loads the classes from the jars.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _USUAL = (
 
 
 def make_archive(installation: JavaInstallation) -> None:
-    """Make the archive unless it is there; what goes wrong is logged and does no harm."""
+    """Make the archive unless it exists; a failure is only logged."""
     archive = Path(installation.archive)
     if archive.exists():
         return

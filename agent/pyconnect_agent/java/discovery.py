@@ -1,9 +1,9 @@
 """Java plugins by their jars: from service files and class files, with versions as Java reports.
 
 Layer: java. Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of
-``plugin.discovery``. Archives are read here; a Java process constructs the classes of one location
-to learn their versions, and what it answers is kept by the digests of the jars. A location that
-cannot be used costs itself and nothing else.
+``plugin.discovery``. This module reads the archives; a Java process constructs the classes of one
+location to learn their versions, and its answers are kept by the digests of the jars. A location
+that cannot be used is left out and does not affect others.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pyconnect_agent.java.locations import class_path_of, java_locations, locati
 from pyconnect_api.errors import ConnectException
 
 CACHE_FORMAT = "2"
-"""Part of every key of the cache: another form, another key."""
+"""Part of every key of the cache; change it with the form of the entries."""
 
 UNDEFINED = "undefined"
 Answer: TypeAlias = Mapping[str, object]
-"""What Java says of a class: `version` and `own`, or `error`."""
+"""Java's answer about a class: `version` and `own`, or `error`."""
 Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
 """Returns an answer for each class. Raises ConnectException."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugins:
-    """What was found; ``warnings`` name what was left out or lacks a service file, and why."""
+    """The plugins; ``warnings`` name those that were left out or lack a service file."""
 
     plugins: tuple[PluginDesc, ...]
     warnings: tuple[str, ...]
@@ -73,7 +73,7 @@ class JavaDiscovery:
     def __init__(
         self, installation: JavaInstallation, describe: Describe, cache: Path, mode: str
     ) -> None:
-        """Ask `describe` what only Java knows; `cache` is a directory that may not exist yet."""
+        """`describe` asks Java for versions; `cache` is a directory that may not exist yet."""
         self._installation = installation
         self._describe = describe
         self._cache = cache
@@ -111,7 +111,7 @@ class JavaDiscovery:
     def _roles(
         self, locations: Sequence[_Location], warnings: list[str]
     ) -> Iterator[tuple[_Location, _Role]]:
-        """Yield the plugins of all locations; `warnings` gets what was left out, and why."""
+        """Yield the plugins of all locations; add to `warnings` those left out, with the reason."""
         keys = {location: self._key(location) for location in locations}
         known = {location: self._kept(key) for location, key in keys.items()}
         problems: dict[_Location, list[str]] = {location: [] for location in locations}
@@ -124,7 +124,7 @@ class JavaDiscovery:
         for location, found in new.items():
             usable = _usable(found, answers.get(location, {}), problems[location])
             known[location] = usable
-            # What went wrong may be gone next time, with another service or more memory.
+            # The failure may not occur the next time, with another service or more memory.
             if not problems[location]:
                 self._keep(keys[location], usable)
         for location, roles in known.items():
@@ -137,13 +137,13 @@ class JavaDiscovery:
     ) -> dict[_Location, Mapping[str, Answer]]:
         """Return Java's answers about the classes of each location, by name.
 
-        One process serves all locations. One that ends or hangs does so for one of them, so each is
-        then asked for on its own.
+        One process serves all locations. If it ends or hangs, one location is the cause, so each
+        location then gets its own process.
         """
         try:
             return self._asked(new)
         except ConnectException:
-            pass  # the location that it is about is found below
+            pass  # the loop below finds the location of the failure
         answers: dict[_Location, Mapping[str, Answer]] = {}
         for location, found in new.items():
             try:
@@ -187,7 +187,7 @@ class JavaDiscovery:
         return digest.hexdigest()
 
     def _stamps(self) -> Iterable[str]:
-        """Yield what differs for another Java, host or set of Kafka's jars; none is read."""
+        """Yield names, sizes and times of Java, host and Kafka's jars, without reading them."""
         for path in map(Path, (self._installation.java, self._installation.host_jar)):
             yield f"{path}:{path.stat().st_mtime_ns}"
         for jar in map(Path, self._installation.kafka_jars):
@@ -201,7 +201,7 @@ class JavaDiscovery:
             return None
 
     def _keep(self, key: str, roles: Sequence[_Role]) -> None:
-        """Write the cache; a home that cannot be written to only costs the next start time."""
+        """Write the cache; without a writable home the next start is only slower."""
         kept = [(role.name, role.kind.value, role.version, role.listed) for role in roles]
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
@@ -215,7 +215,7 @@ class JavaDiscovery:
 
 def _usable(found: _Found, answers: Mapping[str, Answer], problems: list[str]) -> list[_Role]:
     for name, answer in answers.items():
-        # A class without a public constructor is no plugin, only the base of some.
+        # A class without a public constructor is not a plugin but a base class.
         if "error" in answer and answer.get("constructible", True):
             problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
     return [

@@ -1,9 +1,9 @@
-"""Exceptions of Java code, as exceptions of the API whose meaning they have.
+"""Exceptions of Java code, as exceptions of the Python API with the same meaning.
 
 Layer: java.
 
-    JavaFailure            what all have: the Java class and Java's trace
-      JavaConnectError       ConnectException, and what derives from it
+    JavaFailure            base of all: the Java class and Java's trace
+      JavaConnectError       ConnectException and its subclasses
         JavaRetriableError, JavaConfigError, JavaNotFoundError, JavaAlreadyExistsError
       JavaUnsupportedError   UnsupportedOperationException
       JavaPluginError        any other
@@ -23,7 +23,7 @@ from pyconnect_api import (
 
 
 class JavaFailure(Exception):
-    """`java_trace` is what Java prints of the exception, `java_class` its class."""
+    """`java_trace`: the exception as Java prints it; `java_class`: its class."""
 
     java_class = "java.lang.Exception"
     java_trace = ""
@@ -72,6 +72,6 @@ def java_error(described: Mapping[str, str]) -> JavaFailure:
     error = _KINDS.get(described["kind"], JavaPluginError)(described["message"])
     error.java_class = described["class"]
     error.java_trace = described["trace"]
-    # What logs the error prints it.
+    # A logger of the error prints it.
     error.add_note(described["trace"])
     return error

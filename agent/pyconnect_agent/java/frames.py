@@ -4,17 +4,17 @@ Layer: java. Pure. A frame is
 
 | bytes | what it is                                    |
 |-------|-----------------------------------------------|
-| 4     | length of what follows, little endian         |
+| 4     | length of the rest, little endian             |
 | 1     | kind                                          |
 | 4     | id: pairs an answer with its question, else 0 |
 | rest  | payload                                       |
 
 Payloads are JSON, except batches of records. These are a length, that many bytes of JSON (the
-facts), and columns, little endian, one after the other. Of values of any length there are first
-the ends of all, 32 bits each, then their bytes; the end of a value that is null is inverted. Such a
-column is left out where all values are null, and the facts say so. Packed headers of a record are
-their number, then for each the length of the name, the name, the length of the value (-1: null)
-and the value.
+facts), and columns, little endian, one after the other. A column of values with variable length has
+first the end offsets of all values, 32 bits each, then their bytes; the end offset of a null is
+inverted. If all values of such a column are null, the column is left out and the facts say so. The
+packed headers of a record are their number, then for each header the length of the name, the name,
+the length of the value (-1: null) and the value.
 
 | batch of a source | columns                                                                     |
 |-------------------|-----------------------------------------------------------------------------|
@@ -49,7 +49,7 @@ Headers: TypeAlias = list[tuple[str, bytes | None]]
 
 
 class Kind(IntEnum):
-    """What a frame is; the comment says who sends it."""
+    """The kind of a frame; the comment names the sender."""
 
     JOB = 1  # Python: the first frame
     CALL = 2  # Python
@@ -80,7 +80,7 @@ def from_json(payload: bytes | memoryview) -> Json:
 
 @dataclass(slots=True)
 class SourceBatch:
-    """The records of a poll in columns; `facts` is what the Java process says of the whole."""
+    """The records of a poll in columns; `facts`: the Java process's facts about all of them."""
 
     facts: dict[str, Any]
     topics: Sequence[str]
@@ -93,11 +93,11 @@ class SourceBatch:
     headers: Sequence[bytes | None] | None
 
     def part(self, rows: slice) -> SourceBatch:
-        """Return some of the records; the facts are those of all."""
+        """Return some of the records, with the facts of all."""
         return self._selected(itemgetter(rows))
 
     def at(self, places: Sequence[int]) -> SourceBatch:
-        """Return the records at some places; the facts are those of all."""
+        """Return the records at some places, with the facts of all."""
         return self._selected(lambda column: [column[place] for place in places])
 
     def _selected(self, select: Callable[[Any], Any]) -> SourceBatch:
@@ -159,7 +159,7 @@ def decode_source(payload: memoryview) -> SourceBatch:
 
 @dataclass(frozen=True, slots=True)
 class SinkBatch:
-    """Consumed records as columns; `facts` says which there are."""
+    """Consumed records as columns; `facts` names the columns."""
 
     facts: Mapping[str, Any]
     columns: Sequence[bytes]
@@ -208,7 +208,7 @@ def encode_sink(
 
 
 def pack_headers(headers: Headers | None) -> bytes | None:
-    """Return the headers of a record as one value, None when there are none."""
+    """Return the headers of a record as one value, None without any."""
     if not headers:
         return None
     parts = [_SIGNED.pack(len(headers))]
@@ -235,7 +235,7 @@ def unpack_headers(packed: bytes | None) -> Headers:
 
 
 class _Columns:
-    """Reads one piece after the other."""
+    """Reads the columns one after the other."""
 
     def __init__(self, view: memoryview) -> None:
         self._view = view

@@ -1,4 +1,4 @@
-"""Which Java runs plugins, and with which jars of Kafka.
+"""The Java and the jars of Kafka with which plugins run.
 
 Layer: java. The Java of `agent.java.home`, of JAVA_HOME or on the path; Kafka's jars of
 `agent.java.kafka.home`, of KAFKA_HOME or, fetched once, those of the release that the agent speaks.
@@ -31,12 +31,12 @@ from pyconnect_api.errors import ConnectException
 JAVA_HOME_KEY = "agent.java.home"
 KAFKA_HOME_KEY = "agent.java.kafka.home"
 FETCH_MODULE = "pyconnect_sandbox.jars"
-"""Fills the cache of Kafka's jars; a program, as the agent imports nothing of the command line."""
+"""Fills the cache of Kafka's jars; a program, because the agent does not import the CLI."""
 FETCH_TIMEOUT_S = 600.0
 
 _NEEDED = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 _LOGGERS = re.compile(r"(log4j-slf4j|log4j-core|slf4j-reload4j|slf4j-log4j|logback-classic)")
-"""Kafka's own ways to log; the host writes the log in their place."""
+"""Kafka's log back ends, which the host replaces."""
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)|^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
@@ -48,7 +48,7 @@ def find_installation(
 ) -> JavaInstallation:
     """Return the Java, Kafka's jars and the host that a worker's Java plugins run with.
 
-    With `fetch`, Kafka's jars are fetched when there are none, which may take minutes. Raises
+    With `fetch`, missing jars of Kafka are downloaded, which may take minutes. Raises
     ConnectException.
     """
     environment = os.environ if environment is None else environment
@@ -71,7 +71,7 @@ def kafka_release(kafka_jars: Sequence[str]) -> str | None:
 
 
 def java_cache() -> Path:
-    """Return where what is found out about jars is kept, and the host of a checkout."""
+    """Return the directory of facts about jars, and of the host in a checkout."""
     return user_cache_path("pyconnect") / "java"
 
 
@@ -91,7 +91,7 @@ def find_java(home: str | None, environment: Mapping[str, str]) -> Path:
 
 
 def java_version(java: Path) -> int | None:
-    """Return the feature version, such as 17; None when it cannot be found out."""
+    """Return the feature version, such as 17; None if it cannot be determined."""
     release = java.resolve().parent.parent / "release"
     try:
         return _version_in(release.read_text(encoding="utf-8"))
@@ -112,10 +112,10 @@ def _version_in(text: str) -> int | None:
 
 
 def _new_enough(java: Path, source: str) -> Path:
-    """Return the resolved program: what belongs to a JDK stands beside it."""
+    """Return the resolved program: the other programs of a JDK are beside it."""
     version = java_version(java)
     if version is None:
-        raise ConnectException(f"{source} names no Java that runs: {java}")
+        raise ConnectException(f"{source} does not name a Java that runs: {java}")
     if version < LOWEST_JAVA:
         raise ConnectException(
             f"Java plugins need Java {LOWEST_JAVA} or newer, and {source} names Java {version}: "
@@ -153,7 +153,7 @@ def _libs_of(home: Path, source: str) -> Path:
 
 
 def _is_complete(directory: Path) -> bool:
-    """Return whether the cache's manifest and every jar of it are there."""
+    """Return whether the cache's manifest and every jar in it exist."""
     try:
         manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
         return all((directory / "libs" / name).exists() for name in manifest["jars"])
@@ -195,7 +195,7 @@ def _host_jar(java: Path, kafka_jars: tuple[str, ...]) -> Path:
 
 
 def _archive_path(java: Path, jars: Sequence[str], cache: Path) -> Path:
-    """Return where the archive of a class path is, or would be."""
+    """Return the path of a class path's archive, whether or not it exists."""
     digest = hashlib.sha256()
     for file in (str(java.resolve()), *jars):
         stat = Path(file).stat()

@@ -1,4 +1,4 @@
-"""What is in the jars and class directories of one location, read without Java.
+"""The contents of the jars and class directories of one location, read without Java.
 
 Layer: java. Service files as ``java.util.ServiceLoader`` reads them (``ServiceLoaderScanner`` of
 Kafka Connect), classes by what they extend and implement (``ReflectionScanner``).
@@ -100,7 +100,7 @@ class JarContents(AbstractContextManager["JarContents"]):
         self._open.close()
 
     def declared(self) -> Found:
-        """Return the classes that service files name."""
+        """Return the classes that service files name, in their roles."""
         found: Found = {}
         for container in self._containers:
             names = set(container.names())
@@ -120,7 +120,9 @@ class JarContents(AbstractContextManager["JarContents"]):
 
         def types_of(name: str) -> frozenset[str]:
             if name not in known:
-                known[name] = frozenset()  # for a class that claims to extend itself
+                known[name] = (
+                    frozenset()
+                )  # ends the recursion for a class that claims to extend itself
                 head = heads.get(name) or api.class_head(name)
                 parents = () if head is None else (head.super_name, *head.interfaces)
                 known[name] = frozenset().union(*map(types_of, parents))
@@ -134,7 +136,7 @@ class JarContents(AbstractContextManager["JarContents"]):
         }
 
     def class_head(self, name: str) -> ClassHead | None:
-        """Return the head of one class; None when it is not here."""
+        """Return the head of one class; None if this location does not have it."""
         path = name.replace(".", "/") + ".class"
         for container in self._containers:
             try:
@@ -144,7 +146,7 @@ class JarContents(AbstractContextManager["JarContents"]):
         return None
 
     def _class_heads(self) -> Iterator[ClassHead]:
-        """Yield the heads of all classes but those for other releases of Java and modules."""
+        """Yield the heads of all classes except module descriptors and multi-release variants."""
         for container in self._containers:
             for name in container.names():
                 if not name.endswith(".class") or name.startswith("META-INF/"):

@@ -1,4 +1,4 @@
-"""What a Java process is made of.
+"""The Java, jars and options of a Java process.
 
 Layer: java. Values only.
 """
@@ -23,7 +23,7 @@ class JavaClass:
 class JavaInstallation:
     """A Java, Kafka's jars with the API of connectors, and the jar of the host.
 
-    `archive`: where an archive of their classes is, if it has been made.
+    `archive`: the path of the archive of their classes, which may not exist.
     """
 
     java: str
@@ -38,7 +38,7 @@ class JavaInstallation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaOptions:
-    """`heap`: as after `-Xmx`. `quick`: for what ends soon, so that compiling well does not pay."""
+    """`heap`: the value of `-Xmx`. `quick`: a short-lived process, without optimised code."""
 
     heap: str = "256m"
     options: tuple[str, ...] = ("-XX:+UseSerialGC",)
@@ -47,11 +47,11 @@ class JavaOptions:
     def arguments(self) -> tuple[str, ...]:
         """Return the options of the command line."""
         return (
-            # The only way to limit one task: what is left of a full heap is not to be trusted.
+            # The process ends at a full heap: after a lost allocation its state may be wrong.
             "-XX:+ExitOnOutOfMemoryError",
             "-XX:+DisplayVMOutputToStderr",
             "-Djava.awt.headless=true",
-            # It warns that a plugin's Log4j could be written by two, of which the host is one.
+            # Log4j would warn that a plugin's copy and the host both write the log.
             "-Dlog4j2.StatusLogger.level=ERROR",
             *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
             *self.options,

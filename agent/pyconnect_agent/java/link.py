@@ -1,7 +1,7 @@
 """Calls, questions and batches between this process and a Java process.
 
-Layer: java. One thread reads frames; questions of the Java process are answered on another, one
-after the other, as their answers may take time. Calls may be made from any thread.
+Layer: java. One thread reads frames; another answers questions of the Java process one after the
+other, because an answer may take time. Calls may be made from any thread.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _LEVELS = {
 }
 CLOSE_TIMEOUT_S = 5.0
 JOINED_BYTES = 1 << 20
-"""A smaller frame is sent by one write, as each would wake the Java process."""
+"""A smaller frame is sent with one write, because each write wakes the Java process."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
-"""Answers a question of the Java process, by a value that JSON has; may raise anything."""
+"""Answers a question of the Java process with a value of JSON; may raise any exception."""
 
 
 class JavaLink:
-    """`answers`: by the names of the questions; a plugin may ask at any time.
+    """`answers`: by the name of the question; a plugin may ask at any time.
 
     `batches` gets the payloads of batches, and None at the end.
     """
@@ -60,7 +60,7 @@ class JavaLink:
         self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._closing = False
         self.on_end: Callable[[], object] = lambda: None
-        """Called once the process is gone and nobody has ended it; it must not raise."""
+        """Called when the process has ended without `close`; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
         # What Java code logs is of this connector or task.
         context = contextvars.copy_context()
@@ -70,7 +70,7 @@ class JavaLink:
         self._answerer.start()
 
     def begin(self, job: Mapping[str, Any]) -> Any:
-        """Send the job; return what the Java process says of it. Raises as `call` does."""
+        """Send the job; return the answer of the Java process. Raises as `call` does."""
         return self.result(self.send(Kind.JOB, json_bytes(job)))["value"]
 
     def call(self, method: str, **arguments: Any) -> Any:
@@ -85,18 +85,18 @@ class JavaLink:
         return self.result(call)["value"]
 
     def result(self, call: Future[dict[str, Any]]) -> dict[str, Any]:
-        """Wait for an answer; raises what it carries instead of a value."""
+        """Wait for an answer and return its value; raise its error."""
         found = call.result()
         if "error" in found:
             raise java_error(found["error"])
         return found
 
     def tell(self, kind: Kind, *parts: bytes) -> None:
-        """Send what has no answer."""
+        """Send a frame that has no answer."""
         self._send(kind, 0, *parts)
 
     def send(self, kind: Kind, *parts: bytes) -> Future[dict[str, Any]]:
-        """Send what has an answer, and return where that will be."""
+        """Send a frame and return the future of its answer."""
         call: Future[dict[str, Any]] = Future()
         request_id = next(self._ids)
         with self._end_lock:
@@ -126,7 +126,7 @@ class JavaLink:
         return self._ended()
 
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """End the process; one that takes longer is killed."""
+        """End the process; kill it after `timeout_s` seconds."""
         self._closing = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
@@ -161,7 +161,7 @@ class JavaLink:
                 payload = frames.read(length - HEAD.size + 4)
                 self._take(Kind(kind), request_id, payload)
         if not self._closing and not self._process.wait(CLOSE_TIMEOUT_S):
-            # Without its socket it can do nothing that anybody would hear of.
+            # Without its socket the process cannot report any result.
             self._process.kill()
         reason = "" if self._closing else self._process.explain_end()
         with self._end_lock:

@@ -1,4 +1,4 @@
-"""Where Java plugins are: the locations of `plugin.path` and the class path of each.
+"""The locations of Java plugins below `plugin.path`, and the class path of each.
 
 Layer: java. Corresponds to ``PluginUtils.pluginLocations`` and ``PluginUtils.pluginUrls`` of Kafka
 Connect. A location is a jar, or a directory that holds jars or classes at any depth.
@@ -32,7 +32,7 @@ def java_locations(plugin_path: Sequence[str]) -> tuple[Path, ...]:
 
 
 def is_java_location(path: Path) -> bool:
-    """Return whether a jar is there, or a directory of jars or classes and not of Python."""
+    """Return whether a path is a jar, or a directory of jars or classes without Python plugins."""
     if path.is_dir():
         return not _holds_python(path) and bool(class_path_of(path))
     return is_archive(path) and path.exists()
@@ -41,8 +41,8 @@ def is_java_location(path: Path) -> bool:
 def class_path_of(location: Path) -> tuple[str, ...]:
     """Return the class path of one location: itself, or every archive below it, sorted.
 
-    Symbolic links are followed, each target once. A directory of classes is a class path of its
-    own unless there are archives in it too, which then count alone.
+    Symbolic links are followed, each target once. A directory of classes is a class path itself;
+    if it also holds archives, only these count.
     """
     if is_archive(location):
         return (str(location),)
@@ -69,7 +69,7 @@ def is_archive(path: Path) -> bool:
 
 
 def _holds_python(directory: Path) -> bool:
-    """Return whether a directory is one of Python plugins, which may bring jars of their own."""
+    """Return whether a directory holds Python plugins, which may include jars."""
     return any(
         item.name.endswith((*_PYTHON_METADATA, ".py")) or (item / "__init__.py").exists()
         for item in directory.iterdir()
@@ -77,7 +77,7 @@ def _holds_python(directory: Path) -> bool:
 
 
 def location_url(location: Path) -> str:
-    """Return how Kafka Connect shows a location: a URL with a slash behind a directory."""
+    """Return a location as Kafka Connect shows it: a URL, with a slash after a directory."""
     return f"file:{location}{'/' if location.is_dir() else ''}"
 
 

@@ -1,8 +1,8 @@
 """A Java process with one end of a socket pair.
 
-Layer: java. The socket is the process's descriptor 0, so that nothing that Java code or the virtual
-machine prints gets between the frames; what they print arrives as lines. The process ends with this
-one: it halts at the end of the socket, and where it cannot (it is stopped, or out of memory) the
+Layer: java. The socket is the process's descriptor 0, so that output of Java code or the virtual
+machine does not get between the frames; this output arrives as lines. The process ends with this
+one: it halts at the end of the socket, and if it cannot (it is stopped, or out of memory) the
 kernel kills it.
 """
 
@@ -43,7 +43,7 @@ class JavaProcess:
     def __init__(
         self, installation: JavaInstallation, options: JavaOptions, properties: tuple[str, ...] = ()
     ) -> None:
-        """Start it. Raises ConnectException when there is no such program.
+        """Start it. Raises ConnectException if the program does not exist.
 
         `properties` are further options.
         """
@@ -97,7 +97,7 @@ class JavaProcess:
         return True
 
     def explain_end(self) -> str:
-        """Return why the process has ended; waits until it has."""
+        """Wait for the end of the process and return its reason."""
         code = self._process.wait()
         self._reader.join()
         reason = _reason(code, self.options)
@@ -114,7 +114,7 @@ class JavaProcess:
 
 
 def _archived(installation: JavaInstallation) -> tuple[str, ...]:
-    """Return the options to map an archive of classes; one that does not fit is ignored."""
+    """Return the options to map an archive of classes; Java ignores one that does not fit."""
     if not installation.archive or not Path(installation.archive).exists():
         return ()
     return (f"-XX:SharedArchiveFile={installation.archive}", "-Xlog:cds*=off")
@@ -138,9 +138,9 @@ def _reason(code: int, options: JavaOptions) -> str:
 
 
 def _die_with_parent() -> Callable[[], None]:
-    """Return what runs in the process before its program does.
+    """Return the function that runs in the new process before its program.
 
-    Signals that a service manager sends to all processes of the worker are for the worker alone.
+    It ignores signals that a service manager sends to all processes of the worker.
     """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 

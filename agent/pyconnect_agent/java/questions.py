@@ -1,7 +1,7 @@
-"""A Java process that answers questions about classes of plugins; nothing of them is started.
+"""A Java process that answers questions about classes of plugins and starts none of them.
 
-Layer: java. The process is started with the first question, compiles little and has a small heap:
-it ends when its questions are answered.
+Layer: java. The process is started with the first question, compiles little and has a small heap,
+because it ends after its answers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class JavaQuestions:
     """One process for all questions of one purpose. Close it after use."""
 
     def __init__(self, installation: Callable[[], JavaInstallation]) -> None:
-        """Look for an installation when the first question is asked."""
+        """`installation` is called for the first question."""
         self._installation = installation
         self._link: JavaLink | None = None
 
@@ -43,7 +43,7 @@ class JavaQuestions:
     def ask(self, method: str, **arguments: object) -> Any:
         """Return the answer, of JSON's types.
 
-        Raises what the Java code threw (`java.errors`), and ConnectException without an
+        Raises the exception of the Java code (`java.errors`), and ConnectException without an
         installation, or once the process has ended.
         """
         return self._started().call(method, **arguments)
@@ -51,9 +51,9 @@ class JavaQuestions:
     def describe(
         self, classes: Sequence[JavaClass], *, timeout_s: float = DESCRIBE_TIMEOUT_S
     ) -> Sequence[Mapping[str, object]]:
-        """Return the version of each class, or why it cannot be used.
+        """Return the version of each class, or the reason why it cannot be used.
 
-        Raises as `ask` does, and ConnectException when a plugin does not let go.
+        Raises as `ask` does, and ConnectException after `timeout_s` seconds.
         """
         link = self._started()
         question = {"method": "describe", "plugins": [item.to_json() for item in classes]}

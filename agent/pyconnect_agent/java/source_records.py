@@ -1,6 +1,6 @@
-"""Source records as a Java process sends them: converted already, and looked at when needed.
+"""Source records from a Java process: already converted, and decoded only when needed.
 
-Layer: java. Of most records nothing but the columns is ever used.
+Layer: java. For most records only the columns are used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pyconnect_api import SourceRecord
 class JavaSourceRecord(SourceRecord):
     """`number` counts a task's records. Key and value are bytes for Kafka.
 
-    `is_dropped`: by a transformation. `failure`: what the Java process says of a conversion that
-    failed, None mostly.
+    `is_dropped`: by a transformation. `failure`: the report of a failed conversion, or None.
     """
 
     __slots__ = ("failure", "is_dropped", "kafka_headers", "number")
@@ -30,7 +29,7 @@ class JavaSourceRecord(SourceRecord):
 
 
 class JavaSourceRecords(Sequence[SourceRecord]):
-    """The records of a poll. The columns mean what those of `SourceBatch` say.
+    """The records of a poll, in the columns of `SourceBatch`.
 
     `dropped` and `failures` are by places in this sequence.
     """
@@ -68,11 +67,11 @@ class JavaSourceRecords(Sequence[SourceRecord]):
         )
 
     def at(self, places: Sequence[int]) -> JavaSourceRecords:
-        """Return the records at some places, none of which was dropped or has failed."""
+        """Return the records at some places; none of them may be dropped or failed."""
         return JavaSourceRecords(self.batch.at(places), self.first, frozenset(), {})
 
     def last_place(self) -> tuple[Any, Any] | None:
-        """Return source partition and offset of the last record, None if of several partitions."""
+        """Return source partition and offset of the last record; None for several partitions."""
         places = self.batch.places
         if all(map(eq, places, repeat(places[-1]))):
             offset = self.batch.offsets[-1]
@@ -100,7 +99,7 @@ class JavaSourceRecords(Sequence[SourceRecord]):
             frozenset(place - start for place in self.dropped if start <= place < stop),
             {at - start: failed for at, failed in self.failures.items() if start <= at < stop},
         )
-        # Records are told apart by identity.
+        # Records are distinguished by identity.
         part._made = None if self._made is None else self._made[index]
         return part
 

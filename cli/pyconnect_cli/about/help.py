@@ -1,4 +1,4 @@
-"""`pyconnect help TOPIC`: what no single command explains."""
+"""`pyconnect help TOPIC`: explanations that concern several commands."""
 
 from __future__ import annotations
 

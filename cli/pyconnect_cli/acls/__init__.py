@@ -1,1 +1,1 @@
-"""ACLs of a Connect cluster: what its principals need, have and lack.."""
+"""ACLs of a Connect cluster: the grants that its principals need, have and lack."""

@@ -1,4 +1,4 @@
-"""`pyconnect acls`: which grants a Connect cluster needs, has and lacks."""
+"""`pyconnect acls`: the grants that a Connect cluster needs, has and lacks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def explain(
         typer.Argument(metavar="TEXT", help="topic, group, transactional id or error text"),
     ],
 ) -> None:
-    """Show the grants that a topic, group, transactional id or error text is about.
+    """Show the grants that concern a topic, group, transactional id or error text.
 
     The meaning of an error text is shown even if no worker's configuration is known.
     """
@@ -142,7 +142,7 @@ def generate(
     report = report_of(gathered := gather(session, acl_options(session.given)))
     found = missing_grants(
         report.findings,
-        everything=everything or remove,  # what is taken back is what there is
+        everything=everything or remove,  # only existing grants can be revoked
         explicit_describe=explicit_describe,
         prefixes=_prefixes(session, gathered, report) if prefixed else None,
     )

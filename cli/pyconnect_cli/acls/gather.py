@@ -41,7 +41,7 @@ PURPOSE = "listing ACLs needs Kafka itself"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """All that `check` works with."""
+    """The input of `check`."""
 
     facts: ClusterFacts
     phase: Phase
@@ -49,7 +49,7 @@ class Gathered:
 
 
 def gather(session: Session, options: AclOptions) -> Gathered:
-    """Ask workers and brokers; without a phase, for the one after that of the workers.
+    """Ask workers and brokers; without a phase, about the phase after that of the workers.
 
     UsageError when no worker's configuration is known.
     """
@@ -89,7 +89,7 @@ def gather(session: Session, options: AclOptions) -> Gathered:
 
 
 def file_workers(options: AclOptions) -> list[WorkerFacts]:
-    """Read the workers' files that the user gave; UsageError names what is missing in one."""
+    """Read the workers' files that the user gave; UsageError names missing properties."""
     workers = []
     for path in options.worker_configs:
         merged = {**worker_properties(path), **dict(options.worker_properties)}
@@ -107,7 +107,7 @@ def file_workers(options: AclOptions) -> list[WorkerFacts]:
 
 
 def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
-    """Return the agents among the workers; Java workers answer nothing of use here."""
+    """Return the agents among the workers; Java workers report nothing about grants."""
     agents = []
     urls = _urls(session, options)
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
@@ -126,7 +126,7 @@ def _agents(session: Session, options: AclOptions) -> list[WorkerFacts]:
 
 
 def _urls(session: Session, options: AclOptions) -> list[str]:
-    """Return the workers' addresses; none when a file is enough and nothing runs yet."""
+    """Return the workers' addresses; none if a file is enough and no worker runs yet."""
     try:
         return worker_urls(session, everywhere=True)
     except Unreachable:
@@ -138,14 +138,14 @@ def _urls(session: Session, options: AclOptions) -> list[str]:
 def _agent_reports(
     session: Session, workers: Iterable[WorkerFacts], phase: Phase
 ) -> dict[str, Json]:
-    """Ask every agent at once: each asks its brokers meanwhile."""
+    """Ask all agents at once: each asks its brokers meanwhile."""
 
     def ask(url: str) -> Json | None:
         try:
             with AgentClient(session.exchange_with(url)) as agent:
                 return agent.acls(phase.value)
         except PreconditionFailed:
-            return None  # an agent of a version that has no such report
+            return None  # an agent of a version without this report
 
     urls = [worker.name for worker in workers if "://" in worker.name]
     with ThreadPoolExecutor(_AT_ONCE) as executor:
@@ -217,7 +217,7 @@ def _stored_task_counts(session: Session, workers: Sequence[WorkerFacts]) -> Map
     try:
         return task_counts(kafka_cluster(session, PURPOSE).librdkafka(), topic)
     except NotFound:
-        return {}  # nothing runs yet
+        return {}  # no worker runs yet
     except PyconnectError as error:
         session.output.warning(
             f"task count records were not read ({error.message}): grants for fencing the"
@@ -230,7 +230,7 @@ def _active_topics(session: Session, connector: str) -> tuple[str, ...]:
     try:
         return tuple(session.client.connector_topics(connector))
     except PyconnectError:
-        # Topic tracking may be switched off; the note on unknown topics says what to do.
+        # Topic tracking may be switched off; the note on unknown topics names the remedy.
         return ()
 
 
@@ -257,13 +257,13 @@ def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts,
 
 
 def _tool_principal(session: Session) -> str | None:
-    """Return whom the brokers take this command for, when it logs in by name."""
+    """Return the principal of this command for the brokers, if it logs in by name."""
     username = kafka_cluster(session, PURPOSE).username
     return f"User:{username}" if username else None
 
 
 def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
-    """Return what brokers answered agents; where agents differ, one refusal is a refusal."""
+    """Return the brokers' answers to agents; if they differ, one refusal counts as the answer."""
     found: dict[ProbeKey, ProbeAnswer] = {}
     for url, report in sorted(reports.items()):
         for entry in map(as_object, as_list(report["grants"])):

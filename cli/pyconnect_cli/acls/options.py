@@ -1,4 +1,4 @@
-"""Options that the verbs of `acls` have in common, and what they mean."""
+"""Options that the verbs of `acls` have in common, and their values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BROKER_OPTIONS = (
 ACL_OPTIONS = (
     OptionSpec(
         ("--phase",),
-        "phase of exactly-once whose grants are meant: disabled, preparing or enabled (default:"
+        "phase of exactly-once that needs the grants: disabled, preparing or enabled (default:"
         " the phase after the workers' own)",
         "PHASE",
         choices=tuple(Phase),
@@ -97,7 +97,7 @@ class AclOptions:
 
 
 def acl_options(given: Mapping[str, object]) -> AclOptions:
-    """Read the options; UsageError names what cannot be read."""
+    """Read the options; UsageError names the option that cannot be read."""
     named = texts(given, "connector")
     written: dict[str, tuple[str, ...]] = {}
     for text in texts(given, "topic"):

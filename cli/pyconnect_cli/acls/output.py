@@ -1,4 +1,4 @@
-"""How findings about ACLs are shown: ids of one connector's tasks in one row."""
+"""The display of findings about ACLs: ids of one connector's tasks in one row."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _STYLES = {
 
 
 class GrantRow(NamedTuple):
-    """Findings that differ in the number of a task only."""
+    """Findings that differ only in the number of a task."""
 
     findings: tuple[GrantFinding, ...]
 
     @property
     def first(self) -> GrantFinding:
-        """The one that stands for the others."""
+        """The finding that represents the others."""
         return self.findings[0]
 
     @property
@@ -59,7 +59,7 @@ COLUMNS: Sequence[Column[GrantRow]] = (
 
 
 def rows(findings: Sequence[GrantFinding]) -> list[GrantRow]:
-    """Put task ids that fare alike together, blockers that are not granted first."""
+    """Return rows: task ids with the same verdict together, blockers that are not granted first."""
     together: dict[tuple[object, ...], list[GrantFinding]] = {}
     for finding in findings:
         need = finding.need
@@ -73,7 +73,7 @@ def rows(findings: Sequence[GrantFinding]) -> list[GrantRow]:
 
 
 def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
-    """Print what is not granted, or everything; machines get everything."""
+    """Print the findings that are not granted, or all; output for machines has all."""
     shown = [f for f in report.findings if everything or not f.verdict.granted]
     output.listing(
         COLUMNS,
@@ -90,7 +90,7 @@ def show_report(output: Output, report: AclReport, *, everything: bool) -> None:
 
 
 def summary(report: AclReport) -> str:
-    """Return one line: how many grants, what is missing."""
+    """Return one line with the number of grants, missing ones and unknown ones."""
     count = len(report.findings)
     lacking = sum(finding.verdict.lacking for finding in report.findings)
     unknown = sum(finding.verdict is GrantVerdict.UNKNOWN for finding in report.findings)

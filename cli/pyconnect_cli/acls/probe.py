@@ -19,14 +19,14 @@ from pyconnect_cli.session import Session
 
 _COMMAND = [sys.executable, "-m", "pyconnect_agent.acl_probe"]
 _EXIT_CONFIG = 2
-# Wherever a key is missing that only matters to a worker that runs.
+# Values for missing keys that only a running worker needs.
 _UNIMPORTANT = {"key.converter": "unused", "value.converter": "unused"}
 
 
 def probed_here(
     session: Session, facts: ClusterFacts, phase: Phase, workers: Iterable[WorkerFacts]
 ) -> dict[str, Json]:
-    """Return a report like an agent's for each worker; what fails is a warning."""
+    """Return a report like an agent's for each worker; a failure becomes a warning."""
     reports: dict[str, Json] = {}
     for worker in workers:
         try:

@@ -1,4 +1,4 @@
-"""The check of ACLs as one call, for `acls` and for what must not go on without it."""
+"""The check of ACLs as one call, for `acls` and for `upgrade`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pyconnect_cli.session import Session
 
 
 def acl_report(session: Session, options: AclOptions) -> AclReport:
-    """Return what the phase of the options needs and what of it is there.
+    """Return the needs of the phase of the options, each with its verdict.
 
-    Asks workers, agents, and the brokers when they are known. UsageError when no worker's
+    Asks workers, agents, and the brokers if they are known. UsageError when no worker's
     configuration is known: there are only Java workers, and no file of theirs was given.
     """
     return report_of(gather(session, options))

@@ -14,9 +14,9 @@ Answer = TypeVar("Answer")
 
 
 def in_background(work: Callable[[], Answer]) -> Future[Answer]:
-    """Run `work` on a thread of its own; the future holds its result or whatever it raised.
+    """Run `work` on a new thread; the future holds its result or its exception.
 
-    The thread is a daemon: a request that hangs does not outlive a command that is ended twice.
+    The thread is a daemon: a second signal ends the command even while a request hangs.
     """
     future: Future[Answer] = Future()
 
@@ -33,7 +33,7 @@ def in_background(work: Callable[[], Answer]) -> Future[Answer]:
 def ask_all(
     items: Sequence[Item], question: Callable[[Item], Answer]
 ) -> list[Answer | PyconnectError]:
-    """Ask all at once; return the answers in the order of the items, an error in its place."""
+    """Ask all at once; return answers in the order of the items, an error in place of an answer."""
 
     def ask(item: Item) -> Answer | PyconnectError:
         try:

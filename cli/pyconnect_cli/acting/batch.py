@@ -1,4 +1,4 @@
-"""Do one thing to many objects: parallelism, one result line each, exit code 8."""
+"""Run one action on many objects: parallelism, one result line each, exit code 8."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session
 
 MOST_PARALLEL = 64
-# A deadline ends requests and looks by itself, a little later.
+# A deadline also ends requests and second looks, a little later.
 AFTER_DEADLINE_S = 5.0
 
 
@@ -39,10 +39,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchStep:
-    """One object: `done` is the word for it afterwards, `act` does it and may add a remark.
+    """One object: `act` carries out the action and may return a remark, `done` names its result.
 
-    `changes` is what becomes of it, for the plan: each `old -> new`. `look` is asked when a change
-    was sent and not answered: it says what the state shows.
+    `changes` are lines of the plan, each `old -> new`. `look` reads the state after a change was
+    sent and not answered.
     """
 
     name: str
@@ -62,7 +62,7 @@ def run_steps(
 ) -> None:
     """Ask, run all, print a line for each. Raises the only failure, or PartialFailure (exit 8).
 
-    However the run ends, every object is reported: done, failed, unknown or not tried. Nothing is
+    Every end of the run reports every object: done, failed, unknown or not tried. No object is
     started once the run's time is used up (exit 124).
     """
     if session.given.get("dry_run"):
@@ -92,7 +92,7 @@ def run_steps(
 
 
 def positive_number(session: Session, key: str) -> int | None:
-    """Read an option that counts."""
+    """Read an option whose value is a count."""
     text = session.given.get(key)
     if text is None:
         return None
@@ -102,7 +102,7 @@ def positive_number(session: Session, key: str) -> int | None:
 
 
 class _Batch:
-    """One run over the steps. Steps run on threads, everything else on the caller's."""
+    """One run over the steps. Steps run on their own threads, all other code on the caller's."""
 
     def __init__(self, session: Session, verb: str, steps: Sequence[BatchStep]) -> None:
         self._session = session
@@ -139,7 +139,7 @@ class _Batch:
         self._print_ended()
 
     def settle(self, timeout_s: float | None, announcement: str = "") -> None:
-        """Let steps under way come to their end; the next signal ends the waiting."""
+        """Wait for the steps under way; the next signal ends the wait."""
         # The next signal may come as soon as the announcement is printed.
         with suppress(KeyboardInterrupt, WaitTimedOut):
             if announcement and self.under_way:
@@ -147,9 +147,9 @@ class _Batch:
             wait(self._futures.values(), timeout_s)
 
     def report(self, *, each: bool = False) -> None:
-        """Print what was not printed yet; from here on the record does not change.
+        """Print the results that were not printed yet; the record does not change afterwards.
 
-        `each`: also the failure of the only object, which its error reports otherwise.
+        `each`: also print the failure of a single object, which otherwise only its error reports.
         """
         self._each = self._each or each
         self.record.close()
@@ -166,7 +166,7 @@ class _Batch:
             output.warning(f"not tried: {', '.join(not_tried)}")
 
     def raise_failures(self) -> None:
-        """Raise for what is not done: the only object's error, exit 124, or exit 8."""
+        """Raise if an object is not done: the only object's error, exit 124, or exit 8."""
         results = self.record.results()
         counts = counted(results)
         if counts[Outcome.DONE] == len(results):
@@ -210,7 +210,7 @@ class _Batch:
         return result(action=step.done, outcome=Outcome.DONE, remark=remark)
 
     def _looked(self, step: BatchStep, error: UnknownOutcome) -> ObjectResult:
-        """Say of a change without an answer what the state shows."""
+        """Return the error of an unanswered change with the state that was seen afterwards."""
         result = partial(ObjectResult, name=step.name, action=self._verb)
         if step.look is None:
             return result(outcome=Outcome.UNKNOWN, error=error)

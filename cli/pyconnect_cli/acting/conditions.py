@@ -1,4 +1,4 @@
-"""Which connectors a command is about: by name and by conditions that must all hold. Pure."""
+"""The selection of connectors: names, and conditions that must all hold. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ConfigCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Names chosen one by one, and filters; without either nothing is chosen."""
+    """Names and filters; without either the selection is empty."""
 
     names: tuple[str, ...] = ()
     everything: bool = False
@@ -62,7 +62,7 @@ class Selection:
 
 
 def selection_from(given: Mapping[str, object], names: Sequence[str]) -> Selection:
-    """Read the selection options; UsageError for a pattern or condition that is none."""
+    """Read the selection options; UsageError for a pattern or condition that is not valid."""
     return Selection(
         names=tuple(dict.fromkeys(names)),
         everything=bool(given.get("all")),
@@ -95,14 +95,14 @@ def select(views: Mapping[str, ConnectorView], selection: Selection) -> list[Con
 def selected_or_all(
     views: Mapping[str, ConnectorView], selection: Selection
 ) -> list[ConnectorView]:
-    """Return what is selected; everything when nothing was asked for."""
+    """Return the selected connectors; all connectors without names and filters."""
     if selection.names or selection.filters:
         return select(views, selection)
     return list(views.values())
 
 
 def unknown_connector(name: str, known: Iterable[str]) -> NotFound:
-    """Return the error for a connector that does not exist, with the near names."""
+    """Return the error for a connector that does not exist, with similar names."""
     hint = did_you_mean(name, known) or "list them: pyconnect connectors list"
     return NotFound(f"connector `{name}` does not exist", hint=hint)
 
@@ -131,7 +131,7 @@ def _condition(text: str) -> ConfigCondition:
 
 
 def is_class(class_name: str, wanted: Sequence[str]) -> bool:
-    """Whether a class is one of those wanted, each given in full or by its last part."""
+    """Return whether a class is `wanted`: its full name or its last part."""
     short = re.split(r"[.:$]", class_name)[-1]
     names = {class_name, short, short.removesuffix("Connector")}
     return any(name in names or name.removesuffix("Connector") in names for name in wanted)

@@ -21,7 +21,7 @@ class Asks(Enum):
 
 
 class Planned(Protocol):
-    """One object of a plan; `changes` says what becomes of it, as `old -> new`."""
+    """One object of a plan; `changes`: its changes, each as `old -> new`."""
 
     @property
     def name(self) -> str: ...
@@ -33,7 +33,7 @@ class Planned(Protocol):
 def confirm_plan(
     session: Session, verb: str, steps: Sequence[Planned], asks: Asks, *, what: str = "connector"
 ) -> None:
-    """Show the plan and ask for consent, where `asks` wants that; see Session.confirm."""
+    """Show the plan and ask for consent as `asks` says; see Session.confirm."""
     needed = asks is Asks.ALWAYS or (
         asks is Asks.SEVERAL and len(steps) > 1 and session.interactive
     )

@@ -1,4 +1,4 @@
-"""What the state shows of a change that was sent and not answered."""
+"""Second looks: the cluster's state after a change that was sent and not answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyconnect_cli.rest.model import TaskId
 
 
 def state_shows(name: str, state: str, client: ConnectClient) -> Seen:
-    """Whether a connector has been asked for this state; its tasks may follow later."""
+    """Return whether the connector has this state; its tasks may follow later."""
     try:
         status = client.connector_status(name)
     except NotFound:
@@ -20,7 +20,7 @@ def state_shows(name: str, state: str, client: ConnectClient) -> Seen:
 
 
 def restart_shows(name: str, client: ConnectClient) -> Seen:
-    """A restart ends in the state in which it began: only the state can be shown."""
+    """Return the state only: a restart ends in the state in which it began."""
     try:
         return Seen(f"it is {describe(client.connector_status(name))}", done=False)
     except NotFound:
@@ -37,13 +37,16 @@ def task_shows(task: TaskId, client: ConnectClient) -> Seen:
 
 
 def deletion_shows(name: str, client: ConnectClient) -> Seen:
-    """Whether a connector is gone."""
+    """Return whether a connector is gone."""
     gone = name not in client.connector_names()
     return Seen("it is gone" if gone else "it is still there", done=gone)
 
 
 def config_shows(name: str, config: Config, client: ConnectClient, *, whole: bool = True) -> Seen:
-    """Whether a connector has this configuration, or these keys of it; None: the key is absent."""
+    """Return whether a connector has this configuration or, without `whole`, these keys of it.
+
+    A key with None has to be absent.
+    """
     try:
         stored = client.connector_config(name)
     except NotFound:

@@ -1,12 +1,12 @@
-"""A second cluster in one run: what `--to-context` names."""
+"""A second cluster in one run: the one that `--to-context` names."""
 
 from __future__ import annotations
 
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.session import Session
 
-# What is kept of the command line and of PYCONNECT_* variables; all else, such as credentials, is
-# the first cluster's and must not reach the other one.
+# Settings of the command line and of PYCONNECT_* variables that both clusters share. All others,
+# such as credentials, belong to the first cluster and must not reach the second one.
 OF_EVERY_CLUSTER = frozenset(
     {
         "output", "columns", "no_headers", "timeout", "request_timeout", "yes", "quiet",

@@ -1,4 +1,4 @@
-"""Automatic restarts of a connector and its tasks, as the agents that run them report them."""
+"""Automatic restarts of a connector and its tasks, as reported by their agents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Restarts = Mapping[int | None, AutomaticRestarts]
 
 
 def automatic_restarts(session: Session, name: str, status: ConnectorStatus | None) -> Restarts:
-    """Ask the workers that the status names; beside Java workers nothing is restarted."""
+    """Ask the workers that the status names; Java workers restart nothing by themselves."""
     if status is None:
         return {}
     try:
@@ -43,7 +43,7 @@ def automatic_restarts(session: Session, name: str, status: ConnectorStatus | No
 
 
 def describe_restarts(restarts: AutomaticRestarts | None) -> str:
-    """Return attempts and the next time in one cell; `-` where there is nothing to say."""
+    """Return attempts and the time to the next one in one cell; `-` without attempts."""
     if restarts is None or restarts.policy == "never":
         return "-"
     text = f"{restarts.attempts} of {restarts.max_attempts}"
@@ -55,7 +55,7 @@ def describe_restarts(restarts: AutomaticRestarts | None) -> str:
 
 
 def _further(known: AutomaticRestarts | None, child: AgentChild) -> AutomaticRestarts:
-    """Return the report of the worker that has something to say: a task may just have moved."""
+    """Return the worker's report that has attempts: a task that just moved has two reports."""
     assert child.restarts is not None
     if known is None or child.restarts.next_ms is not None or child.restarts.attempts:
         return child.restarts

@@ -1,4 +1,4 @@
-"""The connectors a command is about."""
+"""The connectors that a command selects, read from the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyconnect_cli.session import Session
 
 
 def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView]:
-    """Return what is selected; NotFound (exit 3) when that is nothing, unless --allow-empty."""
+    """Return the selected connectors; NotFound (exit 3) for none, unless --allow-empty."""
     selection = selection_from(session.given, names)
     if not selection.names and not selection.filters:
         raise UsageError(
@@ -29,7 +29,7 @@ def selected_views(session: Session, names: Sequence[str]) -> list[ConnectorView
 
 
 def known_connector(session: Session, name: str) -> ConnectorInfo:
-    """Return a connector; NotFound (exit 3) lists the near names."""
+    """Return a connector; NotFound (exit 3) lists similar names."""
     try:
         return session.client.connector(name)
     except NotFound as exc:

@@ -1,4 +1,4 @@
-"""What commands run by cron need: a lock, jitter, a deadline, a summary, a textfile.
+"""Options of commands that cron runs: a lock, jitter, a deadline, a summary, a textfile.
 
 The contract: silent on success with -q, one line of JSON with --summary-json, exit 6 at once while
 another run holds the lock, exit 124 when the deadline ends the run, every verb safe to repeat.
@@ -43,7 +43,7 @@ LOCK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterator[None]:
     """Wrap one acting command; without cron options it adds nothing.
 
-    `selection`: the words of the command line that say what it acts on.
+    `selection`: the words of the command line that select objects.
     """
     given = session.given
     if given.get("summary_json"):
@@ -84,7 +84,7 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One run as it is reported; times in seconds since the epoch."""
+    """The report of one run; times in seconds since the epoch."""
 
     command: str
     exit_code: int
@@ -95,7 +95,7 @@ class _Run:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many objects have each outcome, by the names that summary and textfile use."""
+        """The number of objects of each outcome, by the names that summary and textfile use."""
         counts = counted(self.results)
         return {
             "succeeded": counts[Outcome.DONE],
@@ -120,7 +120,7 @@ class _Run:
 def job_labels(session: Session, command: str, selection: Sequence[str]) -> dict[str, str]:
     """Return the labels that distinguish the metrics of jobs; no secrets.
 
-    `context` is the addresses where no context is in force, and empty where settings are wrong.
+    `context` holds the addresses if no context is in force; it is empty if the settings are wrong.
     """
     _, noun, *verb = command.split()
     try:
@@ -191,7 +191,7 @@ def _lock(session: Session, name: object) -> Iterator[None]:
 
 @contextmanager
 def _deadline(text: object) -> Iterator[None]:
-    """End the run after a time, wherever it is; the main thread only, as commands run there."""
+    """End the run after a time by a signal. Main thread only: commands run there."""
     if not text:
         yield
         return
@@ -210,7 +210,7 @@ def _deadline(text: object) -> Iterator[None]:
 
 
 def limit_requests(session: Session, deadline: object) -> None:
-    """Let no request outlive the deadline by much: a thread in one cannot be interrupted."""
+    """Limit requests to the deadline, because a thread in a request cannot be interrupted."""
     if deadline:
         session.budget.end_within(
             parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S

@@ -23,12 +23,12 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 # Workers write a status within a poll of their config topic; the reader's view follows at once.
 SETTLE_S = 2.0
-# A connector is RUNNING before it has said how many tasks it wants.
+# A connector is RUNNING before it has generated its task configs.
 NO_TASKS_S = 10.0
 
 
 def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool = False) -> None:
-    """Do as `--wait [STATE]` says, after a change; `goals`: the state of each name after it."""
+    """Wait after a change if `--wait [STATE]` was given; `goals`: each name's state after it."""
     asked, stable = session.given.get("wait"), session.given.get("stable")
     if stable and asked is None:
         raise UsageError("--stable needs a state to wait for", hint="add --wait")
@@ -47,7 +47,7 @@ def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool
 
 
 def kept_state(view: ConnectorView | None) -> str:
-    """Return the state to which a connector returns after a change that is not of its state."""
+    """Return the state to which a connector returns after a change of something else."""
     return view.state if view is not None and view.state in {"PAUSED", "STOPPED"} else "RUNNING"
 
 
@@ -68,8 +68,8 @@ def wait_for_state(
     """Return when connectors and their tasks are in `state`, and have been for `stable_s`.
 
     A FAILED connector or task ends the wait for another state, exit 1; WaitTimedOut (exit 124)
-    says where things stand when the time is over. Statuses lag behind the change that was just
-    asked for: a failure counts once `settle_s` are over, and with `hold` so does the state itself
+    reports the states when the time is over. Statuses lag behind the change that was just
+    requested: a failure counts once `settle_s` are over, and with `hold` so does the state itself
     (a restart begins and ends in the same state).
     """
     waiting = list(names)
@@ -77,7 +77,7 @@ def wait_for_state(
     pause = FIRST_PAUSE_S
     started = time.monotonic()
     while True:
-        # A connector that was in the state is looked at again as long as the state has to last.
+        # A connector that was in the state is read again as long as the state has to last.
         looked_at = list(names) if stable_s else waiting
         with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
             statuses = _statuses(session, looked_at)
@@ -114,7 +114,7 @@ def wait_for_state(
 
 @contextmanager
 def within_time(session: Session, message: str) -> Iterator[None]:
-    """Raise WaitTimedOut for a look that the end of the run's time has cut off."""
+    """Raise WaitTimedOut if the end of the run's time has interrupted a request for states."""
     try:
         yield
     except (OutOfTime, Unreachable) as exc:
@@ -124,7 +124,7 @@ def within_time(session: Session, message: str) -> Iterator[None]:
 
 
 def has_state(status: ConnectorStatus | None, state: str) -> bool:
-    """Whether the connector and all its tasks are there; a connector may have no tasks."""
+    """Return whether the connector and all its tasks, if any, are in `state`."""
     if status is None:
         return state == "DELETED"
     states = [task.state for task in status.tasks]
@@ -148,7 +148,7 @@ def describe(status: ConnectorStatus | None) -> str:
 
 
 def _statuses(session: Session, names: Sequence[str]) -> Mapping[str, ConnectorStatus]:
-    """Ask once for all; a name without a status is missing."""
+    """Read all statuses with one request; a name without a status is missing in the result."""
     if len(names) > 1:
         return session.client.connector_statuses()
     try:
@@ -158,7 +158,7 @@ def _statuses(session: Session, names: Sequence[str]) -> Mapping[str, ConnectorS
 
 
 def _least_s(status: ConnectorStatus | None, state: str) -> float:
-    """Return how long a state has to last before it counts."""
+    """Return the time in seconds for which a state has to last before it counts."""
     without_tasks = state == "RUNNING" and status is not None and not status.tasks
     return NO_TASKS_S if without_tasks else 0.0
 

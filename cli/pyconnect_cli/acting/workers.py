@@ -1,4 +1,4 @@
-"""What can be asked of each worker of a cluster on its own."""
+"""Requests to each single worker of a cluster."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
 
 
 def _addresses(url: str) -> set[tuple[str, int]]:
-    """Return where a URL leads: `localhost` and `127.0.0.1` are one worker."""
+    """Return the resolved addresses of a URL: `localhost` and `127.0.0.1` are one worker."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -76,7 +76,7 @@ def _addresses(url: str) -> set[tuple[str, int]]:
 
 
 def connect_cluster(session: Session) -> ConnectCluster:
-    """Return which Connect cluster is asked; the context knows the group of Java workers."""
+    """Return the identity of the Connect cluster; the group of Java workers is in the context."""
     exchange = session.client.exchange
     try:
         group_id = AgentClient(exchange).config().get("group.id")
@@ -98,7 +98,7 @@ def _address(url: str) -> str:
 def ask_workers(
     session: Session, urls: Sequence[str], question: Callable[[Exchange], Answer]
 ) -> list[Answer | PyconnectError]:
-    """Ask all workers at once, so that one that hangs takes no other's time."""
+    """Ask all workers at once, so that a worker that hangs does not delay the others."""
     _ = session.endpoint  # secrets are fetched once, before the threads
 
     def ask(url: str) -> Answer:
@@ -112,7 +112,7 @@ def ask_workers(
 
 
 def workers_health(session: Session, urls: Sequence[str]) -> list[WorkerHealth]:
-    """Ask all workers at once for their health; every failure is an answer."""
+    """Ask all workers at once for their health; a failed request is a result, not an error."""
     answers = ask_workers(session, urls, worker_health)
     return [
         WorkerHealth(url=url, status="failed", message=answer.message)
@@ -123,7 +123,7 @@ def workers_health(session: Session, urls: Sequence[str]) -> list[WorkerHealth]:
 
 
 def worker_health(exchange: Exchange) -> WorkerHealth:
-    """Ask the one worker of an exchange; nothing is raised, every failure is an answer."""
+    """Ask the one worker of an exchange; a failed request is a result, not an error."""
     (url,) = exchange.urls
     client = ConnectClient(exchange)
     try:
@@ -140,7 +140,7 @@ def _health(client: ConnectClient, url: str) -> Health:
     try:
         return client.health()
     except (NotFound, PreconditionFailed):
-        # Workers before 4.0 have no /health; that they answer is all there is to know.
+        # Workers before 4.0 have no /health; only their answer shows that they run.
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 

@@ -220,9 +220,9 @@ def readiness(
         ),
     ] = None,
 ) -> None:
-    """Check what agents would run of a Java cluster: plugins, connectors, worker properties.
+    """Check whether agents can run a Java cluster: plugins, connectors, worker properties.
 
-    Nothing is changed. Exit 1 when an agent could not run something, 0 with warnings alone.
+    The command changes nothing. Exit 1 if agents cannot run a part, 0 with warnings alone.
     """
     session = session_of(context)
     worker = None if worker_config is None else _properties(worker_config)
@@ -306,7 +306,7 @@ def _ago(epoch_ms: int | None) -> str:
 
 
 def _memory(used: int | None, limit: int | None) -> str:
-    """Return what is used and, behind a slash, the limit."""
+    """Return the memory in use and, behind a slash, the limit."""
     if used is None:
         return "-"
     return _mebibytes(used) + ("" if limit is None else f"/{_mebibytes(limit)}")

@@ -1,4 +1,4 @@
-"""`pyconnect agent doctor`: what stands between agents and their work, or an upgrade of them."""
+"""`pyconnect agent doctor`: problems that keep agents from work or from an upgrade."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExaminedAgent:
 
 
 def examine(agents: Sequence[ExaminedAgent]) -> list[AgentFinding]:
-    """Return a finding per agent and check, and what the agents have in common or not. Pure."""
+    """Return a finding for each agent and check, and findings that compare the agents. Pure."""
     phases = Counter(agent.info.phase for agent in agents)
     usual = phases.most_common(1)[0][0] if phases else None
     return [finding for agent in agents for finding in _each(agent, usual)]
@@ -56,7 +56,7 @@ def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFindin
     else:
         yield finding("configuration", "the file is in force")
     if info.phase is None:
-        yield finding("phase", "standalone: it has none")
+        yield finding("phase", "standalone: it has no group protocol")
         return
     differs = info.phase != usual_phase
     yield finding(
@@ -77,7 +77,7 @@ def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFindin
 
 
 def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
-    """Whether `pyconnect upgrade` can change this agent without a person."""
+    """Return whether `pyconnect upgrade` can change this agent without an operator."""
     restart = str(agent.info.raw.get("restart") or "none")
     missing = []
     if agent.config.get(ALLOW) != "true":

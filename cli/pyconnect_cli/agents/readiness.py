@@ -1,7 +1,7 @@
-"""`pyconnect agent readiness`: what agents would run of a Java cluster, and what not. Pure.
+"""`pyconnect agent readiness`: the parts of a Java cluster that agents can and cannot run. Pure.
 
 An agent runs Java connectors in Java processes, from the same `plugin.path`. Kafka's clients,
-config providers and REST stay in Python: classes of others for these are what it cannot run.
+config providers and REST stay in Python: an agent cannot run Java classes in their place.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def readiness(
     connectors: Sequence[ConnectorInfo],
     worker: Mapping[str, str] | None,
 ) -> list[Readiness]:
-    """Return what there is to say; `worker` are the properties of a worker, None if not given."""
+    """Return all findings; `worker`: the properties of a worker, None if not given."""
     return [
         *_plugins(plugins),
         *(finding for each in connectors for finding in _connector(each, plugins, worker)),
@@ -92,7 +92,7 @@ def _plugins(plugins: Sequence[Plugin]) -> Iterator[Readiness]:
 def _connector(
     connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str] | None
 ) -> Iterator[Readiness]:
-    """Yield what keeps one connector from an agent, or one finding that nothing does."""
+    """Yield what an agent cannot run of one connector, or one finding that it runs all of it."""
     config = {name: value for name, value in connector.config.items() if value is not None}
     found = [
         *_classes(connector, plugins, worker or {}),
@@ -168,7 +168,7 @@ def _overrides(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
-    """Yield what Python's clients cannot do of the properties below a prefix."""
+    """Yield the client properties below a prefix that Python's clients do not support."""
     given = {
         name.removeprefix(prefix): value
         for name, value in properties.items()
@@ -178,7 +178,7 @@ def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, s
         value = given.get(name, "").strip()
         if value and value.rpartition(".")[2] not in _PARTITIONERS:
             yield "warning", f"{prefix}{name} has no effect: the clients of an agent are Python's"
-    # References are resolved by the agent, and only then there is something to understand.
+    # The value of a reference is known only after the agent has resolved it.
     if any("${" in value for value in given.values()):
         return
     try:

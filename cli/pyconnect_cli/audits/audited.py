@@ -1,4 +1,4 @@
-"""What is known of a connector that is audited, and what follows for a compare. Pure values."""
+"""The facts of an audited connector, and its side of a comparison. Pure values."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Audited:
 class Resolved:
     """The connector's side of a compare, as members of a spec.
 
-    `side` is the member `left` of a source and `right` of a sink. `topic` has further members of
-    the topic's side, `members` further ones of the spec; options of the command line replace both.
+    `side` is the member `left` of a source and `right` of a sink. `topic` has other members of
+    the topic's side, `members` other ones of the spec; options of the command line replace both.
     `secrets` are properties of the side, such as a password. They go to a file that only its owner
     may read, which the side names as `properties`. They are never in `side`, `topic` or `members`.
     """

@@ -10,7 +10,7 @@ AVRO = "avro"
 
 
 def uses_avro(document: Mapping[str, object]) -> bool:
-    """Tell whether a spec names values in Avro, or members of them."""
+    """Return whether a spec names values in Avro, or members of them."""
     return any(text == AVRO or text.startswith(f"{AVRO}:") for text in _forms(document))
 
 

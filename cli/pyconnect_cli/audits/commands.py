@@ -1,4 +1,4 @@
-"""`pyconnect reconcile`: whether everything arrived, once, and where what is missing is."""
+"""`pyconnect reconcile`: audits of moved records for losses, duplicates and differences."""
 
 from __future__ import annotations
 

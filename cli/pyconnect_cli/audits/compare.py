@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
 def source_topic(
     context: typer.Context, connector: ConnectorName = None, *, key: Key = None
 ) -> None:
-    """Compare a source, up to the connector's committed offset, with what is in the topic."""
+    """Compare a source, up to the connector's committed offset, with its topic."""
     session = session_of(context)
     given, value = _common(session.given, key), session.given.get("value")
     left, named = _data(session.given), list(texts(session.given, "topic"))
@@ -72,7 +72,7 @@ def source_topic(
 
 
 def topic_sink(context: typer.Context, connector: ConnectorName = None, *, key: Key = None) -> None:
-    """Compare a topic, up to the sink's committed offsets, with what the sink has written."""
+    """Compare a topic, up to the sink's committed offsets, with the data that the sink wrote."""
     session = session_of(context)
     given, value = _common(session.given, key), session.given.get("value")
     right, named = _data(session.given), list(texts(session.given, "topic"))
@@ -87,7 +87,7 @@ def topic_sink(context: typer.Context, connector: ConnectorName = None, *, key: 
         left["topics"] = named
         document |= _registries(config)
         left["value"] = _form(config)
-        # What is not committed yet may arrive later.
+        # Records after the committed offsets may arrive later.
         document["until"] = {name: bounds.get(name, {}) for name in named}
         resolve = resolver(config, SINKS) if right is None else None
         if resolve is not None:
@@ -204,7 +204,7 @@ def _common(given: Mapping[str, object], key: str | None) -> Document:
 
 
 def _data(given: Mapping[str, object]) -> Document | None:
-    """Return the side that files or a table are, None when neither is given."""
+    """Return the side of the given files or table; None if neither is given."""
     files, table = texts(given, "files"), given.get("table")
     if files and table:
         raise UsageError("name files or a table, not both")
@@ -255,7 +255,7 @@ def _with_properties(found: Resolved, session: Session) -> Document:
 
 
 def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:
-    """Return the sides that are known; without a spec file both must be."""
+    """Return the known sides; without a spec file both must be known."""
     spec = bool(session.given.get("spec"))
     for side in (left, right):
         if not spec and (side is None or (side["kind"] == "topic" and not side["topics"])):

@@ -1,4 +1,4 @@
-"""What any connector's configuration says about its topics: names, converters, bounds. Pure.
+"""The topics of a connector, from its configuration: names, converters, bounds. Pure.
 
 Members of a spec (docs/reference/reconciliation.md) are made from it; flags and spec files
 replace them.
@@ -20,7 +20,7 @@ def simple_class(config: Config) -> str:
 
 
 def value_form(config: Config) -> str | None:
-    """Return how values of the topic are compared, as the value converter writes them.
+    """Return the format in which the value converter writes values of the topic.
 
     None: the converter is not known, or it is the worker's, which REST does not report.
     """
@@ -44,7 +44,7 @@ def value_form(config: Config) -> str | None:
 def value_registry(config: Config) -> Document | None:
     """Return the schema registry of the connector's value converter, None when it is not known.
 
-    What access to it needs stays in the connector: the user names a file of it.
+    Credentials of the registry stay in the connector: the user gives them in a file.
     """
     url = config.get("value.converter.schema.registry.url")
     return {"main": {"url": url}} if url and "${" not in url else None
@@ -71,7 +71,7 @@ def sink_topics(config: Config, committed: Mapping[str, object]) -> list[str]:
     try:
         return sorted(topic for topic in committed if re.fullmatch(pattern, topic))
     except re.error:
-        # Java knows expressions that Python does not; the group's offsets say the same.
+        # Python may not understand a Java expression; the group's offsets name the topics too.
         return sorted(committed)
 
 
@@ -82,7 +82,7 @@ def dead_letters(config: Config) -> list[str]:
 
 
 def source_topics(config: Config, used: Sequence[str]) -> list[str]:
-    """Return the topics a source writes: those the worker saw, else the configured one."""
+    """Return the topics that a source writes: those the worker saw, else the configured one."""
     if used:
         return list(used)
     topic = config.get("topic")

@@ -1,8 +1,8 @@
 """The files and tables of LakeSource and LakeSink as sides of a compare. Pure.
 
-What these settings mean is described in docs/reference/connectors-lake.md. Files never change, so
-those that are there when a run begins are read, while the connector goes on. An Iceberg table is
-read as the snapshot that its catalog names then.
+The settings are described in docs/reference/connectors-lake.md. Files never change, so a run reads
+the files that exist at its beginning, while the connector continues. It reads the snapshot of an
+Iceberg table that the catalog names at that time.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def written_lake(connector: Audited) -> Resolved:
 
 
 def read_lake(connector: Audited) -> Resolved:
-    """Return the directory of the files, and those that were read to their end."""
+    """Return the directory, and the files that the connector has read to their end."""
     config = connector.config
     if config.get("file.pattern"):
         raise UsageError("file.pattern chooses files, which an audit does not", hint=BY_HAND)
@@ -71,7 +71,7 @@ def read_lake(connector: Audited) -> Resolved:
 
 def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
     whole = hoisted_column(config, BY_HAND)
-    # Directories of partitions are no columns of the rows.
+    # Directories of partitions are not columns of the rows.
     options = {"recursiveFileLookup": "true"} | OPTIONS.get(written, {})
     side: Document = {
         "kind": "files",

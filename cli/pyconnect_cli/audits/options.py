@@ -36,7 +36,7 @@ SPARK_OPTIONS = (
 
 
 class ReconcileVerb(ActingVerb):
-    """A job: Spark's options, the report's, and what cron needs. It changes nothing."""
+    """A job: options of Spark, of the report and for cron. It changes nothing."""
 
     changes = False
     shared_specs: OptionGroups = (

@@ -1,4 +1,4 @@
-"""A reconciliation's answer drawn on a terminal with rich: a panel of counts, a table of findings.
+"""The result of a reconciliation on a terminal, with rich: a panel of counts, a table of findings.
 
 It shows the same as `summary`, which is for pipes and terminals without colours.
 """

@@ -1,7 +1,7 @@
 """Starts the process that runs Spark, relays its events, ends it with this command.
 
-The child's stdin is a tether: it ends when this process does, and Spark's JVM with the child. What
-the JVM writes goes to spark.log beside the report.
+The child reads its stdin, which closes when this process ends: then the child ends itself and
+Spark's JVM. The output of the JVM goes to spark.log beside the report.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TAIL_LINES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the process ended; `error` is what it reported last, if it failed.
+    """The end of the process; `error` is its last report, if it failed.
 
-    `log` are the last lines of Spark's log.
+    `log` holds the last lines of Spark's log.
     """
 
     exit_code: int
@@ -34,7 +34,7 @@ class Ended:
 
     @property
     def without_answer(self) -> str:
-        """What there is to say about a process that left no report."""
+        """The message about a process that left no report."""
         if self.error is not None:
             return self.error
         ended = f"ended with exit status {self.exit_code}"
@@ -46,7 +46,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCalls:
-    """What to do with events: a step's text, and how many tasks are done of how many."""
+    """Functions for events: one takes a step's text, one the numbers of done and all tasks."""
 
     step: Callable[[str], None]
     progress: Callable[[int, int], None]
@@ -55,7 +55,7 @@ class EventCalls:
 def run_process(
     spec: Path, report: Path, log: Path, told: EventCalls, environment: Mapping[str, str]
 ) -> Ended:
-    """Run a spec in a process of its own and wait for it.
+    """Run a spec in a child process and wait for it.
 
     KeyboardInterrupt and every other exception end the process first: it cancels Spark's jobs.
     """
@@ -64,7 +64,7 @@ def run_process(
         *("--events", "--tethered"),
     ]
     with log.open("wb") as stderr:
-        # A group of its own: Ctrl-C reaches it once, from here.
+        # A separate process group: Ctrl-C reaches the child once, from this process.
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -98,7 +98,7 @@ def _relay(
         try:
             event = json.loads(line)
         except ValueError:
-            # Something in the JVM or a library wrote to stdout.
+            # Output of the JVM or a library on stdout.
             continue
         match event.get("event"):
             case "step":

@@ -1,4 +1,4 @@
-"""What a connector reads or writes beside its topics, found by its class. Pure.
+"""The data that a connector reads or writes beside its topics, by its class. Pure.
 
 `SOURCES` and `SINKS` name a function for each class. It makes the connector's side of a compare
 from the configuration and the offsets that the worker reports. Classes without an entry need

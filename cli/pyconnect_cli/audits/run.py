@@ -34,7 +34,7 @@ def reconcile(
     session.record = BatchRecord(job, [name])
     try:
         with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
-            # A spec file may have replaced a side, which then names what it needs itself.
+            # A spec file may have replaced a side, which then names its own files.
             kept = {n: s for n, s in (secrets or {}).items() if document[n] is resolved[n]}
             exit_code = _run(session, document, kept, directory, Path(work))
     except PyconnectError as error:

@@ -192,7 +192,7 @@ def offsets(
 def _target(
     session: Session, topics: list[str] | None, connector: str | None
 ) -> tuple[str, Document]:
-    """Return what the run is about, and its topics with their bounds."""
+    """Return the target of the run, and its topics with their bounds."""
     if topics and connector:
         raise UsageError("name topics or a connector, not both")
     if topics:

@@ -10,14 +10,14 @@ PROVIDERS = {
     "directory": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
     "env": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
 }
-"""The names that providers have by convention; definitions are in workers' files."""
+"""The usual names of providers; their definitions are in workers' files."""
 _REFERENCE = re.compile(r"\$\{([^:}]+):")
 
 
 def with_providers(secrets: Mapping[str, str | None]) -> Mapping[str, str]:
     """Return the secrets that are set, with definitions of the config providers they refer to.
 
-    The names of providers are those of the conventions, as only workers know the definitions.
+    Providers have their usual names, because only workers know the definitions.
     """
     found = {name: value for name, value in secrets.items() if value}
     used = {name for value in found.values() for name in _REFERENCE.findall(value)}

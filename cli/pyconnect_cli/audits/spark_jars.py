@@ -1,6 +1,6 @@
 """Spark's Kafka source, Avro, JDBC drivers, Iceberg: the jars that PySpark lacks, fetched once.
 
-Only what PySpark has not got is kept.
+Jars that PySpark has are not kept.
 """
 
 from __future__ import annotations

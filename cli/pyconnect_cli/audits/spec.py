@@ -1,4 +1,4 @@
-"""From options, contexts and files to the document that a job is started with."""
+"""The spec of a job, made from options, contexts and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAIN = "main"
 
 
 def complete(session: Session, job: str, target: str, resolved: Document) -> Document:
-    """Return the whole spec: what was resolved, replaced by the spec file, then by flags."""
+    """Return the whole spec: resolved members, replaced by the spec file, then by flags."""
     given = session.given
     document: Document = {"version": 1, "job": job, "target": target, **resolved}
     if path := given.get("spec"):
@@ -51,13 +51,13 @@ def cluster_of(session: Session) -> Document:
         )
     cluster: Document = {"bootstrap": settings.kafka_bootstrap}
     if settings.kafka_properties:
-        # Named, not read: secrets stay where they are.
+        # The spec names the file and does not hold its content: secrets stay in the file.
         cluster["properties"] = str(Path(settings.kafka_properties).expanduser().absolute())
     return cluster
 
 
 def _reports(environ: Mapping[str, str]) -> Path:
-    """Return where reports are kept by default."""
+    """Return the default directory of reports."""
     return state_directory(environ) / "reconcile"
 
 
@@ -71,15 +71,15 @@ def report_directory(session: Session, job: str, target: str, now: datetime) -> 
 
 
 def stem_of(job: str, target: str) -> str:
-    """Return what the names of reports of the same question begin with."""
+    """Return the common beginning of the names of reports for a job and target."""
     safe = "".join(char if char.isalnum() or char in "._" else "_" for char in target)[:60]
     return f"{job}-{safe}" if safe else job
 
 
 def earlier_reports(session: Session, job: str, target: str) -> list[Path]:
-    """Return saved reports that may be of the same question, the newest first.
+    """Return saved reports that may be of the same job and target, the newest first.
 
-    Other targets and other clusters share these names: the job looks into them.
+    Other targets and other clusters may share these names: the job checks the contents.
     """
     directory = _reports(session.environ)
     return sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
@@ -111,7 +111,7 @@ def _registries(before: object, given: Mapping[str, object]) -> Document:
     if url := given.get("registry"):
         told["url"] = str(url)
     if properties := given.get("registry_properties"):
-        # Named, not read, as are those of Kafka.
+        # The spec names the file, as it names Kafka's properties.
         told["properties"] = str(Path(str(properties)).expanduser().absolute())
     return registries | ({MAIN: told} if told else {})
 

@@ -1,4 +1,4 @@
-"""A reconciliation's answer as plain lines: verdict, what was counted, the first findings."""
+"""The result of a reconciliation as plain lines: verdict, counts, the first findings."""
 
 from __future__ import annotations
 
@@ -44,44 +44,44 @@ def of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
 
 
 def head(report: Mapping[str, Any]) -> str:
-    """Return what was asked: the job and its target."""
+    """Return the job and its target."""
     return printable(f"{report['job']} {report['target']}".rstrip())
 
 
 def duration(report: Mapping[str, Any]) -> str:
-    """Return how long the run took."""
+    """Return the duration of the run."""
     return f"{int(report['duration_ms']) / 1000:.1f} s"
 
 
 def counts(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was counted, by its name in words."""
+    """Return the counts by their names in words."""
     return {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
 
 
 def not_compared(report: Mapping[str, Any]) -> str:
-    """Return what the job did not look at, empty if there is nothing to say."""
+    """Return a line about parts that the job did not compare; empty without any."""
     names = "; ".join(map(str, report.get("not_compared", ())))
     return f"not compared: {names}" if names else ""
 
 
 def unshown(report: Mapping[str, Any]) -> str:
-    """Return where the findings are that a summary leaves out, empty if it shows all."""
+    """Return the place of findings that a summary leaves out; empty if it shows all."""
     more = int(report["findings_kept"]) - SHOWN
     return f"and {more:,} more in findings/findings.ndjson" if more > 0 else ""
 
 
 def report_line(directory: Path) -> str:
-    """Return where the report is."""
+    """Return the line with the path of the report."""
     return f"report: {directory / 'report.html'}"
 
 
 def what(finding: Mapping[str, Any]) -> str:
-    """Return what was found, after its interval of offsets if it is about one."""
+    """Return the text of a finding, after its interval of offsets if it has one."""
     return printable(f"{_interval(finding)}{finding['message']}")
 
 
 def places(finding: Mapping[str, Any]) -> str:
-    """Return where the first copies are, empty for a finding without."""
+    """Return the places of the first copies; empty for a finding without any."""
     return printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
 
 

@@ -1,7 +1,7 @@
 """The tables of SqlSource and SqlSink as sides of a compare. Pure.
 
-What these settings mean is described in docs/reference/connectors-sql.md. A table is read by Spark
-over JDBC, one of SQLite by Python's own driver.
+The settings are described in docs/reference/connectors-sql.md. Spark reads a table over JDBC;
+Python's own driver reads a table of SQLite.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Database:
-    """Spark's words for a database; `quote` is that of names."""
+    """Spark's names for a database; `quote` encloses names."""
 
     scheme: str
     driver: str
@@ -101,11 +101,11 @@ def written_table(connector: Audited) -> Resolved:
 
 
 def _mode(config: Config) -> Document:
-    """Return how rows are compared: by key where later records change rows of earlier ones."""
+    """Return members for the comparison: by key if later records change earlier rows."""
     mode = config.get("insert.mode") or "insert"
     if mode == "update":
         raise UsageError(
-            "insert.mode=update changes rows that others have added: their keys are not known",
+            "insert.mode=update changes rows of other writers, and their keys are not known",
             hint=BY_HAND,
         )
     deletes = (config.get("delete.enabled") or "").strip().lower() == "true"
@@ -195,7 +195,7 @@ def database_side(config: Config) -> Document:
         if name in TLS_PARAMETERS
     }
     if database is _MARIADB:
-        # Its driver takes MySQL's scheme when it is told to.
+        # The driver accepts MySQL's scheme with this parameter.
         parameters["permitMysqlScheme"] = "true"
     query = f"?{urlencode(parameters)}" if parameters else ""
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

@@ -1,1 +1,1 @@
-"""Shell completion: three scripts that ask `pyconnect __complete`, and its answers."""
+"""Shell completion: three scripts that call `pyconnect __complete`, and that command."""

@@ -1,10 +1,11 @@
 """Names of the cluster for the shell, within 250 ms.
 
 An answer is kept for 30 s, so that a second Tab costs no request. Without an answer in time the
-kept names are offered, however old.
+shell gets the kept names of any age.
 
-The Tab key reads no secret: no password, token or private key is fetched, and no command is run for
-one. A cluster that wants credentials is not asked; its names are those that commands saw last.
+The Tab key reads no secret: it fetches no password, token or private key, and runs no command for
+one. It does not ask a cluster that wants credentials; the names of such a cluster are those that
+commands saw last.
 
 httpx is not imported: it alone would take 70 ms.
 """
@@ -45,7 +46,7 @@ PATHS = {
 def candidates(kind: str, given: Mapping[str, object]) -> list[str]:
     """Return the names, from the cache when they are fresh; `given`: settings by option name."""
     if kind == "contexts":
-        # Not of the settings: the context that is being typed is none of them yet.
+        # Contexts come from the files: the settings do not have the context that is being typed.
         named = given.get("config")
         config = Path(str(named)).expanduser() if named else None
         return load_config_files(os.environ, working_directory(), config).context_names()
@@ -80,7 +81,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def ask(kind: str, settings: Settings) -> list[str]:
-    """Return the names the first worker that answers knows; OSError when none does."""
+    """Return the names from the first worker that answers; OSError if no worker answers."""
     from pyconnect_cli.rest.endpoint import Endpoint, base_url
 
     endpoint = Endpoint(urls=settings.urls, ca_file=settings.ca_file, insecure=settings.insecure)

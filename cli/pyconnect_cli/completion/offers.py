@@ -1,10 +1,10 @@
 """Answers of the hidden command `__complete`: the words that a shell may offer.
 
-`pyconnect __complete WORD…` is given the words after `pyconnect`; the last one is being typed and
-may be empty. It prints one offer a line, `WORD<TAB>HELP`, and `:files` where the shell completes
-the names of files. The three shell scripts beside this module pass the words and choose among the
-offers those that begin with the last word.
-Completion never fails and never asks a question: an error leaves the shell without offers.
+`pyconnect __complete WORD…` gets the words after `pyconnect`. The user is typing the last word,
+which may be empty. The command prints one offer a line, `WORD<TAB>HELP`, or `:files` if the shell
+is to complete names of files. The three shell scripts beside this module pass the words and choose
+the offers that begin with the last word.
+Completion never fails and never asks a question: after an error the shell has no offers.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def print_offers(words: Sequence[str]) -> int:
 
 
 def offers(words: Sequence[str]) -> Iterator[Offer]:
-    """Yield what may stand in place of the last word."""
+    """Yield the words that can replace the last word."""
     *before, current = words or [""]
     line = Line()
     for word in before:

@@ -1,4 +1,4 @@
-"""`pyconnect config`: the settings in force, and which project files may decide on them."""
+"""`pyconnect config`: the settings in force, and trust in project files that set them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES_OF_ATTRIBUTES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRow:
-    """One setting as shown: secrets are described, never revealed."""
+    """One setting as shown: a secret's origin, never its value."""
 
     name: str
     value: str
@@ -103,7 +103,7 @@ def untrust_file(context: typer.Context, file: FileArgument = None) -> None:
     session = session_of(context)
     path = _project_file(file)
     recorded = withdraw_trust(path, session.environ)
-    # Not by `session.output`: the settings may be refused, now that the file is not trusted.
+    # `session.output` needs settings, which may be refused now that the file is not trusted.
     if not session.given.get("quiet"):
         tell(f"{path}: {'no longer trusted' if recorded else 'was not trusted'}")
 

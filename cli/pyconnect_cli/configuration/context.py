@@ -138,7 +138,7 @@ def set_context(
     values |= {key: value for key, value in own.items() if value is not None}
     _refuse_unusable(values)
     for key in PATH_KEYS & values.keys():
-        # In the file a relative name begins at the file's own directory.
+        # A relative path in the file starts at the file's own directory.
         if values[key]:
             values[key] = str(working_directory() / Path(str(values[key])).expanduser())
     if not values and not make_current:
@@ -213,14 +213,14 @@ def import_contexts(
 
 
 def _files(session: Session) -> ConfigFiles:
-    """Read the files without resolving the current context, which may be what is to be mended."""
+    """Read the files without resolving the current context: the command may have to repair it."""
     config = session.given.get("config")
     path = Path(str(config)).expanduser() if config else None
     return load_config_files(session.environ, working_directory(), path)
 
 
 def _refuse_unusable(values: Mapping[str, Setting]) -> None:
-    """Raise UsageError for what no command could use, before it is stored."""
+    """Raise UsageError for values that no command could use, before they are stored."""
     urls = values.get("url", ())
     for url in urls if isinstance(urls, tuple) else ():
         base_url(url)

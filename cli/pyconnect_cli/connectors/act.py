@@ -1,4 +1,4 @@
-"""`connectors pause resume stop restart delete`: what acts on a selection."""
+"""`connectors pause resume stop restart delete`: verbs that change a selection of connectors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`pyconnect connectors`: everything about connectors, over REST.
 
-The verbs stand in eight modules: what shows, logs, the dead letter queue, templates, what works
-from files, what works on another cluster, the editor, what acts on a selection.
+The verbs are in eight modules: `show`, `logs`, `dead_letters`, `init` (templates), `from_files`,
+`promote` (another cluster), `edit` and `act` (changes of a selection).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`connectors dlq`: the records that a sink could not take, with why and where they came from.
+"""`connectors dlq`: the records that a sink could not take, with their errors and origins.
 
-A worker adds that as headers of a record if the connector has
+A worker adds error and origin as headers of a record if the connector has
 errors.deadletterqueue.context.headers.enable (KIP-298).
 """
 
@@ -35,7 +35,7 @@ PREFIX = "__connect.errors."
 
 
 def context_of(record: TopicRecord) -> dict[str, str | None]:
-    """Return what the worker added, by the names of its headers without their prefix."""
+    """Return the headers that the worker added, by name without their prefix."""
     return {
         name.removeprefix(PREFIX): None if data is None else data.decode(errors="replace")
         for name, data in record.headers

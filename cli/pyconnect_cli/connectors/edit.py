@@ -1,4 +1,4 @@
-"""`connectors edit`: a configuration in a person's editor."""
+"""`connectors edit`: a configuration in the user's editor."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _run_editor(editor: str, path: str) -> None:
 
 @contextmanager
 def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
-    """Let a person edit a configuration; the text is kept when storing it fails."""
+    """Let the user edit a configuration; the text is kept when storing it fails."""
     editor = session.environ.get("VISUAL") or session.environ.get("EDITOR")
     if not editor:
         raise PreconditionFailed(

@@ -23,7 +23,7 @@ ENVELOPE = frozenset({"name", "config", "initial_state"})
 def read_connector_files(places: Iterable[str], *, name: str | None = None) -> list[ConnectorFile]:
     """Read files, directories (one level, sorted) and `-` for stdin.
 
-    `name` names a document that does not name itself. UsageError names file and document.
+    `name` is for a document without a name. UsageError names file and document.
     """
     files: list[ConnectorFile] = []
     for place in places:

@@ -1,4 +1,4 @@
-"""`connectors create apply patch validate export`: what works from files and keys."""
+"""`connectors create apply patch validate export`: verbs that take files or single keys."""
 
 from __future__ import annotations
 
@@ -288,7 +288,10 @@ def plan_files(
     *,
     prune: bool,
 ) -> list[PlannedChange]:
-    """Plan what makes the cluster match the files; with `prune` what the selection may delete."""
+    """Plan the changes that make the cluster match the files.
+
+    With `prune` the plan deletes selected connectors that no file describes.
+    """
     configs = {name: view.info.config for name, view in views.items() if view.info}
     doomed: list[str] = []
     if prune:
@@ -334,7 +337,7 @@ def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
 
 
 def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
-    """Raise Conflict for a connector that exists, as its creation would."""
+    """Raise Conflict for a connector that exists already."""
     existing = set(session.client.connector_names())
     if taken := [file.name for file in files if file.name in existing]:
         raise Conflict(f"connector `{taken[0]}` exists already")

@@ -1,4 +1,4 @@
-"""`connectors init`: a configuration to begin with."""
+"""`connectors init`: a template of a configuration."""
 
 from __future__ import annotations
 

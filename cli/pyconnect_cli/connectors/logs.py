@@ -30,14 +30,14 @@ ROUNDS_PER_LOOK = 10
 
 @dataclass(slots=True)
 class Following:
-    """How far each worker's lines were printed, by its address; `urls`: of all workers."""
+    """The position up to which each worker's lines were printed; `urls`: all workers' addresses."""
 
     places: dict[str, AgentLog] = field(default_factory=dict)
     urls: list[str] = field(default_factory=list)
     rounds: int = 0
 
     def workers(self, session: Session) -> list[str]:
-        """Return all addresses; looked up now and then, as workers come and go."""
+        """Return all addresses; the lookup is repeated, because workers come and go."""
         if self.rounds % ROUNDS_PER_LOOK == 0:
             self.urls = worker_urls(session, everywhere=True)
         self.rounds += 1
@@ -48,7 +48,7 @@ class Following:
         return 0 if place is None else place.following
 
     def take(self, url: str, log: AgentLog) -> bool:
-        """Note an answer; False when it is of another life of the worker than was asked for."""
+        """Note an answer; return False if the worker was restarted since the answer before."""
         before = self.places.get(url)
         self.places[url] = log
         if before is None or before.epoch == log.epoch:
@@ -115,7 +115,7 @@ def logs(
 
 
 def _follow(session: Session, wanted: LogFilter, following: Following) -> None:
-    """Print new lines; a worker that is away for a while is asked again."""
+    """Print new lines; a worker that did not answer is asked again later."""
     limited = session.settings.origins["timeout"] != NO_ORIGIN
     while not session.output.unwritten:
         if limited and session.budget.remaining_s() <= PAUSE_S:

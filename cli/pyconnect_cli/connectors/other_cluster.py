@@ -20,7 +20,7 @@ MapOption = Annotated[
     typer.Option(
         "--map",
         metavar="FROM=TO",
-        help="beginning of a reference and what stands there on the other cluster, as"
+        help="beginning of a reference and its replacement on the other cluster, as"
         " file:/run/dev=file:/run/prod; repeatable",
     ),
 ]
@@ -33,7 +33,7 @@ def other_cluster(session: Session, context: str) -> Iterator[Session]:
     try:
         if set(other.settings.urls) & set(session.settings.urls):
             raise UsageError(
-                f"context {context} is the cluster that is read: {', '.join(other.settings.urls)}",
+                f"context {context} is the source cluster itself: {', '.join(other.settings.urls)}",
                 hint="choose the cluster to read with --context or --url",
             )
         yield other
@@ -52,9 +52,9 @@ def plan_for(
     initial_state: str | None = None,
     strict: bool = True,
 ) -> list[PlannedChange]:
-    """Plan what makes connectors of `session` the same on `other`, which has `there`.
+    """Plan the changes that make connectors of `session` the same on `other`; see `promoted`.
 
-    See `promoted`.
+    `there`: the configurations that `other` has.
     """
     here = session.settings.context or session.settings.urls[0]
     files = [
@@ -70,5 +70,5 @@ def plan_for(
     configs = {name: view.info.config for name, view in there.items() if view.info}
     context = other.settings.context or ""
     wanted = promoted(files, configs, rules, context=context, strict=strict)
-    # A mask is what a comparison shows of both sides anyway.
+    # The output of a comparison masks the secrets of both sides.
     return plan_apply(wanted, configs, masked=not strict)

@@ -1,4 +1,4 @@
-"""What `apply` will change: files against the cluster, key by key. Pure."""
+"""The plan of `apply`: files compared with the cluster, key by key. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Config = Mapping[str, str | None]
 
 
 class Change(Enum):
-    """What becomes of one connector."""
+    """The kind of change of one connector."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -109,7 +109,7 @@ def refuse_masked(file: ConnectorFile) -> None:
 
 
 def differences(before: Config, after: Config) -> tuple[KeyDifference, ...]:
-    """Keys that differ, sorted."""
+    """Return the keys that differ, sorted."""
     return tuple(
         KeyDifference(key=key, before=before.get(key), after=after.get(key))
         for key in sorted({*before, *after})
@@ -118,7 +118,7 @@ def differences(before: Config, after: Config) -> tuple[KeyDifference, ...]:
 
 
 def patched(before: Config, change: Config) -> tuple[str, ...]:
-    """Return what a change of single keys changes, as texts; None removes a key."""
+    """Return a configuration after a change of single keys, as texts; None removes a key."""
     after = {key: value for key, value in {**before, **change}.items() if value is not None}
     return tuple(difference.text() for difference in differences(before, after))
 

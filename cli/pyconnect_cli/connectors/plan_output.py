@@ -25,7 +25,7 @@ def total(plan: Sequence[PlannedChange]) -> str:
 
 
 def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
-    """Print a plan: on stdout when it is what was asked for, else as a message."""
+    """Print a plan: on stdout if `as_data`, else as a message on stderr."""
     output = session.output
     if output.machine:
         if as_data:

@@ -1,4 +1,4 @@
-"""`connectors diff promote`: a cluster beside files or another cluster, without its secrets."""
+"""`connectors diff promote`: comparison with files or another cluster, and copies to it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _plan_there(
     maps: Sequence[str] | None,
     values: Mapping[str, str | None],
 ) -> list[PlannedChange]:
-    """Plan and show what would make another cluster's connectors the same."""
+    """Plan and show the changes that would make another cluster's connectors the same."""
     rules = remapping(maps or (), values)
     selection = selection_from({} if names else {"all": True}, names or ())
     views = select(session.client.connector_views(), selection)
@@ -119,8 +119,8 @@ def promote(
     """Create or change connectors on another cluster to match those of this one.
 
     References to config providers go as they are, or as --map changes them. A secret in plain text
-    is not copied: the other cluster keeps the value that it has; without one the command refuses
-    (exit 2), and --set gives a reference.
+    is not copied: the other cluster keeps its own value. If it has none, the command refuses
+    (exit 2); give a reference with --set.
     """
     session = session_of(context)
     rules = remapping(maps or (), key_changes(keys, unset))

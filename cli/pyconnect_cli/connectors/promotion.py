@@ -1,4 +1,4 @@
-"""A connector's configuration on its way to another cluster: what becomes of secrets. Pure.
+"""A connector's configuration for another cluster, without secrets in plain text. Pure.
 
 No secret in plain text leaves its cluster. References such as `${file:/run/db.properties:password}`
 go as they are, or remapped. Where the other cluster has a value of a secret's key already, it keeps
@@ -20,10 +20,10 @@ REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remapping:
-    """What is different on the other cluster.
+    """The differences that the other cluster is to have.
 
-    `references`: beginnings of references with what replaces them, without `${`. `values`: keys
-    with their value there, None: without the key.
+    `references`: beginnings of references with their replacements, without `${`. `values`: keys
+    with their value there; None removes the key.
     """
 
     references: tuple[tuple[str, str], ...] = ()
@@ -71,7 +71,7 @@ def promoted(
     """Return the connectors as they are to be on the cluster of `context`.
 
     `there`: the configurations it has, by name. UsageError names every secret that would have to
-    be copied; without `strict` it stays, for a comparison that only shows masks.
+    be copied. Without `strict` the secret stays in the result, for a comparison that masks it.
     """
     refused: list[str] = []
     result = []

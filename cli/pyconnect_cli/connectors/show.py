@@ -1,4 +1,4 @@
-"""`connectors list get describe wait watch`: what only looks."""
+"""`connectors list get describe wait watch`: verbs that only read."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def watch(
 
 
 def _print_change(session: Session, name: str, instance: WatchedInstance | None) -> None:
-    """Print that a connector or task has another state now; None: it is gone."""
+    """Print the new state of a connector or task; `instance` None: it is gone."""
     moment = datetime.now().astimezone()
     text = "gone" if instance is None else f"{instance.state} on {instance.worker or '-'}"
     session.output.document(
@@ -229,7 +229,7 @@ def _print_change(session: Session, name: str, instance: WatchedInstance | None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedInstance:
-    """What `watch` compares of a connector or a task."""
+    """The values of a connector or task that `watch` compares."""
 
     name: str
     state: str
@@ -322,7 +322,7 @@ def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) 
 
 
 def trace_lines(trace: str) -> list[str]:
-    """Return a trace indented; what could move the cursor is escaped."""
+    """Return a trace indented; control characters are escaped."""
     return [f"  {printable(line.expandtabs(4))}" for line in trace.rstrip().splitlines()]
 
 

@@ -1,8 +1,8 @@
 """Strimzi's KafkaConnector documents as connector descriptions. Pure.
 
-Taken are the name, `class`, `tasksMax`, `version`, `config` and the initial `state` (or `pause`).
-Labels and what is for Strimzi's operator (`autoRestart`, `listOffsets`, `alterOffsets`) have no
-meaning here.
+A description has the name, `class`, `tasksMax`, `version`, `config` and the initial `state` (or
+`pause`) of the document. Labels and the settings of Strimzi's operator (`autoRestart`,
+`listOffsets`, `alterOffsets`) have no meaning here.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SETTINGS = {
 
 
 def is_resource(document: object) -> bool:
-    """Whether a document is a resource of Kubernetes."""
+    """Return whether a document is a resource of Kubernetes."""
     return isinstance(document, Mapping) and {"apiVersion", "kind"} <= set(document)
 
 
 def resources(document: object) -> Iterator[object]:
-    """Yield a document, or what a list of kubectl holds."""
+    """Yield a document, or the documents in a list of kubectl."""
     if is_resource(document) and isinstance(document, Mapping):
         items = document.get("items")
         if str(document["kind"]).endswith("List") and isinstance(items, list):

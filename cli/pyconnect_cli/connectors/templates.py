@@ -1,7 +1,7 @@
-"""Configurations to begin with, made from the settings that a plugin defines. Pure.
+"""Templates of configurations, made from the settings that a plugin defines. Pure.
 
 JSON has no comments, and a key in their place would become a setting. So a template in JSON has the
-required and the important settings only; YAML and properties have all of them, described.
+required and the important settings only; YAML and properties have all of them, with descriptions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One setting of a template; `value` is None for one that is left to its default."""
+    """One setting of a template; `value` None leaves the setting at its default."""
 
     key: str
     value: str | None
@@ -77,7 +77,7 @@ def _plain(word: str) -> str:
 def template_of(
     plugin: Plugin, keys: Sequence[ConfigKey], name: str, values: Mapping[str, str | None]
 ) -> Template:
-    """Return a template with these values; unknown settings among them follow at the end."""
+    """Return a template with these values; settings that the plugin does not define come last."""
     lines = [
         Line(key="name", value=name, example="", documentation="Name of the connector."),
         Line(key="connector.class", value=plugin.class_name, example="", documentation=""),
@@ -134,7 +134,7 @@ def as_json(template: Template) -> str:
 
 def as_yaml(template: Template) -> str:
     """Return all settings with their descriptions; those without a value are comments."""
-    # A text of JSON is one of YAML, too.
+    # JSON texts are valid in YAML.
     return "\n".join(_described(template, lambda key, value: f"{key}: {json.dumps(value)}"))
 
 
@@ -144,7 +144,7 @@ def as_properties(template: Template) -> str:
 
 
 def _property(key: str, value: str) -> str:
-    # Colons and signs of equality need no escape in a value, which is easier to read without.
+    # A value needs no escapes for `:` and `=`; without them it is easier to read.
     escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     if escaped[:1].isspace():
         escaped = f"\\{escaped}"

@@ -1,4 +1,4 @@
-"""Settings of a config that its connector does not define: a worker ignores them without a word."""
+"""Settings of a config that its connector does not define: a worker ignores them silently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSED_ON = (
 
 
 def unknown_settings(keys: Iterable[str], defined: Collection[str]) -> dict[str, str | None]:
-    """Return the keys that are not defined, each with the key that was meant, if one is near."""
+    """Return the keys that are not defined, each with the most similar defined key, or None."""
     if not defined:
         return {}
     unknown = sorted({*keys} - {*defined, "name"})
@@ -46,7 +46,7 @@ def warn_of_unknown(session: Session, name: str, answer: Validation, keys: Itera
 def check_settings(
     session: Session, name: str, config: Config, keys: Iterable[str] | None = None
 ) -> None:
-    """Ask a worker what the config's class defines, and warn; the change itself reports errors."""
+    """Ask a worker for the settings of the config's class, and warn; the change reports errors."""
     plugin = config.get("connector.class")
     if not plugin:
         return

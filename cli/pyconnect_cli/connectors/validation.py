@@ -12,7 +12,7 @@ from pyconnect_cli.session import Session
 
 
 def validate_all(session: Session, files: Sequence[ConnectorFile]) -> None:
-    """Raise for the first wrong file, before anything was changed."""
+    """Raise an error for the first wrong file; call it before the first change."""
     for file in files:
         answer = validation(session, file)
         if answer.error_count:

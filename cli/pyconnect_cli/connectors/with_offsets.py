@@ -1,4 +1,4 @@
-"""`connectors create --offsets-from`: created STOPPED, given offsets, then let go."""
+"""`connectors create --offsets-from`: create a connector STOPPED, set its offsets, resume it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyconnect_cli.session import Session
 
 
 def read_offsets_for(file: ConnectorFile, place: str) -> OffsetsSnapshot:
-    """Read an exported file for a connector that is to be made; another class is refused."""
+    """Read an exported file for a new connector; offsets of another class are refused."""
     snapshot = read_snapshot_file(place)
     if not snapshot.offsets:
         raise UsageError(f"{place}: contains no offsets")
@@ -39,9 +39,9 @@ def read_offsets_for(file: ConnectorFile, place: str) -> OffsetsSnapshot:
 def create_with_offsets(
     session: Session, file: ConnectorFile, snapshot: OffsetsSnapshot, state: str
 ) -> str | None:
-    """Create one connector with exactly these offsets; return a remark.
+    """Create one connector with exactly these offsets; return a remark for its result line.
 
-    What an earlier connector of the name left is backed up and replaced. After a failure the new
+    Offsets of an earlier connector of the name are backed up and replaced. After a failure the new
     connector stays STOPPED: it has done nothing yet.
     """
     client = session.client
@@ -66,7 +66,7 @@ def create_with_offsets(
             f" pyconnect connectors delete {file.name}"
         )
         if isinstance(error, OutOfTime):
-            # It was created: the connector is not "not tried".
+            # The batch would report "not tried", but the connector was created.
             raise WaitTimedOut(error.message, hint=error.hint) from error
         raise
     return remark

@@ -1,4 +1,4 @@
-"""`pyconnect doctor`: what stands between this command and a working cluster."""
+"""`pyconnect doctor`: checks of the settings, the connection and the cluster."""
 
 from __future__ import annotations
 

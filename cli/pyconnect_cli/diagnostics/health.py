@@ -1,4 +1,4 @@
-"""`pyconnect health`: what each worker says of itself."""
+"""`pyconnect health`: the health that each worker reports."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which levels of loggers a temporary change has to set back. Pure.
+"""The logger levels that the command has to set back after a temporary change. Pure.
 
-A worker sets the level of every known logger whose name begins with the text that it was given,
-and `root` sets all of them (KIP-495). A level cannot be removed: a logger without one of its own
-gets the level that it inherited.
+A request with a name sets the level of every known logger whose name begins with it, and `root`
+sets all of them (KIP-495). A level cannot be removed: a logger without its own level gets the level
+that it inherited before.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ def levels_to_restore(
 ) -> tuple[tuple[str, str], ...]:
     """Return the loggers to set, with their levels, in the order in which they have to be set.
 
-    `before`: the levels of all known loggers before `logger` was set to `level`. Empty when the
-    change has changed nothing.
+    `before`: the levels of all known loggers before `logger` was set to `level`. The result is
+    empty if no level changed.
     """
     name = ROOT if logger.lower() == ROOT else logger
     wanted = {known: before[known] for known in before if _affects(name, known)}
     wanted.setdefault(name, _inherited(before, name))
     now = dict.fromkeys(wanted, level)
     steps = []
-    # A setting reaches all names that begin with its own: these are set after it.
+    # A level applies to all names that begin with the logger's name: set those after it.
     for known in sorted(wanted, key=lambda known: (known != ROOT, len(known), known)):
         if now[known] != wanted[known]:
             steps.append((known, wanted[known]))

@@ -48,7 +48,7 @@ LoggerArgument = Annotated[
 
 @app.command("list")
 def list_loggers(context: typer.Context) -> None:
-    """List the loggers that have a level of their own on the worker that answers."""
+    """List the loggers whose level is set on the worker that answers."""
     session = session_of(context)
     loggers = session.client.loggers()
     document = {logger.name: logger.raw for logger in loggers}
@@ -86,9 +86,9 @@ def set_level(
 ) -> None:
     """Set the level of a logger and of all loggers whose names begin with its name.
 
-    With --for the command waits and then sets these levels back, to an inherited level where the
-    logger had none. With `--scope cluster` all workers get the former levels of the one that
-    answers.
+    With --for the command waits and then sets the levels back. A logger without its own level gets
+    the level that it inherited. With `--scope cluster` all workers get the former levels of the
+    worker that answers.
     """
     session = session_of(context)
     wanted = _level(level)
@@ -101,7 +101,7 @@ def set_level(
     client = _one_worker(session)
     before = {known.name: known.level for known in client.loggers() if known.level}
     try:
-        # Inside: a signal may come once the worker has done it and before it is known here.
+        # Inside `try`: a signal may arrive after the worker set the level and before its answer.
         _set(session, client, logger, wanted, scope.lower())
         session.output.message(f"for {format_duration(seconds)}; Ctrl-C sets it back at once")
         time.sleep(seconds)
@@ -111,7 +111,7 @@ def set_level(
 
 
 def _one_worker(session: Session) -> ConnectClient:
-    """Return a client of the first worker that answers: the levels of one are not another's."""
+    """Return a client of the first worker that answers, because workers' levels differ."""
     *others, last = session.client.exchange.urls
     for url in others:
         client = session.client_of(url)
@@ -126,7 +126,7 @@ def _one_worker(session: Session) -> ConnectClient:
 def _restore(
     session: Session, client: ConnectClient, steps: Sequence[tuple[str, str]], scope: str
 ) -> None:
-    """Set levels back; one that fails does not keep the others from it. Raises PartialFailure."""
+    """Set levels back; after a failure go on with the others. Raises PartialFailure at the end."""
     failed = []
     for name, level in steps:
         try:
@@ -159,7 +159,7 @@ def _logger(session: Session, name: str) -> LoggerLevel:
     except NotFound as exc:
         known = [logger.name for logger in session.client.loggers()]
         raise NotFound(
-            f"logger `{name}` has no level of its own",
+            f"logger `{name}` has no level",
             hint=did_you_mean(name, known)
             or "list the loggers that have one: pyconnect loggers list",
         ) from exc

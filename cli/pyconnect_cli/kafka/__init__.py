@@ -1,1 +1,1 @@
-"""What REST cannot answer, asked of the brokers."""
+"""Requests to the brokers, for facts that REST does not report."""

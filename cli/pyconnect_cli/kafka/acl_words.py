@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class GrantOperation(Enum):
-    """What is done; the value is Kafka's name, as its tools print it."""
+    """An operation; the value is Kafka's name, as its tools print it."""
 
     ALL = "All"
     READ = "Read"
@@ -26,7 +26,7 @@ class GrantOperation(Enum):
 
 
 class ResourceType(Enum):
-    """To what; the value is Kafka's name."""
+    """A type of resource; the value is Kafka's name."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -37,14 +37,14 @@ class ResourceType(Enum):
 
 
 class Pattern(Enum):
-    """How a binding's name is meant."""
+    """The way in which a binding's name matches."""
 
     LITERAL = "literal"
     PREFIXED = "prefixed"
 
 
 class Resource(NamedTuple):
-    """One thing, by its literal name."""
+    """One resource, by its literal name."""
 
     type: ResourceType
     name: str

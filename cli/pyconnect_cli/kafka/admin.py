@@ -1,7 +1,7 @@
-"""What REST cannot answer, asked of the brokers: where partitions of topics begin and end.
+"""The offsets at which partitions begin and end, which only the brokers report.
 
 confluent_kafka is imported when a command needs it, and by few modules (pyproject.toml lists them).
-Client errors become the command line's own here.
+Client errors become the command line's errors here.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
@@ -81,11 +81,11 @@ class KafkaAdmin(AdminConnection):
         return found
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return where partitions end; all of them must exist."""
+        """Return the end offsets of partitions; all of them must exist."""
         return self._offsets(list(partitions), _specifications().latest())
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
-        """Return where partitions begin and end; all of them must exist."""
+        """Return the first and end offsets of partitions; all of them must exist."""
         chosen = list(partitions)
         specifications = _specifications()
         earliest = self._offsets(chosen, specifications.earliest())
@@ -98,12 +98,12 @@ class KafkaAdmin(AdminConnection):
     def offsets_at(
         self, partitions: Iterable[TopicPartition], timestamp_ms: int
     ) -> dict[TopicPartition, int | None]:
-        """Return the first offset at or after a time; None where every record is older."""
+        """Return the first offset at or after a time; None if every record is older."""
         found = self._offsets(list(partitions), _specifications().for_timestamp(timestamp_ms))
         return {partition: None if at < 0 else at for partition, at in found.items()}
 
     def decided_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return before which offset of each partition every transaction has ended."""
+        """Return each partition's last stable offset: transactions before it have ended."""
         return self._offsets(list(partitions), _specifications().latest(), committed=True)
 
     # The client publishes no types of specifications.
@@ -136,15 +136,15 @@ class KafkaAdmin(AdminConnection):
 def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:
     """Return a client that has reached a broker, within CONTACT_S.
 
-    librdkafka goes on trying for as long as a call may take: a wrong address would look like a
-    slow cluster.
+    librdkafka repeats its attempts for the whole time of a call: a wrong address would look like
+    a slow cluster.
     """
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AdminClient
 
     errors: list[KafkaError] = []
     try:
-        # The client's types know no callbacks.
+        # The client's types do not include callbacks.
         client = AdminClient({**settings, "log_level": "0", "error_cb": errors.append})  # type: ignore[dict-item]
     except KafkaException as exc:
         raise UsageError(f"Kafka client properties: {exc.args[0].str()}") from exc
@@ -152,7 +152,7 @@ def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:
     try:
         client.describe_cluster(request_timeout=limit_s).result()
     except KafkaException as exc:
-        client.poll(0)  # serves `error_cb`: the reason is there, not in the call's own error
+        client.poll(0)  # `error_cb` gets the reason; the call's own error does not have it
         reasons = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
         cause = reasons[-1] if reasons else exc.args[0]
         what = f"no broker answers at {settings['bootstrap.servers']} within {limit_s:.2g}s"

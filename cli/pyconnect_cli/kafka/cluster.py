@@ -1,4 +1,4 @@
-"""The brokers of the settings in force, in the words of both of Kafka's clients."""
+"""The brokers of the settings in force, as settings of both Kafka clients."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaAccess:
-    """Where brokers are (`host:port,…`) and how to convince them; stores have been read."""
+    """Addresses of brokers (`host:port,…`) and credentials; key stores have been read."""
 
     bootstrap: str
     security: Security = field(default_factory=Security)
 
     @property
     def username(self) -> str | None:
-        """Whom the brokers take this command for, when it logs in with a password."""
+        """The user name of this command, if it logs in with a password."""
         return None if self.security.sasl is None else self.security.sasl.username
 
     def librdkafka(self) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class KafkaAccess:
             return with_token_callback(settings)
 
     def kafka_python(self) -> dict[str, Any]:
-        """Return arguments of kafka-python's clients; UsageError for what they cannot do."""
+        """Return arguments of kafka-python's clients; UsageError for unsupported settings."""
         from pyconnect_clients.connections import secured_arguments
 
         with property_errors_translated():

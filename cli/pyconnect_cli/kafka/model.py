@@ -1,4 +1,4 @@
-"""Values of Kafka: partitions, records, groups, transactions and where they stand. Pure."""
+"""Values of Kafka: partitions, records, groups, transactions and their positions. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """The offset of the first record that is kept, and of the next one to be written."""
+    """The offset of the first retained record, and of the next one to be written."""
 
     earliest: int
     latest: int
@@ -32,9 +32,9 @@ Ranges = Mapping[TopicPartition, OffsetRange]
 
 
 def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]) -> set[str]:
-    """Return the topics a sink reads: those configured and those it has offsets of.
+    """Return the topics that a sink reads: the configured ones and those with its offsets.
 
-    Of `topics.regex` only those with offsets are known.
+    With `topics.regex` only topics with offsets are known.
     """
     configured = {topic.strip() for topic in (config.get("topics") or "").split(",")}
     return {topic for topic in configured if topic} | {
@@ -43,7 +43,7 @@ def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]
 
 
 def topic_partition(partition: Partition) -> TopicPartition:
-    """Return the Kafka partition that a sink's partition is; it is never null."""
+    """Return the Kafka partition of a sink's partition, which is never null."""
     assert partition is not None
     return TopicPartition(str(partition["kafka_topic"]), int(str(partition["kafka_partition"])))
 
@@ -55,7 +55,7 @@ def kafka_offset(entry: OffsetEntry) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRecord:
-    """A record of an offsets topic; `value` None forgets."""
+    """A record of an offsets topic; `value` None deletes the offset."""
 
     topic: str
     partition: int
@@ -65,12 +65,12 @@ class StoredRecord:
 
     @property
     def place(self) -> KeyPlace:
-        """What a later record must share to replace this one."""
+        """Topic, partition and key: a later record with the same ones replaces this one."""
         return KeyPlace(self.topic, self.partition, self.key)
 
 
 class KeyPlace(NamedTuple):
-    """Where the newest record of a key stands."""
+    """The place of the newest record of a key."""
 
     topic: str
     partition: int
@@ -79,7 +79,7 @@ class KeyPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkGroup:
-    """A consumer group with what it has committed."""
+    """A consumer group with its committed offsets."""
 
     group: str
     state: str
@@ -87,7 +87,7 @@ class SinkGroup:
 
 
 def latest(records: Iterable[StoredRecord]) -> dict[KeyPlace, StoredRecord]:
-    """Return what is stored after all records, in their order; what was forgotten is left out."""
+    """Return the stored records after all of these, in their order, without deleted ones."""
     stored: dict[KeyPlace, StoredRecord] = {}
     for record in records:
         if record.value is None:
@@ -106,7 +106,7 @@ _OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """What a coordinator knows of an id; `started_ms` None: nothing is open. Times are epoch ms."""
+    """A coordinator's state of an id; times in epoch ms, `started_ms` None: none is open."""
 
     transactional_id: str
     state: str
@@ -132,7 +132,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenProducer:
-    """A producer with an open transaction in one partition, as the leader of that knows it."""
+    """A producer with an open transaction in one partition, as its leader reports it."""
 
     partition: TopicPartition
     producer_id: int

@@ -1,6 +1,6 @@
-"""Offsets where REST does not reach: records of offsets topics, and consumer groups.
+"""Offsets that REST does not reach: records of offsets topics, and consumer groups.
 
-Reads what is committed only, writes each record to the partition it was found in.
+Reads committed records only, and writes each record to the partition it was found in.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OffsetsTopics:
         self._remaining_s = remaining_s
 
     def read(self, topics: Iterable[str]) -> dict[KeyPlace, StoredRecord]:
-        """Return what is stored, without the records of transactions that have not ended."""
+        """Return the stored records, without those of open transactions."""
         from confluent_kafka import OFFSET_BEGINNING
 
         wanted = set(topics)
@@ -44,7 +44,7 @@ class OffsetsTopics:
         """Write records in order and return the newest of each place, read back from Kafka."""
         from confluent_kafka import KafkaException, Producer
 
-        # Each record goes where its key was found: no partitioner has a say.
+        # Each record goes to the partition of its key: a partitioner could choose another one.
         settings = {**self._settings, "acks": "all", "enable.idempotence": "true"}
         starts: dict[TopicPartition, int] = {}
         failures: list[Any] = []
@@ -80,7 +80,7 @@ class OffsetsTopics:
     def _read_back(
         self, starts: Mapping[TopicPartition, int], places: set[KeyPlace]
     ) -> dict[KeyPlace, bytes | None]:
-        """Read what was written; open transactions of others may hide it for a while."""
+        """Read the written records; open transactions of others may hide them for a while."""
         until = time.monotonic() + min(READ_BACK_S, self._timeout_s())
         while True:
             with self._consumer() as consumer:
@@ -144,7 +144,7 @@ class ConsumerGroups(AdminConnection):
     """Consumer groups of one cluster."""
 
     def starting_with(self, prefix: str) -> list[SinkGroup]:
-        """Return consumer groups, with what they have committed."""
+        """Return consumer groups with their committed offsets."""
         listed = self._result(self._client().list_consumer_groups, "list consumer groups")
         return [
             SinkGroup(group=one.group_id, state=one.state.name, offsets=self.offsets(one.group_id))
@@ -153,7 +153,7 @@ class ConsumerGroups(AdminConnection):
         ]
 
     def offsets(self, group: str) -> dict[TopicPartition, int]:
-        """Return what a group has committed."""
+        """Return the committed offsets of a group."""
         from confluent_kafka import ConsumerGroupTopicPartitions
 
         request = [ConsumerGroupTopicPartitions(group)]
@@ -182,7 +182,7 @@ class ConsumerGroups(AdminConnection):
                 raise translated(exc, f"delete consumer group {group}") from exc
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set what a group without members has committed."""
+        """Set the committed offsets of a group without members."""
         from confluent_kafka import ConsumerGroupTopicPartitions
         from confluent_kafka import TopicPartition as KafkaTopicPartition
 

@@ -1,7 +1,7 @@
-"""A connection that speaks Kafka's protocol itself, for what librdkafka does not offer.
+"""A connection for raw requests of Kafka's protocol, for requests that librdkafka lacks.
 
 kafka-python is imported when a command needs it, and by few modules (pyproject.toml lists them).
-Client errors become the command line's own here. Requests are sent as they are and never repeated.
+Client errors become the command line's errors here. Requests are sent unchanged, never repeated.
 """
 
 # ruff: noqa: SLF001 - the library has no public way to send a request as it is
@@ -40,7 +40,7 @@ class KafkaProtocol:
 
     @property
     def broker_version(self) -> tuple[int, ...]:
-        """The release that the brokers' protocol versions belong to, at least."""
+        """The oldest release that has the brokers' protocol versions."""
         return tuple(self.admin._manager.broker_version)
 
     def brokers(self) -> list[int]:
@@ -67,7 +67,7 @@ class KafkaProtocol:
         return self.send_all(what, [(request, node)])[0]
 
     def send_all(self, what: str, requests: Sequence[tuple[Any, int | None]]) -> list[Any]:
-        """Send many, a few hundred at once; answers come in the order of the requests."""
+        """Send many requests, a few hundred at once; return the answers in the same order."""
         answers: list[Any] = []
         with translated_errors(what):
             for start in range(0, len(requests), _AT_ONCE):
@@ -102,7 +102,7 @@ def connected(cluster: KafkaAccess, remaining_s: Callable[[], float]) -> Iterato
     logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
     arguments = cluster.kafka_python()
     arguments["bootstrap_timeout_ms"] = round(min(CONTACT_S, max(remaining_s(), 0.1)) * 1000)
-    # The library fails what it is given beyond these, five by default.
+    # The library fails requests beyond this number, five by default.
     arguments["max_in_flight_requests_per_connection"] = _AT_ONCE + 1
     with translated_errors(f"connect with {cluster.bootstrap}"):
         admin = KafkaAdminClient(**arguments)

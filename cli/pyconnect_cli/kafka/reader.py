@@ -1,7 +1,6 @@
 """Reads a topic to its end, or a few of its records, as `read_committed` or not; writes nothing.
 
-Of Connect's config topic only the task count records are read: configurations are the workers'
-matter, and REST's.
+In Connect's config topic it reads only task count records; configurations come over REST.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
@@ -47,9 +46,9 @@ class TopicRecord:
 
 
 def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int]:
-    """Return how many tasks each connector had when it was fenced last (KIP-618).
+    """Return the number of tasks of each connector at its last fencing (KIP-618).
 
-    Also of deleted ones: tasks of another connector by that name are fenced against those.
+    Deleted connectors are included: a new connector of the name fences the tasks of the old one.
     """
     counts: dict[str, int] = {}
     for record in records(settings, config_topic, "read_committed"):
@@ -65,11 +64,11 @@ def _task_count(value: bytes | str | None) -> int | None:
     try:
         return int(json.loads(value or "")["task-count"])
     except (ValueError, KeyError, TypeError):
-        return None  # workers log and leave out what they cannot read, too
+        return None  # workers also leave out records that they cannot read
 
 
 def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator[Message]:
-    """Yield every record up to the ends, and maybe newer ones, tombstones too; NotFound without it.
+    """Yield all records up to the present ends, maybe newer ones; NotFound without the topic.
 
     `settings` are librdkafka's.
     """
@@ -141,7 +140,7 @@ def _in_order(messages: Iterable[Message]) -> list[TopicRecord]:
 
 
 def _topic_record(message: Message) -> TopicRecord:
-    headers: Any = message.headers() or ()  # typed as what a producer takes
+    headers: Any = message.headers() or ()  # the client's type is that of a producer's argument
     return TopicRecord(
         topic=str(message.topic()),
         partition=int(message.partition() or 0),
@@ -196,16 +195,16 @@ def _partitions(
 def end_offsets(
     consumer: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, int]:
-    """Return where partitions end now, of `read_committed` before what is open.
+    """Return the present ends of partitions; with `read_committed` the last stable offsets.
 
-    Reading ends there: librdkafka reports the end of a partition only with an answer that brings
-    nothing new, of one that is written all the time never. Raises KafkaException.
+    Reading ends there: librdkafka reports the end of a partition only after a fetch without new
+    records, and so never for a partition with constant writes. Raises KafkaException.
     """
     return {at: _range(consumer, at, timeout_s)[1] for at in partitions}
 
 
 def _range(consumer: Consumer, at: TopicPartition, timeout_s: float) -> tuple[int, int]:
-    """Return where a partition begins and ends now. Raises KafkaException."""
+    """Return the first and the end offset of a partition now. Raises KafkaException."""
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka import TopicPartition as KafkaTopicPartition
 
@@ -240,7 +239,7 @@ def _read(
             until = time.monotonic() + WAIT_S
         elif time.monotonic() > until:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        # The group is looked up and not needed: it is never joined.
+        # librdkafka looks the group up although it never joins it.
         for record in records_among(
             messages, unread, lambda error: error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
         ):
@@ -258,7 +257,7 @@ def records_among(
 ) -> Iterator[Message]:
     """Yield the records, and take partitions that are read to their ends out of `unread`.
 
-    Raises KafkaException for an error that is not said to pass.
+    Raises KafkaException for an error that is not among `passes`.
     """
     from confluent_kafka import KafkaError, KafkaException
 
@@ -269,7 +268,7 @@ def records_among(
             yield message
             if int(message.offset() or 0) + 1 >= unread.get(at, 0):
                 unread.pop(at, None)
-        # The end, for who reads committed records only, is before an open transaction.
+        # With read_committed the end is before an open transaction.
         elif error.code() == KafkaError._PARTITION_EOF:
             unread.pop(at, None)
         elif not passes(error):

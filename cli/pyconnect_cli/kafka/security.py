@@ -41,14 +41,14 @@ _OPERATIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedAcls:
-    """`bindings` None: they may not be listed; `open`: there is no authorizer."""
+    """`bindings` None: listing them is denied; `open`: there is no authorizer."""
 
     bindings: tuple[Binding, ...] | None = None
     open: bool = False
 
 
 def list_acls(protocol: KafkaProtocol) -> ListedAcls:
-    """Return all ACLs of the cluster; raises what other errors become."""
+    """Return all ACLs of the cluster; raises the errors of `translated_errors`."""
     from kafka.protocol.admin import DescribeAclsRequest
 
     request = DescribeAclsRequest(
@@ -81,7 +81,7 @@ def list_acls(protocol: KafkaProtocol) -> ListedAcls:
                 acl.permission_type == _ALLOW,
             )
             for resource in response.resources
-            # What later brokers add concerns no client of a Connect cluster.
+            # Types of later brokers do not concern clients of a Connect cluster.
             if resource.resource_type in _TYPES and resource.pattern_type in _PATTERNS
             for acl in resource.acls
             if acl.operation in _OPERATIONS
@@ -92,7 +92,7 @@ def list_acls(protocol: KafkaProtocol) -> ListedAcls:
 def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> frozenset[str]:
     """Return the topics that this command may see, and those of `candidates` that may exist.
 
-    One that we may not describe is not listed, and may well be there.
+    A topic without the Describe grant is not listed and may exist.
     """
     from kafka.protocol.metadata import MetadataRequest
 
@@ -107,5 +107,5 @@ def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> froze
 
 
 def has_old_brokers(protocol: KafkaProtocol) -> bool:
-    """Tell whether idempotent producers need a right of their own, as before 2.8."""
+    """Return whether idempotent producers need a right of their own, as before 2.8."""
     return protocol.broker_version < _BEFORE_IDEMPOTENCE_FOR_ALL

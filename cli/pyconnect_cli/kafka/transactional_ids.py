@@ -1,4 +1,4 @@
-"""The transactional id of a Connect cluster's leader (KIP-618), for all who look for it. Pure."""
+"""The transactional id of a Connect cluster's leader (KIP-618). Pure."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ LEADER_ID_KEY = "agent.leader.transactional.id"
 
 
 def leader_id(group_id: str, properties: Mapping[str, str | None] | None = None) -> str:
-    """Return the id under which the leader writes, from a worker's properties if known."""
+    """Return the leader's transactional id, from a worker's properties if known."""
     return (properties or {}).get(LEADER_ID_KEY) or f"connect-cluster-{group_id}"

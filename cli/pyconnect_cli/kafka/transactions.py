@@ -1,8 +1,8 @@
 """Transactions as brokers know them: KIP-664, over kafka-python.
 
-Listing asks every broker for the ids it coordinates; describing asks each id's coordinator;
-producers are asked of partitions' leaders. Two calls change something: `abort` has the leader of
-one partition write an abort marker, and `terminate` has a coordinator abort what an id has open.
+Listing asks every broker for the ids that it coordinates; describing asks each id's coordinator;
+partitions' leaders report producers. Two calls change something: `abort` makes the leader of one
+partition write an abort marker, and `terminate` makes a coordinator abort an id's open transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION = 0, 105, 3
-# The coordinator is loading, not available or another one; it is still aborting.
+# Retriable: the coordinator is loading, not available, another one, or still aborting.
 _NOT_YET = frozenset({14, 15, 16, 51})
 _RETRY_S = 0.1
 
@@ -40,7 +40,7 @@ def list_transactional_ids(protocol: KafkaProtocol, producer_ids: Iterable[int] 
 
 
 def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[Transaction]:
-    """Return what coordinators know of ids, in their order; ids that they forgot are left out."""
+    """Return the coordinators' state of ids, in their order; forgotten ids are left out."""
     from kafka.protocol.admin import DescribeTransactionsRequest
 
     coordinators: dict[int, list[str]] = defaultdict(list)
@@ -85,7 +85,7 @@ def existing_partitions(protocol: KafkaProtocol, topics: Sequence[str]) -> set[T
 def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenProducer]:
     """Return the producers that have a transaction open in any partition of these topics.
 
-    Topics that are not there have none.
+    Topics that do not exist have none.
     """
     from kafka.protocol.admin import DescribeProducersRequest
 
@@ -186,7 +186,7 @@ def terminate(protocol: KafkaProtocol, transaction: Transaction) -> None:
 
 
 def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Return the leader of each partition; topics that are not there have none."""
+    """Return the leader of each partition; topics that do not exist have none."""
     from kafka.protocol.metadata import MetadataRequest
 
     named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]

@@ -1,7 +1,7 @@
-"""Which command line a key stands for. Pure.
+"""The command line of each key. Pure.
 
-The live view carries out nothing by itself: each key is a verb of the command line with the rows
-it is for, so its plans, checks and messages are the verb's own.
+The live view changes nothing by itself: a key runs a verb of the command line for the chosen rows,
+so plans, checks and messages are the verb's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key with the pages it works on. `one`: for the row under the cursor, marks do not count.
+    """A key with the pages it works on. `one`: for the row under the cursor, whatever is marked.
 
     `hint` is its word in the line of keys.
     """
@@ -45,7 +45,7 @@ class Key:
 
 
 def action_of(key: Key, page: Page, rows: Sequence[str]) -> Action | None:
-    """Return what a key does to these rows; None on a page that it is not for, or without rows."""
+    """Return a key's action for these rows; None without rows, or on a page that lacks the key."""
     if page not in key.pages or not rows:
         return None
     words = key.words(page, rows[:1] if key.one else rows)
@@ -63,7 +63,7 @@ def _connectors(page: Page, rows: Sequence[str]) -> Words:
 
 
 def _named(names: Words) -> Words:
-    """Return arguments; a name that begins with a hyphen is no option."""
+    """Return names as arguments; `--` keeps a name with a hyphen from being an option."""
     return ("--", *names) if any(name.startswith("-") for name in names) else names
 
 

@@ -1,4 +1,4 @@
-"""The columns of each page: what a row shows in them and how they sort. Pure."""
+"""The columns of each page: their cells and their sort order. Pure."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def age_text(epoch_ms: int | None, now_ms: int) -> str:
 
 
 def _restarts(state: State, name: str, told: int | None) -> int | None:
-    """Return how often it was restarted: as its agent counts, or as its processes were replaced.
+    """Return the number of restarts: the agent's count, or the number of replaced processes.
 
-    None where nothing is known of its processes.
+    None if the processes are not known.
     """
     seen = state.restarts.get(name, 0) if name in state.pids else None
     known = [number for number in (told, seen) if number is not None]

@@ -22,7 +22,7 @@ def top(
     context: typer.Context,
     *,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between looks")
+        str, typer.Option("--interval", metavar="TIME", help="time between two updates of the view")
     ] = "2s",
 ) -> None:
     """Watch and operate a cluster in a live view.

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 
 class TextScreen(ModalScreen[None]):
-    """Lines to scroll through; `reload` gets them once more, None where there is nothing new."""
+    """Lines to scroll through; `reload` fetches them again, None if they never change."""
 
     CSS = """
     TextScreen { layout: vertical; background: ansi_default; }
@@ -60,7 +60,7 @@ class TextScreen(ModalScreen[None]):
         self.dismiss()
 
     def action_reload(self) -> None:
-        """Ask for the text once more."""
+        """Fetch the text again."""
         if self._reload is not None:
             self._reload(self)
 

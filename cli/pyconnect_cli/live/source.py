@@ -1,4 +1,4 @@
-"""Where the live view gets its looks from and what runs its verbs: a session's cluster."""
+"""The live view's access to a session's cluster: looks at it, and verbs that run on it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Source(Protocol):
         ...
 
     def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
-        """Run a verb and return what it printed."""
+        """Run a verb and return its output."""
         ...
 
     def has_verb(self, noun: str, verb: str) -> bool:
-        """Whether there is such a verb."""
+        """Return whether the command line has this verb."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What the live view shows and where the user is in it: state and events, without a terminal. Pure.
+"""State and events of the live view, without a terminal. Pure.
 
 The view turns keys and looks into events, `after` returns the next state, `table` draws it.
 """
@@ -50,7 +50,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """`look` None: nothing was seen yet. `fault`: why the last look failed; empty when it did not.
+    """`look` None: no look has returned yet. `fault`: the reason why the last look failed, or "".
 
     `restarts` counts the processes that were replaced since the view began, by the name of their
     connector or task; `pids` are the newest ones.
@@ -73,14 +73,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A look has come back; one without positions leaves those of an earlier look in force."""
+    """A look has returned; if it has no positions, those of an earlier look stay."""
 
     look: ClusterLook
 
 
 @dataclass(frozen=True, slots=True)
 class LookFailed:
-    """No worker answered; what was seen last stays on the screen."""
+    """No worker answered; the last look stays on the screen."""
 
     reason: str
 
@@ -94,12 +94,12 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class WentBack:
-    """Escape: first the marks go, then the filter, then the page."""
+    """Escape: remove the marks; without marks the filter; without a filter leave the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """The text of the `/` prompt; `!text` shows what does not match."""
+    """The text of the `/` prompt; `!text` shows the rows that do not match."""
 
     pattern: str
     row: str | None = None
@@ -129,7 +129,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """A verb has been carried out; the rows that it was for lose their marks."""
+    """A verb has ended; its rows lose their marks."""
 
     message: str
 
@@ -165,7 +165,7 @@ def after(state: State, event: Event) -> State:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a row's text passes the filter; one that is no regular expression is plain text."""
+    """Return whether a text passes the filter; an invalid regular expression is plain text."""
     wanted, negated = (pattern[1:], True) if pattern.startswith("!") else (pattern, False)
     if not wanted:
         return True

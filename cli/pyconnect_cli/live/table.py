@@ -1,4 +1,4 @@
-"""From state to cells: which columns a page has, in which order its rows stand. Pure."""
+"""The table of a page, from the state: its columns, its rows in order, its cells. Pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """One page. `title` says what it shows and how many rows of how many."""
+    """One page. `title`: its subject and the number of rows shown and in total."""
 
     title: str
     heads: tuple[Head, ...]
@@ -69,7 +69,7 @@ class Table:
 
 
 def table(state: State, *, width: int, now_ms: int) -> Table:
-    """Return the page of a state, as it fits into `width` columns."""
+    """Return the page of a state, fitted into `width` columns."""
     place = state.place
     if state.look is None:
         return Table(title=place.page.value, heads=(), lines=())
@@ -155,8 +155,8 @@ def _fitted(
 ) -> tuple[list[int], list[int]]:
     """Return which columns are kept, and the widths of all of them.
 
-    Spare columns go while the last one would be narrower than NARROWEST_LAST, those that are worth
-    less while it would be narrower than READABLE_LAST; then the first one, the name, is cut.
+    Spare columns are left out while the last column would be narrower than NARROWEST_LAST, the less
+    important of them while it would be narrower than READABLE_LAST. Then the name column is cut.
     """
     fitted = list(widths)
     kept = list(range(len(columns)))
@@ -189,7 +189,7 @@ def _titled(column: Column[Row], state: State) -> str:
 def _sorted(
     items: Sequence[Item[Row]], column: Column[Row], *, descending: bool
 ) -> list[Item[Row]]:
-    """Sort by a column: the largest number first, the first text first, what is not known last."""
+    """Sort by a column: the largest number first, the first text first, unknown values last."""
     if column.order is None:
         return sorted(items, key=lambda item: column.text(item.row), reverse=descending)
     known = [(number, item) for item in items if (number := column.order(item.row)) is not None]

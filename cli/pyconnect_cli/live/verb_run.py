@@ -1,6 +1,6 @@
-"""Run a verb of the command line and keep what it prints: for the live view.
+"""Run a verb of the command line for the live view and keep its output.
 
-The verb gets the settings, addresses and credentials of the view, and an output that collects.
+The verb gets the settings, addresses and credentials of the view, and an output that keeps lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CollectedOutput(Output):
 
     @property
     def drawn(self) -> bool:
-        """No verb draws on the terminal of the view."""
+        """Return False: no verb draws on the terminal of the view."""
         return False
 
     def line(self, text: str = "") -> None:
@@ -57,7 +57,7 @@ class CollectedOutput(Output):
 def run_verb(
     session: Session, words: tuple[str, ...], *, width: int, agreed: bool = False
 ) -> Ended:
-    """Run `pyconnect WORDS` as the view's user; `agreed`: its questions are answered with yes."""
+    """Run `pyconnect WORDS` with the view's session; `agreed`: answer its questions with yes."""
     output = CollectedOutput(width=width)
     verb_session = _session_like(session, output, agreed=agreed)
     verb_session.arguments = words
@@ -100,6 +100,6 @@ def _session_like(session: Session, output: Output, *, agreed: bool) -> Session:
         session.settings, yes=agreed, output="table", columns=(), no_headers=False, quiet=False,
         verbose=0, jq=None,
     )  # fmt: skip
-    # Cached properties: what is set is not made again.
+    # Cached properties: a value that is set here is not computed again.
     other.__dict__ |= {"settings": settings, "output": output, "endpoint": session.endpoint}
     return other

@@ -1,7 +1,7 @@
 """The live view on a terminal: keys and looks become events, the state becomes a table.
 
-What is shown and what a key means is decided by `state`, `table` and `actions`. Requests run on
-threads that do not keep the program from ending; their results come back as messages.
+`state`, `table` and `actions` decide what is shown and what a key does. Requests run on daemon
+threads; their results return as messages.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ BY_KEY = {key.key: key for key in KEYS}
 
 
 class Top(App[None]):
-    """The view. `interval_s`: time between looks; a look that takes longer is waited for.
+    """The view. `interval_s`: time between looks; a longer look delays the next one.
 
     `interrupted`: a signal has ended it.
     """
@@ -74,7 +74,7 @@ class Top(App[None]):
     """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        # First of all: what is typed right behind `/` is text, and no key of the table.
+        # Priority: a character typed after `/` is text, not a key of the table.
         Binding("colon", "prompt(':')", priority=True),
         Binding("slash", "prompt('/')", priority=True),
         Binding("question_mark", "help"),
@@ -202,7 +202,7 @@ class Top(App[None]):
         self.push_screen(TextScreen("pyconnect top: keys", help_lines(self.state.place.page)))
 
     def action_verb(self, key: str) -> None:
-        """Carry out what a key stands for."""
+        """Carry out a key's action."""
         found, page = BY_KEY[key], self.state.place.page
         row = self._row
         marked = [line.name for line in self._drawn.lines if line.name in self.state.marked]
@@ -218,7 +218,7 @@ class Top(App[None]):
             self._run(plan, partial(self._ask, action))
 
     def _show(self, action: Action) -> None:
-        """Show what a verb prints, on a screen of its own."""
+        """Show a verb's output on a separate screen."""
         if not self._source.has_verb(action.words[0], action.words[1]):
             self.push_screen(TextScreen(action.title, NO_LOGS))
             return
@@ -231,7 +231,7 @@ class Top(App[None]):
         reload(screen)
 
     def _ask(self, action: Action, planned: Ended) -> None:
-        """Show a plan and ask; what cannot be planned is not asked for."""
+        """Show a plan and ask; after a failed plan show the error and do not ask."""
         if planned.code:
             self.push_screen(TextScreen(action.title, planned.lines))
             return
@@ -310,7 +310,7 @@ class Top(App[None]):
             self._fill(shown, row)
 
     def _fill(self, shown: Table, row: str | None) -> None:
-        """Bring the widget to what is shown; only what changed is drawn where rows are the same."""
+        """Update the widget; if the rows are the same, draw only cells that changed."""
         widget, drawn = self._table, self._drawn
         same_heads = shown.heads == drawn.heads
         self._drawn = shown

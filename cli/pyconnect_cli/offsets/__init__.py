@@ -1,1 +1,1 @@
-"""Offsets outside the cluster: files that people give, backups that changes leave."""
+"""`pyconnect offsets`: offsets of connectors, their files and their backups."""

@@ -1,6 +1,6 @@
-"""The backups that changes of offsets leave and `undo` takes: files in the user's state directory.
+"""Backups from before changes of offsets, for `undo`: files in the user's state directory.
 
-A file is a snapshot: where the offsets come from and the list that REST answers; never a
+A file is a snapshot: the origin of the offsets and the list that REST returns; never a
 configuration or a credential. Files are readable by their owner only and kept for KEPT_DAYS.
 """
 
@@ -27,13 +27,13 @@ BACKUP_ID = re.compile(r"(\d{8}T\d{6})\d{6}Z-[0-9a-f]{6}")
 
 
 class Backups:
-    """The backups of one user: a directory, a file each, the newest has the greatest name."""
+    """The backups of one user: a directory with a file each; the newest has the greatest name."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def require_writable(self) -> None:
-        """Raise PreconditionFailed when no backup could be written: before anything is changed."""
+        """Raise PreconditionFailed if backups cannot be written; call it before a change."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             with tempfile.TemporaryFile(dir=self.directory):
@@ -42,7 +42,7 @@ class Backups:
             raise self._unwritable(exc) from exc
 
     def store(self, snapshot: OffsetsSnapshot, now: datetime) -> OffsetsSnapshot:
-        """Write a backup, on the disk when this returns; give back the snapshot with its id."""
+        """Write a backup, synchronised to the disk; return the snapshot with its id."""
         identity = f"{now.strftime(TIME_FORMAT)}{now.microsecond:06d}Z-{secrets.token_hex(3)}"
         stored = replace(snapshot, id=identity)
         try:
@@ -54,9 +54,9 @@ class Backups:
         return stored
 
     def mark_failed(self, stored: OffsetsSnapshot) -> None:
-        """Note in a backup that its change failed; where that cannot be written it stays as it is.
+        """Note in a backup that its change failed; ignore a failure to write the note.
 
-        The backup is what matters, and the caller reports the change's own error.
+        The backup itself stays valid, and the caller reports the error of the change.
         """
         with suppress(OSError):
             write_whole(self._path(stored.id), _text(replace(stored, failed=True)))
@@ -91,7 +91,7 @@ class Backups:
         return read_snapshot(text, str(path))
 
     def all(self, now: datetime) -> tuple[list[OffsetsSnapshot], dict[str, str]]:
-        """Return the backups that have not expired, newest first, and what ails others, by id."""
+        """Return the backups that have not expired, newest first, and other files' faults by id."""
         found, broken = [], {}
         for identity in self._identities(now):
             try:
@@ -127,12 +127,12 @@ def _text(snapshot: OffsetsSnapshot) -> str:
 
 
 def backup_directory(environ: Mapping[str, str]) -> Path:
-    """Return where the backups of this user are. Raises PreconditionFailed."""
+    """Return the directory of this user's backups. Raises PreconditionFailed."""
     return state_directory(environ) / "offsets"
 
 
 def utc_text(now: datetime) -> str:
-    """Return a time as files show it."""
+    """Return a time in the form of the files."""
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,4 +1,4 @@
-"""Whether a sink has read everything: a transaction ends with a marker, which is no record."""
+"""Find out whether a sink has read everything: markers of transactions take offsets too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_MARKERS = 10_000
 
 
 def near_the_end(offset: int | None, end: int | None) -> bool:
-    """Whether so few offsets are left that all of them may be markers."""
+    """Return whether so few offsets are left that all of them may be markers."""
     return offset is not None and end is not None and 0 < end - offset <= MOST_MARKERS
 
 
@@ -21,7 +21,7 @@ def all_read(
     config: Mapping[str, str | None],
     places: Mapping[TopicPartition, tuple[int | None, int | None]],
 ) -> set[TopicPartition]:
-    """Return the partitions in which no record is left, of those whose offset is near the end.
+    """Return the partitions without an unread record, among those with an offset near the end.
 
     `settings` are librdkafka's, `config` is the sink's; `places` are offsets and ends.
     """
@@ -34,5 +34,5 @@ def all_read(
     try:
         return read_to_the_end(settings, near, isolation)
     except PyconnectError:
-        # Who may describe a topic may still be denied reading it.
+        # A user with Describe on a topic may lack Read.
         return set()

@@ -1,4 +1,4 @@
-"""`offsets reset alter`: what sets or forgets offsets."""
+"""`offsets reset alter`: verbs that set or delete offsets."""
 
 from __future__ import annotations
 

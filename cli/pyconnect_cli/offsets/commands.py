@@ -1,6 +1,6 @@
 """`pyconnect offsets`: connectors' offsets, over REST (KIP-875).
 
-The verbs stand in modules: what shows, what changes, and what needs Kafka itself.
+The verbs are in `show`, `change`, `restore`, `positions` (lag and seek) and `orphans`.
 """
 
 from __future__ import annotations

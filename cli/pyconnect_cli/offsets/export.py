@@ -1,4 +1,4 @@
-"""Where `offsets export` and `offsets orphans export` put what they found."""
+"""The output of `offsets export` and `offsets orphans export`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets from files: the REST body, as `get -o json` prints it, or what `export` wrote."""
+"""Offsets from files: the REST body, as `get -o json` prints it, or a snapshot from `export`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyconnect_cli.settings.given_files import read_given, yaml_documents
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsFile:
-    """What a file holds; `snapshot` has the origin if the file has it."""
+    """The content of a file; `snapshot` is None for a REST body, which has no origin."""
 
     place: str
     entries: tuple[OffsetEntry, ...]
@@ -43,7 +43,7 @@ def read_offsets_file(place: str, connector_type: str) -> OffsetsFile:
 
 
 def read_snapshot_file(place: str) -> OffsetsSnapshot:
-    """Read what `export` wrote."""
+    """Read a snapshot that `export` wrote."""
     text, shown = read_given(place)
     return read_snapshot(text, shown)
 

@@ -57,7 +57,7 @@ class SelectingOffsetsVerb(ActingVerb):
 
 
 def around(given: Mapping[str, object]) -> Around:
-    """Read the options; UsageError for a wait that would be in vain."""
+    """Read the options; UsageError for a wait whose state would never come."""
     resume, wait = bool(given.get("resume")), given.get("wait")
     if wait is not None and str(wait).upper() in {"", "RUNNING"} and not resume:
         raise UsageError(

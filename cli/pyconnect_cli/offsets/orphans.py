@@ -1,4 +1,4 @@
-"""`offsets orphans list export purge`: offsets of connectors that are no more."""
+"""`offsets orphans list export purge`: offsets of deleted connectors."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _keeper(
 
 
 def worker_topics_of(session: Session, worker_config: str | None) -> set[str]:
-    """Return the offsets topic that agents report, the context, or the file of a Java worker."""
+    """Return the offsets topic, as agents, the context or the file of a Java worker name it."""
     urls = session.client.exchange.urls
     answers = ask_workers(session, urls, lambda exchange: AgentClient(exchange).config())
     configs = [answer for answer in answers if not isinstance(answer, PyconnectError)]

@@ -1,4 +1,4 @@
-"""Finding, backing up, purging and restoring what deleted connectors left."""
+"""Find, back up, purge and restore the offsets of deleted connectors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNTOUCHED = "nothing was changed"
 
 
 class OrphanKeeper:
-    """One command's work on orphans; `stored` are the backups that it left."""
+    """One command's work on orphans; `stored`: the backups that it has written."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class OrphanKeeper:
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        """Which Connect cluster the backups are of."""
+        """The Connect cluster of the backups."""
         return connect_cluster(self._session)
 
     @cached_property
@@ -79,16 +79,16 @@ class OrphanKeeper:
 
     @cached_property
     def worker_topics(self) -> frozenset[str]:
-        """The workers' offset.storage.topic, as agents or a worker's file say it."""
+        """The workers' offset.storage.topic, from agents or a worker's file."""
         return frozenset(self._ask_workers())
 
     @property
     def searched(self) -> str:
-        """Where was looked."""
+        """The places that were searched, as a text."""
         return f"{', '.join(self.topics)} and the groups {GROUP_PREFIX}*"
 
     def find(self) -> list[Orphan]:
-        """Read topics and groups; UsageError for a topic that holds something else."""
+        """Read topics and groups; UsageError for a topic without offsets of connectors."""
         self._groups.require_contact()
         records = self._records.read(self.topics).values()
         if wrong := topics_of_others(records):
@@ -102,7 +102,7 @@ class OrphanKeeper:
     def require_own(self, orphans: Iterable[Orphan], confirmed: Collection[str]) -> None:
         """Raise PreconditionFailed for a topic that may be another Connect cluster's.
 
-        There, a name without a connector here may be one that runs.
+        A name without a connector here may be a running connector of that cluster.
         """
         topics = {record.topic for orphan in orphans for record in orphan.records}
         ours = {*self.worker_topics, *own_topics(self.existing), *confirmed}
@@ -120,7 +120,7 @@ class OrphanKeeper:
             )
 
     def undo_plan(self, snapshot: OffsetsSnapshot) -> OffsetsPlan:
-        """Return what putting a snapshot back changes, and what came after it."""
+        """Return the plan of an undo: the changes, and later changes that it overwrites."""
         view = OffsetsView(
             name=snapshot.connector,
             type=snapshot.type,
@@ -130,11 +130,11 @@ class OrphanKeeper:
             offsets=self._as_it_is(snapshot).offsets,
         )
         plan = plan_undo(view, StateWish(), snapshot.offsets, snapshot.left)
-        assert isinstance(plan, OffsetsPlan)  # nothing runs that would have to be stopped
+        assert isinstance(plan, OffsetsPlan)  # a deleted connector needs no stop
         return plan
 
     def snapshot(self, orphan: Orphan, *, action: str = "") -> OffsetsSnapshot:
-        """Return what an export or a backup holds."""
+        """Return an orphan's snapshot for an export or a backup."""
         return OffsetsSnapshot(
             cluster_id=self._session.client.worker_info().kafka_cluster_id,
             connector=orphan.name,
@@ -150,7 +150,7 @@ class OrphanKeeper:
         )
 
     def purge(self, orphan: Orphan, *, backup: bool) -> str:
-        """Forget one orphan's offsets and see that they are gone; return a remark."""
+        """Delete one orphan's offsets and check the deletion; return a remark."""
         self._require_absent(orphan.name)
         identity = self._back_up(self.snapshot(orphan, action="purge")) if backup else None
         if orphan.group is not None:
@@ -161,7 +161,7 @@ class OrphanKeeper:
         return ", ".join(remarks + ([f"backup {identity}"] if identity else []))
 
     def restore(self, snapshot: OffsetsSnapshot, *, backup: bool) -> str:
-        """Put back what a purge took; return a remark."""
+        """Restore the offsets that a purge deleted; return a remark."""
         self._require_absent(snapshot.connector)
         identity = self._back_up(self._as_it_is(snapshot)) if backup else None
         if snapshot.type == SINK:
@@ -176,7 +176,7 @@ class OrphanKeeper:
         return f"backup {identity}" if identity else "no backup"
 
     def _as_it_is(self, snapshot: OffsetsSnapshot) -> OffsetsSnapshot:
-        """Return the present state of what a snapshot holds, absent records as forgotten ones."""
+        """Return the present offsets of a snapshot's partitions, absent records as null."""
         now = utc_text(datetime.now(UTC))
         now_there = replace(snapshot, time=now, action="undo", left=snapshot.offsets)
         if snapshot.type == SINK:
@@ -220,7 +220,7 @@ class OrphanKeeper:
                 )
 
     def _require_absent(self, name: str) -> None:
-        """Look again right before the change: the name may have been given to a new connector."""
+        """Check right before the change that the name has not been given to a new connector."""
         if name in self._session.client.connector_names():
             raise PreconditionFailed(
                 f"connector {name} exists, so its offsets are not orphans; {UNTOUCHED}",

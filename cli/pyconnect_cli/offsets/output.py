@@ -1,4 +1,4 @@
-"""How plans of offset changes are shown: to people on stderr, with --dry-run on stdout."""
+"""The display of plans of offset changes: on stderr, with --dry-run on stdout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def show_plans(
     backup: bool,
     dry_run: bool,
 ) -> None:
-    """Print what will be done; every partition with `-v` or `-o wide`, else the first of each."""
+    """Print the plans; all partitions with `-v` or `-o wide`, else each connector's first ones."""
     output = session.output
     if dry_run and output.machine:
         output.document([plan.to_json() for plan in plans])
@@ -73,7 +73,7 @@ def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str
 
 
 def since_lines(plan: OffsetsPlan) -> list[str]:
-    """Say what an undo overwrites besides the change that it undoes."""
+    """Return lines about later changes that an undo overwrites too."""
     if plan.since is None:
         return ["later changes are not known: the backup is not the newest one"]
     if not plan.since:
@@ -85,5 +85,5 @@ def since_lines(plan: OffsetsPlan) -> list[str]:
 
 
 def undo_command(identity: str) -> str:
-    """Return the command that takes a change back."""
+    """Return the command that undoes a change."""
     return mask_command(["pyconnect", "offsets", "undo", identity])

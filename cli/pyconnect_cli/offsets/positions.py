@@ -1,7 +1,7 @@
-"""`offsets seek lag`: where a connector stands in what it reads.
+"""`offsets seek lag`: the position of a connector in its input.
 
-A sink's offsets are places in Kafka's topics. A source's are its own; all that is known of them is
-that without any it starts over.
+A sink's offsets are positions in Kafka's topics. Only the source itself understands its offsets;
+without any it starts over.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Lag:
 
     @property
     def records(self) -> int | None:
-        """How many records are still to be read; unknown without an offset."""
+        """The number of unread records; None without an offset."""
         if self.offset is None or self.end is None:
             return None
         return 0 if self.all_read else max(self.end - self.offset, 0)
@@ -177,7 +177,7 @@ def _lags(kafka: KafkaAdmin, view: OffsetsView) -> list[Lag]:
 def _behind_markers(
     settings: Mapping[str, str], view: OffsetsView, lags: Sequence[Lag]
 ) -> list[Lag]:
-    """Look for records where few offsets are left: transactions end with a marker."""
+    """Look for records if few offsets are left: transactions end with a marker."""
     places = {lag.partition: (lag.offset, lag.end) for lag in lags}
     read = all_read(settings, view.config, places)
     return [replace(lag, all_read=lag.partition in read) for lag in lags]
@@ -228,7 +228,7 @@ def _require_sink(view: OffsetsView) -> None:
 def _require_sink_type(name: str, connector_type: str) -> None:
     if connector_type != "sink":
         raise PreconditionFailed(
-            f"{name} is a {connector_type}: only a sink's offsets are places in Kafka topics",
+            f"{name} is a {connector_type}: only a sink's offsets are positions in Kafka topics",
             hint=f"set its own: pyconnect offsets alter {name} --set PARTITION=OFFSET, or start"
             f" over: pyconnect offsets seek {name} --to-start",
         )

@@ -1,4 +1,4 @@
-"""`offsets undo import copy`: what brings offsets from elsewhere."""
+"""`offsets undo import copy`: verbs that take offsets from a backup, a file or a connector."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def undo(
     options = around(session.given)
     cluster_id = session.client.worker_info().kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
-    # A user who is asked sees the plan and can refuse.
+    # A user sees the plan with the question and can refuse.
     unasked = session.settings.yes and not options.force and not session.given.get("dry_run")
     if snapshot.orphan:
         _restore_orphan(session, snapshot, backup=options.backup, unasked=unasked)
@@ -88,7 +88,7 @@ def import_offsets(
         ),
     ],
 ) -> None:
-    """Set the offsets of an exported file; another connector, class or cluster needs --force."""
+    """Set the offsets of an exported file; another origin needs --force."""
     session = session_of(context)
     options = around(session.given)
     snapshot = read_snapshot_file(file)
@@ -230,7 +230,7 @@ def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsS
 
 
 def _came_to_nothing(session: Session, snapshot: OffsetsSnapshot) -> bool:
-    """Whether a change ended in an error and the offsets are what they were before it."""
+    """Return whether a change ended in an error and left the offsets as they were."""
     if not snapshot.failed:
         return False
     try:

@@ -1,7 +1,7 @@
-"""How every change of offsets runs: plan, confirmation, stop, backup, change, read back, resume.
+"""Every change of offsets runs here: plan, confirmation, stop, backup, change, read back, resume.
 
-The planner is pure and is asked twice: for the plan that is shown, and again once the connector
-is STOPPED, for what is sent. A connector is never stopped unless `--stop` was given.
+The planner is pure and called twice: for the plan that is shown, and again once the connector is
+STOPPED, for the request. A connector is never stopped unless `--stop` was given.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EXTERNAL = "manages offsets externally"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What happens around the change itself."""
+    """The steps around the change itself: stop, backup, resume, wait."""
 
     wish: StateWish
     backup: bool = True
@@ -67,8 +67,8 @@ def change_offsets(
 ) -> None:
     """Plan for all, show, ask, then change one after the other (or --parallel).
 
-    A refusal of the only connector is raised before anything; in a batch the others are done and
-    the end is PartialFailure (exit 8).
+    A refusal of a single connector is raised before the first change. In a batch the others are
+    changed, and the run ends with PartialFailure (exit 8).
     """
     if not views:
         return
@@ -127,7 +127,7 @@ def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
 
 
 def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> OffsetsSnapshot:
-    """Return the offsets with where they come from."""
+    """Return the offsets with their origin."""
     return OffsetsSnapshot(
         cluster_id=worker.kafka_cluster_id,
         connector=view.name,
@@ -151,12 +151,12 @@ class _Changes:
 
     @cached_property
     def backups(self) -> Backups:
-        """Asked for only when there is to be a backup."""
+        """The directory of backups; read only if a backup is to be written."""
         return Backups(backup_directory(self.session.environ))
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        """Which Connect cluster the backups are of."""
+        """The Connect cluster of the backups."""
         return connect_cluster(self.session)
 
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
@@ -182,7 +182,7 @@ class _Changes:
                     f" connectors resume {view.name}"
                 )
             if isinstance(error, OutOfTime):
-                # Something was done before: the connector is not "not tried".
+                # The batch would report "not tried", but the connector was changed before.
                 raise WaitTimedOut(error.message, hint=error.hint) from error
             raise
         return remark
@@ -191,7 +191,7 @@ class _Changes:
         try:
             self.session.client.stop_connector(name)
         except UnknownOutcome:
-            # The wait that follows sees what became of it.
+            # The wait that follows sees the result of the stop.
             self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
 
     def _nothing_to_change(self, view: OffsetsView) -> str | None:
@@ -221,7 +221,7 @@ class _Changes:
             else:
                 message = client.alter_offsets(view.name, plan.wanted)
         except (UsageError, PreconditionFailed):
-            # Refused: nothing has changed, there is nothing to undo.
+            # The worker refused: without a change there is nothing to undo.
             if backup:
                 self.backups.discard(backup.id)
                 self.stored.remove(backup.id)
@@ -234,7 +234,7 @@ class _Changes:
                 self._mark_failed(backup)
                 raise UnknownOutcome(f"{error.message}; now: {unseen.message}") from error
         except PyconnectError:
-            # Nothing, part or all of it may have been done; `undo` looks at what became of it.
+            # Nothing, a part or all of it may be done; `undo` compares the offsets.
             self._mark_failed(backup)
             raise
         else:
@@ -265,7 +265,7 @@ class _Changes:
         return stored
 
     def _read_back(self, plan: OffsetsPlan) -> None:
-        """Raise ServerError when the worker goes on answering other offsets than were sent.
+        """Raise ServerError if the worker's answers keep differing from the sent offsets.
 
         A worker may list partitions before it has read its offsets topic to the end, so one
         answer proves nothing.

@@ -1,4 +1,4 @@
-"""`offsets get diff export history`: what only looks."""
+"""`offsets get diff export history`: verbs that only read."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def get(
         ),
     ] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="TIME", help="time between looks of --watch")
+        str, typer.Option("--interval", metavar="TIME", help="time between two requests of --watch")
     ] = "2s",
 ) -> None:
     """Show the stored offsets of connectors.

@@ -1,4 +1,4 @@
-"""The offsets that a cluster has stored, and what differs between two sets of them."""
+"""The stored offsets of a cluster, and differences between two sets of offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyconnect_cli.session import Session
 
 
 def known_offsets(session: Session, name: str) -> ConnectorOffsets:
-    """Return a connector's offsets; NotFound (exit 3) lists the near names."""
+    """Return a connector's offsets; NotFound (exit 3) lists similar names."""
     try:
         return session.client.connector_offsets(name)
     except NotFound as exc:

@@ -1,4 +1,4 @@
-"""Whether a sink's offsets lie inside their topics: looked at when the brokers are known."""
+"""The check that a sink's offsets lie inside their topics, if the brokers are known."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyconnect_cli.session import Session
 def topic_doubts(
     session: Session, view: OffsetsView, wanted: Sequence[OffsetEntry]
 ) -> list[str] | None:
-    """Say which offsets no record has; None when that was not looked at.
+    """Return doubts about offsets without a record; None if Kafka was not asked.
 
     Without --kafka-bootstrap nothing is asked: a worker refuses unknown partitions itself, and an
     offset past the end makes the sink begin as its auto.offset.reset says.

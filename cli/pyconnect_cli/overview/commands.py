@@ -16,7 +16,7 @@ from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.transactions.find import MIN_IDLE
 
-app = typer.Typer(help="Show on one screen what runs, what failed and why, and what lags.")
+app = typer.Typer(help="Show states, root causes of failures and lag of a cluster on one screen.")
 
 
 @app.command()
@@ -33,7 +33,7 @@ def status(
         ),
     ] = None,
 ) -> None:
-    """Show on one screen what runs, what failed and why, and what lags.
+    """Show states, root causes of failures and lag of a cluster on one screen.
 
     The command asks the given workers and those that connectors' statuses name. Lag and hanging
     transactions need --kafka-bootstrap. Exit 1: a worker is not healthy, a connector or task is

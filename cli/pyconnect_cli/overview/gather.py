@@ -1,6 +1,6 @@
-"""Look at a whole cluster: its connectors, each of its workers, its brokers where they are known.
+"""Look at a whole cluster: its connectors, each of its workers, its brokers if they are known.
 
-Workers are asked at once. Whatever cannot be read becomes a doubt of the look.
+Workers are asked at once. A part that cannot be read becomes a doubt of the look.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SINKS_AT_ONCE = 8
 class Watcher:
     """Looks at one cluster as often as it is asked; not for several threads at once.
 
-    It remembers which addresses have no admin interface, and asks those no more for what only
-    agents have.
+    It remembers the addresses without an admin interface and sends them no further requests that
+    only agents answer.
     """
 
     def __init__(self, session: Session) -> None:
@@ -75,7 +75,7 @@ class Watcher:
         )
 
     def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
-        """Return where sinks stand. Without brokers the ends of partitions are not known."""
+        """Return the positions of sinks. Without brokers the ends of partitions are not known."""
         sinks = [view for view in views if view.type == "sink"]
         stored = self._stored_offsets(sinks, doubts)
         wanted = {
@@ -106,7 +106,7 @@ class Watcher:
             answers = ask_all([sink.name for sink in part], self._session.client.connector_offsets)
             for sink, answer in zip(part, answers, strict=True):
                 if isinstance(answer, PyconnectError):
-                    if not isinstance(answer, NotFound):  # it was deleted since
+                    if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
                         doubts.append(f"lag of {sink.name}: {answer.message}")
                 else:
                     found[sink.name] = (sink.info.config if sink.info else {}, answer.entries)
@@ -121,7 +121,7 @@ class Watcher:
         return {partition: found.latest for partition, found in ranges.items()}
 
     def _worker(self, exchange: Exchange) -> WorkerLook:
-        """Ask one worker; whatever fails shows in its health."""
+        """Ask one worker; a failed request shows in its health."""
         (url,) = exchange.urls
         health = worker_health(exchange)
         if health.status in {"unreachable", "failed"} or url in self._without_admin:
@@ -134,7 +134,7 @@ class Watcher:
             self._without_admin.add(url)
             return WorkerLook(health=health)
         except PyconnectError:
-            # Another listener, or credentials of its own: what everybody may see is shown.
+            # The admin interface has another listener or other credentials: show the public part.
             return WorkerLook(health=health)
         return WorkerLook(health=health, info=info, children=children, rates=task_rates(metrics))
 

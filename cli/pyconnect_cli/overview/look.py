@@ -1,7 +1,7 @@
-"""What one look at a cluster has found. Values only.
+"""The result of one look at a cluster. Values only.
 
-A part that could not be read is missing, and `doubts` says why: a look never fails as a whole once
-one worker has answered.
+A part that could not be read is missing, and `doubts` gives the reason: a look never fails as a
+whole once one worker has answered.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyconnect_cli.rest.model import ConnectorView
 
 
 class Place(NamedTuple):
-    """Where a sink stands in one partition; None: nothing committed, or no such partition.
+    """A sink's position in one partition; None: no committed offset, or no such partition.
 
     `all_read`: no record is left, only markers of transactions.
     """
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
     @property
     def lag(self) -> int | None:
-        """How many records are still to be read."""
+        """The number of unread records."""
         if self.offset is None or self.end is None:
             return None
         return 0 if self.all_read else max(self.end - self.offset, 0)
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """Where sinks stood at `time_s` (of a monotonic clock), by connector and partition."""
+    """Positions of sinks at `time_s` (of a monotonic clock), by connector and partition."""
 
     time_s: float
     places: Mapping[str, Mapping[TopicPartition, Place]]

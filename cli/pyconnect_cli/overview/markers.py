@@ -1,4 +1,4 @@
-"""Which sinks have read everything though offsets are left: markers of transactions take some."""
+"""Sinks that have read everything although offsets are left, which markers of transactions take."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Config = Mapping[str, str | None]
 
 
 class Markers:
-    """Reads as seldom as possible, since a live view looks every few seconds.
+    """Reads as seldom as possible, because a live view looks every few seconds.
 
-    The first look reads. Later looks read only where a sink has come to a stop, once: a sink that
-    moves has records to read.
+    The first look reads. A later look reads once if a sink has stopped moving: a sink that moves
+    has records to read.
     """
 
     def __init__(self, read_through: Callable[[Config, Places], set[TopicPartition]]) -> None:

@@ -1,4 +1,4 @@
-"""From looks to rows: what is shown of each connector, task and worker. Pure."""
+"""Rows of connectors, tasks and workers, made from looks. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FAILED = "FAILED"
 class TaskRow:
     """A task, or a connector's own instance (`task` None). None: not known.
 
-    `restarts` are those that the agent has made by itself. `rate` is in records a second, `memory`
-    in bytes; `active_ms` is the time of the last poll or put since the epoch.
+    `restarts`: the agent's automatic restarts. `rate` is in records a second, `memory` in bytes;
+    `active_ms` is the time of the last poll or put in ms since the epoch.
     """
 
     connector: str
@@ -44,7 +44,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorRow:
-    """A connector with its tasks; sums leave out what is not known, None: nothing is known.
+    """A connector with its tasks; sums leave out unknown values, None: no value is known.
 
     `lag` and `rate` count records; `unread` partitions have no committed offset yet.
     """
@@ -80,7 +80,7 @@ class ConnectorRow:
 class WorkerRow:
     """A worker: `kind` is agent or worker (Apache's, or an agent whose admin interface is away).
 
-    `worker_id` is its name in statuses, `address` where it was asked.
+    `worker_id` is its name in statuses, `address` the address that was asked.
     """
 
     address: str
@@ -132,7 +132,7 @@ def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
 
 
 def phase_of(workers: Sequence[WorkerRow]) -> str:
-    """Say in which phase of exactly-once the agents are; Java workers do not report theirs."""
+    """Return the agents' phases of exactly-once as a text; Java workers do not report theirs."""
     known = [worker for worker in workers if worker.phase]
     phases = sorted({str(worker.phase) for worker in known})
     if not known:
@@ -153,7 +153,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class _Processes(NamedTuple):
-    """What agents know of child processes, by the name of their connector or task."""
+    """The agents' child processes, by the name of their connector or task."""
 
     children: Mapping[str, AgentChild]
     rates: Mapping[str, float]
@@ -209,7 +209,7 @@ def _task_row(known: _Processes, connector: str, task: int | None, item: Instanc
 
 
 def _automatic_restarts(child: AgentChild) -> int | None:
-    """Return how often the agent has restarted it; None of an agent that does not say."""
+    """Return the number of automatic restarts; None if the agent does not report it."""
     told = child.raw.get("restarts")
     total = told.get("total") if isinstance(told, Mapping) else None
     return total if isinstance(total, int) else None
@@ -241,7 +241,7 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
 
 
 def _progress(before: Positions | None, now: Positions | None) -> dict[str, float]:
-    """Return how many records a second each sink has committed between two looks."""
+    """Return the records a second that each sink committed between two looks."""
     if before is None or now is None or now.time_s <= before.time_s:
         return {}
     seconds = now.time_s - before.time_s

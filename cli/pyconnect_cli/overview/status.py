@@ -1,4 +1,4 @@
-"""What `pyconnect status` prints of one look: a document, and lines for a person. Pure."""
+"""The output of `pyconnect status` for one look: a document, or lines for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ClusterStatus:
 
     @property
     def lagging(self) -> list[ConnectorRow]:
-        """Sinks with something left to read, the most first."""
+        """Sinks with unread records, the largest lag first."""
         rows = [row for row in self.connectors if row.lag or row.unread]
         return sorted(rows, key=lambda row: (-(row.lag or 0), row.name))
 
@@ -134,7 +134,7 @@ def cluster_status(look: ClusterLook, *, context: str | None, lag_known: bool) -
 
 
 def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> list[str]:
-    """Return one screen; long lists are cut, with a line that says how to see the rest."""
+    """Return one screen; a cut list ends with a line that names the command for the rest."""
     pairs = {
         "cluster": _title(status),
         "health": _health(status.workers),
@@ -245,7 +245,7 @@ def _hanging(status: ClusterStatus) -> str:
 
 
 def _reason(look: ClusterLook, subject: str) -> str:
-    """Return why something is not known, behind a colon; empty without a reason."""
+    """Return the reason why a value is not known, after a colon; empty without a reason."""
     return next(
         (doubt.removeprefix(subject) for doubt in look.doubts if doubt.startswith(f"{subject}:")),
         "",

@@ -1,1 +1,1 @@
-"""Words, options and values of the command line as tables and functions."""
+"""Words, options and values of the command line, as tables and functions."""

@@ -1,4 +1,4 @@
-"""Durations as people write them: `90`, `90s`, `2m`, `1h30m`, `250ms`."""
+"""Durations on the command line: `90`, `90s`, `2m`, `1h30m`, `250ms`."""
 
 from __future__ import annotations
 

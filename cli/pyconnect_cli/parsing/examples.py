@@ -1,4 +1,4 @@
-"""Commands that a verb's help shows, as they are typed after `pyconnect`. Data only."""
+"""Examples in the help of verbs, without the word `pyconnect`. Data only."""
 
 from __future__ import annotations
 

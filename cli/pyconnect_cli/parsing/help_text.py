@@ -1,4 +1,4 @@
-"""How help pages are laid out: nothing that is copied from them is broken at its hyphens."""
+"""The layout of help pages: options and paths are not broken at their hyphens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from typer._click.formatting import HelpFormatter
 
-# Wrapping breaks lines at a hyphen and not at this one, which is as wide.
+# Wrapping does not break lines at this hyphen, which has the same width.
 UNBROKEN_HYPHEN = "\u2011"
 
 
@@ -28,7 +28,7 @@ class HelpText(HelpFormatter):
         super().write_dl([(term, _unbroken(text)) for term, text in rows], col_max, col_spacing)
 
     def write_lines(self, lines: Sequence[str]) -> None:
-        """Write lines as they are, however long: commands are copied whole."""
+        """Write lines unbroken at any length, so that users can copy commands."""
         for line in lines:
             self.write(f"{' ' * self.current_indent}{line}\n")
 

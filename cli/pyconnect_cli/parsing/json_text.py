@@ -10,7 +10,7 @@ from pyconnect_cli.errors import UsageError
 
 
 def parse_json(text: str, place: str) -> object:
-    """Read JSON; UsageError for anything else, and for a member that stands twice."""
+    """Read JSON; UsageError for other texts, and for a member that occurs twice."""
 
     def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found: dict[str, object] = {}

@@ -11,7 +11,7 @@ from pyconnect_cli.parsing.durations import parse_duration
 def parse_moment(text: str, *, what: str, now: datetime) -> int:
     """Read a time (ISO 8601, UTC without a time zone) or an age as 2h; in ms since the epoch.
 
-    UsageError for a time that is still to come: records of it do not exist yet.
+    UsageError for a time in the future: records of it do not exist yet.
     """
     if text[:1].isdigit() and text[-1:] in {"s", "m", "h", "d"} and "T" not in text:
         return max(round((now.timestamp() - parse_duration(text, what=what)) * 1000), 0)

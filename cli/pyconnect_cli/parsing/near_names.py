@@ -1,11 +1,11 @@
-"""Names that look like the one that does not exist. Pure."""
+"""Known names that resemble an unknown one. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 ALMOST = 0.75  # the likeness of a word of four letters with two of them exchanged
-CLEARLY = 0.15  # by how much it must be nearer than every reading verb
+CLEARLY = 0.15  # the lead that it needs over every reading verb
 
 CONSENT = frozenset(
     {"--yes", "--force", "--prune", "--insecure", "--no-backup", "--accept-unknown"}
@@ -24,9 +24,9 @@ def near_names(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def slip_of(option: str, known: Iterable[str]) -> str | None:
-    """Return the option that was meant; None when none is near enough, or it grants consent.
+    """Return the option that a misspelt one stands for; None if unclear, or if it grants consent.
 
-    An option changes what a command does, so one that only resembles it is not proposed.
+    An option changes the effect of a command, so a remotely similar one is not proposed.
     """
     from difflib import get_close_matches
 
@@ -43,10 +43,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def near_verbs(word: str, reading: Sequence[str], changing: Sequence[str]) -> list[str]:
-    """Return the verbs that an unknown one may stand for, none that changes something by chance.
+    """Return verbs that resemble an unknown one, with care for verbs that change something.
 
-    A changing verb counts if the word is nearly it, and nearer to it than to every reading verb. A
-    word that is near to nothing gets the verbs that show one object.
+    A changing verb counts only if the word is very similar, and more similar to it than to every
+    reading verb. A word without similar verbs gets the verbs that show one object.
     """
     from difflib import SequenceMatcher
 

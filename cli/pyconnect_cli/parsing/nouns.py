@@ -1,7 +1,7 @@
 """The words after `pyconnect`, with their modules and one line of help: nothing is imported.
 
-`pyconnect --help` prints these lines without loading a command; a test holds each against the
-help that the module gives itself.
+`pyconnect --help` prints these lines without loading a command; a test compares each line with the
+help of its module.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ NOUNS = (
     Noun(
         "status",
         "pyconnect_cli.overview.commands",
-        "Show on one screen what runs, what failed and why, and what lags.",
+        "Show states, root causes of failures and lag of a cluster on one screen.",
     ),
     Noun("top", "pyconnect_cli.live.commands", "Watch and operate a cluster in a live view."),
     Noun("health", "pyconnect_cli.diagnostics.health", "Check the health of each worker."),

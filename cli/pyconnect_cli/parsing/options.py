@@ -1,4 +1,4 @@
-"""Options that many commands share, as plain tables: no parser is imported to read them.
+"""Options that many commands share, as plain tables without an import of the parser.
 
 `pyconnect --help`, the completion and `verbs` (which turns each row into an option of the
 parser) read the same rows. A row's value, when given, is found in `Session.given` by its name.
@@ -17,7 +17,7 @@ WAIT_STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "DELETED")
 
 
 class OptionSpec(NamedTuple):
-    """One shared option: its flags, longest first, and what its value is."""
+    """One shared option: its flags, longest first, its help and the kind of its value."""
 
     flags: tuple[str, ...]
     help: str
@@ -39,7 +39,7 @@ class OptionSpec(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The help, with the values that it does not name itself; `repeatable` where it is."""
+        """The help, with the list of values and `repeatable` if they apply."""
         named = all(choice.lower() in self.help.lower() for choice in self.choices)
         text = self.help if named else f"{self.help}: {', '.join(self.choices)}"
         return f"{text}; repeatable" if self.repeatable else text
@@ -214,11 +214,11 @@ FORMER_OPTIONS = {
     "acls generate": {"--format": "--output"},
     "reconcile sequence": {"--group": "--per"},
 }
-"""By noun or verb: former names of options, which are still read."""
+"""By noun or verb: former names of options, which still work."""
 
 
 def current_options(path: str, words: Sequence[str]) -> list[str]:
-    """Return a verb's words with the present names of its options."""
+    """Return the words of a verb with the present names of its options."""
     end = words.index("--") if "--" in words else len(words)
     former = {
         old: new

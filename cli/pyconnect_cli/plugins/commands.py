@@ -1,4 +1,4 @@
-"""`pyconnect plugins`: what is installed on a worker, and how a plugin does on its own."""
+"""`pyconnect plugins`: the installed plugins of a worker, and the test of a plugin."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`plugins test`: try a plugin out on this machine, without Kafka and without a worker.
+"""`plugins test`: test a plugin on this machine, without Kafka and without a worker.
 
-The agent's self-check does it in a process of its own; its lines of JSON are the interface.
+The agent's self-check runs the plugin in a separate process; its lines of JSON are the interface.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOK_S = 0.1
 class CheckStep:
     """One step of a self-check; `result` is begun, passed, failed or skipped.
 
-    `stack` is that of the plugin's threads where the step hung or crashed.
+    `stack`: the stacks of the plugin's threads when the step hung or crashed.
     """
 
     step: str
@@ -75,8 +75,8 @@ def try_out(
 ) -> None:
     """Test a plugin on this machine without Kafka: load it, validate it, run a task of it.
 
-    A connector of which -f gives the configuration is started, gets records, commits, is rebalanced
-    and stopped.
+    With -f the command runs a connector of that configuration: start, records, commit, rebalance,
+    stop.
     """
     session = session_of(context)
     config = _config(files)
@@ -107,14 +107,14 @@ def _command(
     command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
     for directory in plugin_path:
         command += ["--plugin-path", directory]
-    # Not as an argument: it may hold secrets, and arguments are public.
+    # The config goes to stdin: it may hold secrets, and other users can see arguments.
     return command if config is None else [*command, "--config-from-stdin"]
 
 
 def _run(
     session: Session, plugin: str, command: Sequence[str], config: Mapping[str, str] | None
 ) -> list[CheckStep]:
-    """Run the self-check and return its steps, whatever the plugin does to the process."""
+    """Run the self-check and return its steps, even if the plugin ends the process."""
     from pyconnect_cli.render.step_line import StepLine
 
     steps: list[CheckStep] = []
@@ -142,7 +142,7 @@ def _run(
                     progress(step.step, passing=True)
             code = process.wait()
         finally:
-            # The whole group: what the plugin started ends with the check.
+            # The whole group: processes that the plugin started end with the check.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, SIGKILL)
             process.wait()
@@ -161,7 +161,7 @@ def _run(
 def _lines(process: subprocess.Popen[bytes], given: str) -> Iterator[str]:
     """Yield the lines that the process prints, until it has ended.
 
-    Not until the end of its output: what the plugin has started may keep that open.
+    The end of the output is not awaited: a process that the plugin started may keep it open.
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -184,8 +184,8 @@ def _lines(process: subprocess.Popen[bytes], given: str) -> Iterator[str]:
 def ended_steps(steps: Sequence[CheckStep], code: int, stacks: str) -> list[CheckStep]:
     """Return the steps as they ended; the plugin may have ended the process within the last one.
 
-    `code` is the exit code of the process, negative for a signal; `stacks` is what the interpreter
-    wrote of the threads when the step did not return in time, or crashed.
+    `code` is the exit code of the process, negative for a signal; `stacks` are the stacks of
+    threads that the interpreter wrote when the step did not return in time, or crashed.
     """
     last = steps[-1]
     if last.result != "begun":
@@ -202,7 +202,7 @@ def ended_steps(steps: Sequence[CheckStep], code: int, stacks: str) -> list[Chec
 
 
 def _of_plugin(stacks: str) -> str:
-    """Return the stacks, each down to where the self-check called the plugin."""
+    """Return the stacks, each cut at the self-check's call of the plugin."""
     shown: list[str] = []
     own = False
     for line in stacks.splitlines():

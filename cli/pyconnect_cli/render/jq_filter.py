@@ -1,7 +1,6 @@
 """`--jq`: select from a JSON document before it is printed, in the language of jq.
 
-The library is an extra, and a wheel with the jq program's own code: it is imported when the option
-is given.
+The library is an extra with the jq program's own code; it is imported only for this option.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ JqFilter = Callable[[object], Iterator[str]]
 
 
 def jq_filter(expression: str) -> JqFilter:
-    """Return what turns a document into lines; UsageError for an expression that is none.
+    """Return a function from a document to lines; UsageError for an invalid expression.
 
-    A text becomes a line as it is, anything else compact JSON.
+    A text becomes a line unchanged, any other value compact JSON.
     """
     try:
         import jq

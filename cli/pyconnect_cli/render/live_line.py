@@ -1,6 +1,6 @@
-"""The line below the last step while it works: how much is done, and for how long it takes.
+"""The line below the last step while it works: progress and elapsed time.
 
-Only this module and `reconcile_panel` load rich; other modules import them in a function.
+Only this module and `audits.panel` load rich; other modules import them in a function.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ BESIDE_TEXT = len("* ") + len(" 0:00:00") + 1
 
 
 class LiveLine:
-    """A line that moves until it is closed, which leaves nothing of it; made for a terminal.
+    """A line on a terminal that is redrawn until it is closed, which erases it.
 
-    A thread redraws it ten times a second, so it shows that the work goes on.
+    A thread redraws it ten times a second to show that the work continues.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What became of each object of a batch: one record that every kind of output renders.
+"""The outcome of each object of a batch: one record that every kind of output renders.
 
-An object is not tried until its step begins and unknown until its step has ended, so the record is
-true at any moment at which a run may be ended.
+An object is "not tried" until its step begins and "unknown" until its step has ended, so the record
+is true whenever a signal ends the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyconnect_cli.errors import PyconnectError
 
 
 class Outcome(StrEnum):
-    """How far an object came. UNKNOWN: a change was sent and may have taken effect."""
+    """The outcome of an object. UNKNOWN: a change was sent and may have taken effect."""
 
     DONE = "done"
     FAILED = "failed"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectResult:
-    """One object; `action` is what was done to it, or the verb where it was not done."""
+    """One object; `action` is the finished action, or the verb if it was not finished."""
 
     name: str
     action: str
@@ -84,25 +84,25 @@ class BatchRecord:
                 self._results[index] = result
 
     def close(self) -> None:
-        """Let nothing change any more, because the results are reported now."""
+        """End all changes of the record, because the results are reported now."""
         with self._lock:
             self._closed = True
 
     def results(self) -> tuple[ObjectResult, ...]:
-        """Return what is known now, in the order of the objects."""
+        """Return the present results, in the order of the objects."""
         with self._lock:
             return tuple(self._results)
 
     @classmethod
     def of(cls, results: Sequence[ObjectResult]) -> BatchRecord:
-        """Return the record of objects that have come to their end."""
+        """Return a record of finished objects."""
         record = cls(names=[result.name for result in results])
         record._results = list(results)
         return record
 
 
 def counted(results: Iterable[ObjectResult]) -> dict[Outcome, int]:
-    """Return how many objects have each outcome."""
+    """Return the number of objects with each outcome."""
     counts = dict.fromkeys(Outcome, 0)
     for result in results:
         counts[result.outcome] += 1

@@ -20,24 +20,24 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputStyle:
-    """How to print; `colour` for stdout, `error_colour` for stderr."""
+    """The style of output; `colour` for stdout, `error_colour` for stderr."""
 
     format: str = "table"
     columns: tuple[str, ...] = ()
     headers: bool = True
     quiet: bool = False
-    jq: JqFilter | None = None  # what is printed of a document
+    jq: JqFilter | None = None  # selects the printed part of a document
     colour: bool = False
     error_colour: bool = False
-    width: int | None = None  # None: cut nothing
+    width: int | None = None  # None: no limit
 
 
 class Output:
     """Writes results to stdout and messages to stderr.
 
-    A stream that cannot be written ends no command half way: `unwritten` keeps the reason for
-    the end of the command, and what only prints may ask for it. `propose` completes the commands
-    that messages name; `heading` comes before the first text.
+    A stream that cannot be written does not stop a command: `unwritten` keeps the reason until the
+    command ends, and loops that only print check it. `propose` completes the commands in messages;
+    `heading` comes before the first text.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Output:
 
     @property
     def drawn(self) -> bool:
-        """Whether a person sees stdout on a terminal that shows colours and lines of boxes."""
+        """Whether stdout is a terminal that shows colours and box lines."""
         shows = self.style.colour and sys.stdout.isatty()
         return shows and not self.machine and sys.stdout.encoding.lower().startswith("utf")
 
@@ -132,7 +132,7 @@ class Output:
                 self.line(json.dumps(document, indent=2, ensure_ascii=False))
 
     def _head(self, *, data: bool = False) -> None:
-        """Print the heading once: with the data, unless a program reads that."""
+        """Print the heading once: on stdout, or on stderr if a program reads stdout."""
         heading, self._heading = self._heading, ""
         if not heading:
             return
@@ -156,7 +156,7 @@ class Output:
 
 
 def _entries(document: object) -> Iterable[object]:
-    """Return what ndjson prints a line of: an object of objects is one of each, with its key."""
+    """Return the entries for ndjson; an object of objects has one entry each, with its key."""
     if isinstance(document, Mapping):
         return [
             {"name": key, **value} if isinstance(value, Mapping) else {"name": key, "value": value}
@@ -182,7 +182,7 @@ def to_yaml(document: object) -> str:
     """Return YAML; keys keep their order."""
     import yaml
 
-    # Round trip through JSON: only plain maps, lists and scalars are left.
+    # The round trip through JSON leaves only plain maps, lists and scalars.
     plain = json.loads(json.dumps(document))
     text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=1000)
     return text
@@ -200,7 +200,7 @@ def key_value_lines(
 
 
 def terminal_width() -> int | None:
-    """Return the width of the terminal, None when stdout is none and COLUMNS is not set."""
+    """Return the width of the terminal; None if stdout is not a terminal and COLUMNS is not set."""
     import os
 
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StepLine:
-    """Reports steps; use it as a context, so that nothing passing stays on the terminal."""
+    """Reports steps; use it as a context, so that the live line is erased at the end."""
 
     def __init__(self, output: Output, *, width: int | None = None) -> None:
         self._output = output
@@ -27,7 +27,7 @@ class StepLine:
         self._live: LiveLine | None = None
 
     def __call__(self, message: str, *, passing: bool = False) -> None:
-        """Report a step; a `passing` one is one of many that only a terminal shows."""
+        """Report a step; a `passing` step is shown on terminals only."""
         if passing:
             self._show(message)
             return
@@ -55,7 +55,7 @@ class StepLine:
             return
         try:
             if self._live is None:
-                # The first step of work that takes seconds: rich takes a tenth of one to import.
+                # Imported here: rich takes 100 ms to import, and only long work needs it.
                 from pyconnect_cli.render.live_line import LiveLine
 
                 colour = self._output.style.error_colour
@@ -73,6 +73,6 @@ class StepLine:
                 self._terminal_is_gone()
 
     def _terminal_is_gone(self) -> None:
-        """Go on without it: the work must not depend on who reads."""
+        """Continue without the line: the work must not depend on a reader."""
         self._terminal = False
         discard(sys.stderr)

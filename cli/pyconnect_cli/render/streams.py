@@ -1,7 +1,7 @@
 """A process's standard streams: absent ones, readers that leave, disks that are full.
 
-The changes of a command must not depend on a reader of its output, so nothing here
-raises. Imports nothing of ours.
+The changes of a command must not depend on a reader of its output, so nothing here raises. This
+module imports no other module of the command line.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TextIO
 
 
 def prepare_streams() -> None:
-    """Open streams that the process was started without; let any text be printed on the others."""
+    """Open absent streams on /dev/null, and make the others accept any character."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            # Takes the free number of the absent one: no file that is opened later gets it.
+            # Opening takes the free descriptor number, so that no later file gets it.
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
         elif mode == "w" and isinstance(stream, io.TextIOWrapper):
-            # Names of any script reach a terminal or file of any encoding.
+            # A terminal may have an encoding that lacks characters of names.
             stream.reconfigure(errors="backslashreplace")
 
 
@@ -34,7 +34,7 @@ def tell(line: str) -> None:
 
 
 def write_data(text: str) -> OSError | None:
-    """Print data on stdout; return why it cannot be written, and let the rest go nowhere then."""
+    """Print data on stdout; if it cannot be written return the reason and discard the rest."""
     try:
         print(text, flush=True)  # noqa: T201
     except OSError as fault:
@@ -44,13 +44,13 @@ def write_data(text: str) -> OSError | None:
 
 
 def read_stdin() -> str:
-    """Return all of stdin as UTF-8, whatever the locale; UnicodeDecodeError when it is none."""
+    """Return all of stdin as UTF-8 in any locale; UnicodeDecodeError for other bytes."""
     binary = getattr(sys.stdin, "buffer", None)
     return sys.stdin.read() if binary is None else binary.read().decode("utf-8-sig")
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is still written to a stream go nowhere, and what it holds already."""
+    """Discard the buffer of a stream and all later output on it."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -34,7 +34,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def paint(text: str, style: str | None, *, colour: bool) -> str:
-    """Return the text in a style, or as it is without colours."""
+    """Return the text in a style; unchanged without colours."""
     if not colour or not style or not text:
         return text
     return f"{STYLES[style]}{text}{RESET}"
@@ -53,7 +53,7 @@ def state_style(state: str) -> str | None:
 
 
 def printable(text: str) -> str:
-    """Escape what could move a terminal's cursor: names and traces come from elsewhere."""
+    """Escape control characters, because names and traces come from other systems."""
     return CONTROL.sub(_escaped, text)
 
 
@@ -63,7 +63,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many columns a text takes on a terminal."""
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     width = 0

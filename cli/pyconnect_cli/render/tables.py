@@ -30,7 +30,7 @@ class Column(Generic[Item]):
     """One column; `wide` ones are shown by `-o wide` or by name only.
 
     On a narrow terminal `prose` is wrapped, other texts are cut; `whole` ones and numbers never.
-    `distinct` texts are cut in their middle, as far as all of them can be told apart.
+    `distinct` texts are cut in their middle as long as all of them still differ.
     """
 
     title: str
@@ -43,7 +43,7 @@ class Column(Generic[Item]):
     style: StyleOf | None = None
 
     def narrowest(self, texts: Collection[str]) -> int | float:
-        """Return how narrow it may become and still be read."""
+        """Return the least width at which the column is readable."""
         if self.whole or self.right:
             return inf
         if self.prose:
@@ -73,7 +73,7 @@ def worker_column(value: Callable[[Item], str], *, wide: bool = False) -> Column
 def choose_columns(
     columns: Sequence[Column[Item]], names: Sequence[str], *, wide: bool
 ) -> list[Column[Item]]:
-    """Return the columns asked for by name in that order, or the default ones."""
+    """Return the named columns in that order, or the default ones."""
     if not names:
         return [column for column in columns if wide or not column.wide]
     by_name = {column.title.lower(): column for column in columns}
@@ -96,7 +96,7 @@ def table_lines(
 ) -> list[str]:
     """Lay out a table; `width` None means that nothing is cut or wrapped.
 
-    Where the columns would become too narrow to read, each item is a block of lines instead.
+    If the columns would become too narrow to read, each item is a block of lines instead.
     """
     rows = [[_one_line(column.value(item)) for column in columns] for item in items]
     shown = [[column.title for column in columns], *rows] if headers else rows
@@ -123,7 +123,7 @@ def fit_widths(
 ) -> list[int]:
     """Narrow columns until the table fits: prose, then others, the widest first.
 
-    The first column comes last: it names the row. None is narrowed below its `least` width.
+    The first column, which names the row, is narrowed last. No column gets narrower than `least`.
     """
     fitted = list(widths)
     prose = [at for at, column in enumerate(columns) if column.prose]

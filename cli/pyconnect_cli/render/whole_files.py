@@ -10,10 +10,10 @@ PRIVATE = 0o600
 
 
 def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
-    """Replace a file at once, on the disk when this returns; OSError leaves it as it was.
+    """Replace a file atomically and synchronise it; after an OSError the file is unchanged.
 
-    `mode`: None gives the file the permissions that the process' umask leaves. A link stays one.
-    What is no file, as /dev/stdout or a pipe, is written to and not replaced.
+    `mode` None gives the file the permissions of the process' umask. A link stays a link. A target
+    that is not a regular file, such as /dev/stdout or a pipe, is written to and not replaced.
     """
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
@@ -39,5 +39,5 @@ def _umask_mode() -> int:
 
 
 def file_name(name: str) -> str:
-    """Return the file of a connector, another one for each name: `/` is `%2F` and `%` is `%25`."""
+    """Return a connector's file name, unique for each name: `/` becomes `%2F` and `%` `%25`."""
     return f"{name.replace('%', '%25').replace('/', '%2F')}.json"

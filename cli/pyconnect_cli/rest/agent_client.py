@@ -1,7 +1,7 @@
 """AgentClient: the admin interface that only pyconnect's own agents have.
 
-Each method asks the one worker of its exchange. A Java worker answers 404 without naming anything;
-that becomes PreconditionFailed (exit 9), with the reason.
+Each method asks the one worker of its exchange. A Java worker answers 404; that becomes
+PreconditionFailed (exit 9), with the reason.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class AgentInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutomaticRestarts:
-    """What an agent has restarted by itself; `next_ms` None: nothing is planned.
+    """The automatic restarts of a connector or task; `next_ms` None: none is planned.
 
-    `ended`: why nothing is planned although it has failed: policy, permanent, killed, limit.
+    `ended`: why none is planned after a failure: policy, permanent, killed or limit.
     """
 
     policy: str
@@ -53,7 +53,7 @@ class AutomaticRestarts:
 class AgentChild:
     """A connector (`task` None) or task of one agent; times in epoch ms, sizes in bytes.
 
-    `cpu_percent` and `cpu_limit` in percent of one processor; a limit of None is none. `restarts`:
+    `cpu_percent` and `cpu_limit` in percent of one processor; None: without a limit. `restarts`:
     None from an agent that has no automatic restarts.
     """
 
@@ -81,9 +81,9 @@ class AgentChild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFilter:
-    """Which lines of a connector's log: `task` None: of all tasks, and the connector's own.
+    """A selection of a connector's log lines; `task` None: of the connector and all its tasks.
 
-    `limit`: the newest of each worker.
+    `limit`: the maximum number of newest lines from each worker.
     """
 
     connector: str
@@ -111,7 +111,7 @@ class AgentLogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLog:
-    """Lines of one agent, and where the next question goes on, within one life of the agent."""
+    """Lines of one agent, and the number at which the next request continues."""
 
     epoch: int
     following: int
@@ -120,7 +120,7 @@ class AgentLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMetric:
-    """One metric; `value` is a number, a text such as a state, or None for no number at all."""
+    """One metric; `value` is a number, a text such as a state, or None for NaN."""
 
     group: str
     name: str
@@ -154,7 +154,7 @@ class AgentClient:
         self._exchange.close()
 
     def info(self) -> AgentInfo:
-        """Return what the agent says of itself."""
+        """Return the agent's report about itself."""
         answer = self._send("GET", "agent")
         return parse("agent", lambda body: _read_info(answer.url, body), answer.body)
 
@@ -171,7 +171,7 @@ class AgentClient:
         )
 
     def acls(self, phase: str) -> Json:
-        """Return what the agent needs in a phase, and what brokers answered its clients."""
+        """Return the agent's needs in a phase, and brokers' answers to its clients."""
         answer = self._send("GET", "agent", "acls", query=(("phase", phase),), long=True)
         return parse("report on ACLs", lambda body: body, answer.body)
 
@@ -187,7 +187,7 @@ class AgentClient:
         )
 
     def metrics(self) -> list[AgentMetric]:
-        """Return everything that the agent measures."""
+        """Return all metrics of the agent."""
         answer = self._send("GET", "agent", "metrics.json")
         return parse(
             "list of metrics",
@@ -196,9 +196,9 @@ class AgentClient:
         )
 
     def kill_task(self, task: TaskId, *, force: bool) -> int | None:
-        """Have a task's process ended; RunsElsewhere or Conflict when it is not there.
+        """End a task's process; RunsElsewhere or Conflict if the agent does not run the task.
 
-        Returns the pid of what is being ended, None when the agent does not report it.
+        Returns the pid of the process, None if the agent does not report it.
         """
         path = ("agent", "tasks", task.connector, str(task.task), "kill")
         answer = self._send("POST", *path, body={"force": force}, accepted=CONFLICT)
@@ -232,9 +232,10 @@ class AgentClient:
         return str(answer.body)
 
     def change_phase(self, phase: str, *, run_id: str, expect_config_sha256: str) -> str:
-        """Have the agent change its file and restart; return how: self, command, none.
+        """Make the agent change its file and restart; return its way to restart.
 
-        Forbidden when its properties do not allow it, Conflict when its file is another one.
+        The ways are self, command and none. Forbidden if its properties do not allow the change,
+        Conflict if the digest of its file is another one.
         """
         body = {"phase": phase, "run_id": run_id, "expect_config_sha256": expect_config_sha256}
         answer = self._send("POST", "agent", "phase", body=body, accepted=CONFLICT)
@@ -243,7 +244,7 @@ class AgentClient:
         return parse("answer", lambda body: str(body["restart"]), answer.body)
 
     def drain(self, *, undrain: bool) -> None:
-        """Have the agent give up all work, or take part again; `info` shows the progress."""
+        """Make the agent release all work, or join again; `info` shows the progress."""
         self._send("POST", "agent", "drain", body={"undrain": undrain})
 
     def _send(

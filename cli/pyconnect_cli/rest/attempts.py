@@ -1,4 +1,4 @@
-"""Requests without an answer: why none came, and what that means for the command."""
+"""Requests without an answer: the reasons, and the resulting error of the command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def unanswered_error(method: str, target: str, attempts: Sequence[Unanswered]) -
 
 
 def describe_transport_error(error: Exception, allowance: Allowance) -> str:
-    """Say in a few words why no answer came."""
+    """Return the reason of a missing answer in a few words."""
     name = type(error).__name__
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:

@@ -1,7 +1,7 @@
 """Time: the limits of a run and of one request as values, and the budget that a run spends.
 
-A run's budget covers all its requests and waits. A request has a limit of its own, so that a worker
-that accepts a connection and never answers costs one request's time and not the run's.
+A run's budget covers all its requests and waits. Each request has its own limit, so that a worker
+that accepts a connection and never answers takes one request's time and not the run's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONNECT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How long a run and each of its requests may take, in seconds.
+    """Time limits of a run and of each of its requests, in seconds.
 
     `long_request_s` is for requests that a worker works on before it answers: it runs a connector's
     own code (validation, a new configuration, a change of offsets), or asks its brokers.
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one attempt of a request may take, and the option that sets it."""
+    """The time for one attempt of a request, and the option that sets it."""
 
     seconds: float
     option: str
@@ -47,13 +47,13 @@ class Budget:
         self._last_end: float | None = None
 
     def remaining_s(self) -> float:
-        """Return how much time is left; never negative."""
+        """Return the time that is left; never negative."""
         end = self._end if self._last_end is None else min(self._end, self._last_end)
         return max(0.0, end - self._clock())
 
     @property
     def spent(self) -> bool:
-        """Whether nothing new may be started."""
+        """Whether the time is over, so that no request may start."""
         return self.remaining_s() <= 0
 
     def renew(self, run_s: float | None = None) -> None:
@@ -68,7 +68,7 @@ class Budget:
         self._last_end = self._clock() + seconds
 
     def attempt(self, limit_s: float, attempts: int = 1) -> Allowance:
-        """Return what the next of `attempts` may take, so that each of the others has its share."""
+        """Return the time of the next of `attempts`, which leaves each other attempt its share."""
         share = self.remaining_s() / max(attempts, 1)
         if share < limit_s:
             return Allowance(share, "--timeout")

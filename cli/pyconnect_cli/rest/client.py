@@ -141,7 +141,7 @@ class ConnectClient:
         return parse("connector", read_connector_info, answer.body)
 
     def _require_addressable(self, name: str) -> None:
-        """Raise UsageError for a name that the worker takes and that its paths cannot carry.
+        """Raise UsageError for a name that the worker accepts and that its paths cannot carry.
 
         Servers since Kafka 4.0 refuse an encoded slash: such a connector could not be deleted.
         """
@@ -159,7 +159,7 @@ class ConnectClient:
             ) from error
 
     def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:
-        """Create or replace; return the connector and whether it is new."""
+        """Create or replace a configuration; return the connector and whether it is new."""
         answer = self._send("PUT", "connectors", name, "config", body=dict(config), long=True)
         return parse("connector", read_connector_info, answer.body), answer.status == 201
 
@@ -189,7 +189,7 @@ class ConnectClient:
         self._send("PUT", "connectors", name, "resume")
 
     def stop_connector(self, name: str) -> None:
-        """Ask for STOPPED: tasks are given up (KIP-875, Kafka 3.5)."""
+        """Ask for STOPPED: the tasks end (KIP-875, Kafka 3.5)."""
         self._send("PUT", "connectors", name, "stop", since="3.5 (KIP-875)")
 
     def restart_connector(
@@ -210,7 +210,7 @@ class ConnectClient:
         return parse("list of offsets", read_offsets, answer.body)
 
     def alter_offsets(self, name: str, entries: Sequence[OffsetEntry]) -> str:
-        """Set some partitions' offsets, None forgets; return what the worker says of it.
+        """Set some partitions' offsets, None deletes one; return the worker's message.
 
         The connector must be STOPPED; RejectedRequest otherwise (KIP-875, Kafka 3.6).
         """
@@ -220,7 +220,7 @@ class ConnectClient:
         return parse("message", lambda body: str(body["message"]), answer.body)
 
     def reset_offsets(self, name: str) -> str:
-        """Forget every offset; otherwise as `alter_offsets`."""
+        """Delete all offsets; otherwise as `alter_offsets`."""
         path = ("connectors", name, "offsets")
         answer = self._send("DELETE", *path, since="3.6 (KIP-875)", long=True)
         return parse("message", lambda body: str(body["message"]), answer.body)
@@ -249,13 +249,13 @@ class ConnectClient:
         return parse("list of topics", lambda body: _read_topics(name, body), body)
 
     def reset_connector_topics(self, name: str) -> None:
-        """Forget the topics the connector has used."""
+        """Empty the list of topics that the connector has used."""
         self._send("PUT", "connectors", name, "topics", "reset")
 
     # Plugins
 
     def plugins(self, *, connectors_only: bool = True) -> list[Plugin]:
-        """Return what is installed on the worker that answers."""
+        """Return the plugins of the worker that answers."""
         query = (("connectorsOnly", "true" if connectors_only else "false"),)
         body = self._send("GET", "connector-plugins", query=query).body
         return parse("list of plugins", lambda body: _each(read_plugin, body), {"list": body})
@@ -297,7 +297,7 @@ class ConnectClient:
         return parse("health", lambda body: _read_health(answer.url, body), answer.body)
 
     def loggers(self) -> list[LoggerLevel]:
-        """Return the loggers with a level of their own, sorted."""
+        """Return the loggers that have a level, sorted."""
         body = self._get("admin", "loggers").body
         return parse("list of loggers", _read_loggers, body)
 
@@ -363,6 +363,6 @@ def _read_loggers(body: Json) -> list[LoggerLevel]:
 
 
 def _read_health(url: str, body: Json) -> Health:
-    # A probe that failed answers with the error envelope instead.
+    # A failed probe answers with the error envelope instead.
     status = str(body["status"]) if "error_code" not in body else "unhealthy"
     return Health(url=url, status=status, message=str(body["message"]), raw=body)

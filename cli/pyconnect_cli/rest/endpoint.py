@@ -1,4 +1,4 @@
-"""Where the workers are and how to convince them: addresses, credentials, certificates."""
+"""Access to the workers: addresses, credentials, certificates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyconnect_cli.rest.masking import mask_url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """How to reach and convince the workers. Secrets are not shown by its repr."""
+    """Addresses, credentials and certificates. Its repr does not show secrets."""
 
     urls: tuple[str, ...]
     username: str | None = None

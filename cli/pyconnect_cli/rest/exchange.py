@@ -1,10 +1,10 @@
 """HTTP exchanges with a Connect cluster: addresses in turn, retries, errors in our words.
 
-The only module that knows httpx. A request has a limit of its own within the run's budget; once the
-budget is spent, nothing is sent. Repeated are: a request whose connection was refused and an
-idempotent request that was not answered (both at the next address), and a request that a rebalance
-refuses for the moment (409, and the 500 that reads give then). Nothing else is sent twice. A change
-is sent only to a worker that has answered before: a worker that hangs gets none.
+The only module that imports httpx. Each request has its own limit within the run's budget; once the
+budget is spent, no request is sent. Three kinds of requests are repeated: one with a refused
+connection and an idempotent one without an answer (both at the next address), and one that a
+rebalance refuses for the moment (409, and the 500 of reads). No other request is sent twice. A
+change goes only to a worker that has answered before, so a worker that hangs never gets one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Trace = Callable[[str], None]
 class Answer:
     """A successful answer; `body` is parsed JSON (a text when asked for), None when empty.
 
-    `location`: where else, when the worker says so.
+    `location`: the address of another worker, if the answer names one.
     """
 
     status: int
@@ -81,21 +81,21 @@ class Request:
     query: tuple[tuple[str, str], ...] = ()
     body: object = None
     has_body: bool = False
-    accepted: frozenset[int] = frozenset()  # statuses that are answers beside 2xx
-    since: str = ""  # the Kafka version that brought the endpoint
-    text: bool = False  # the answer is plain text, only an error JSON
+    accepted: frozenset[int] = frozenset()  # accepted statuses beside 2xx
+    since: str = ""  # the first Kafka version with the endpoint
+    text: bool = False  # the answer is plain text; an error is JSON
     long: bool = False  # the worker runs a connector's code or asks brokers before it answers
 
     @property
     def changes(self) -> bool:
-        """Whether it may change something."""
+        """Whether the request may change something."""
         return self.method != "GET"
 
     def target(self) -> str:
         """Return path and query, percent-encoded.
 
-        UsageError for a name that no path can carry: `.` and `..` are resolved on the way, and an
-        empty one would address the collection.
+        UsageError for a name that no path can carry: proxies resolve `.` and `..`, and an empty
+        name would address the collection.
         """
         if unusable := {"", ".", ".."}.intersection(self.path):
             raise UsageError(f"`{unusable.pop()}` cannot be a name in Kafka Connect's REST paths")
@@ -162,8 +162,8 @@ class Exchange:
             self._http = None
 
     def send(self, request: Request) -> Answer:
-        """Return the answer, or raise what `errors` names for its status."""
-        request.target()  # refuses a name that no path can carry, before anything is sent
+        """Return the answer, or raise the error of its status."""
+        request.target()  # raises for a name that no path can carry, before anything is sent
         pause = FIRST_PAUSE_S
         while True:
             response, url = self._send_somewhere(request)
@@ -262,7 +262,7 @@ class Exchange:
         return response
 
     def _client(self) -> httpx.Client:
-        # Threads share it: one that two of them made would never be closed.
+        # Threads share it: of two clients made at once, one would never be closed.
         with self._making:
             if self._http is None:
                 self._http = self._new_client()
@@ -316,7 +316,7 @@ class FailedAttempt:
 
 
 def read_failure(response: httpx.Response, request: Request, url: str) -> FailedAttempt | None:
-    """Return what is wrong with an answer: the one place where statuses become errors."""
+    """Return the failure of an answer: the only place where statuses become errors."""
     status = response.status_code
     if 200 <= status < 300 or status in request.accepted:
         return None
@@ -370,7 +370,7 @@ def _address_hint(url: str) -> str:
 
 
 def behind_gateway(response: httpx.Response, request: Request) -> bool:
-    """Whether a gateway answered for a worker that is down, to what may be sent twice."""
+    """Return whether a gateway answered for a dead worker, to a request that may be repeated."""
     return (
         response.status_code in GATEWAY_STATUSES
         and request.method in IDEMPOTENT
@@ -394,7 +394,7 @@ def error_message(response: httpx.Response) -> str | None:
 
 
 def import_httpx() -> None:
-    """Keep httpx from importing its own command line: it takes 160 ms and is not used here."""
+    """Import httpx without its command line, which takes 160 ms and is not used here."""
     if "httpx" not in sys.modules:
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
 

@@ -1,4 +1,4 @@
-"""Names that the Tab key offers without asking the cluster: what it or a command saw last.
+"""Names that the Tab key offers without a request: the last ones that it or a command saw.
 
 A file for each kind of name and list of addresses, below the user's cache directory. No parser and
 no HTTP client is imported.
@@ -22,7 +22,7 @@ def cache_of(kind: str, urls: Sequence[str], environ: Mapping[str, str]) -> Path
 
 
 def cache_directory(environ: Mapping[str, str]) -> Path:
-    """Return where answers are kept."""
+    """Return the directory of kept answers."""
     if home := environ.get("XDG_CACHE_HOME"):
         return Path(home) / "pyconnect" / "completion"
     import platformdirs
@@ -31,7 +31,7 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def read_cache(cache: Path) -> tuple[list[str], float]:
-    """Return the kept names and their age in seconds; nothing, infinitely old, without a file."""
+    """Return the kept names and their age in seconds; no names and infinity without a file."""
     try:
         age_s = time.time() - cache.stat().st_mtime
         names: list[str] = json.loads(cache.read_text("utf-8"))
@@ -41,7 +41,7 @@ def read_cache(cache: Path) -> tuple[list[str], float]:
 
 
 def write_cache(cache: Path, names: Sequence[str]) -> None:
-    """Keep an answer; a directory that cannot be written is no reason to show nothing."""
+    """Keep an answer; ignore a directory that cannot be written, because the answer is known."""
     with contextlib.suppress(OSError):
         cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = cache.with_suffix(f".{os.getpid()}")

@@ -1,7 +1,7 @@
-"""Which configuration values are secrets, and what is shown instead of them. Pure.
+"""Masks of secrets in configurations, commands and texts. Pure.
 
-A value is masked by its key; references such as `${file:/run/secrets:db}` are no secrets and stay
-readable. Passwords inside addresses and connection strings are masked wherever they stand.
+The key decides whether a value is masked; references such as `${file:/run/secrets:db}` are not
+secrets and stay readable. Passwords inside addresses and connection strings are always masked.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ SECRET_KEY = re.compile(
     r"|ssl\.keystore\.key$|connection[._]?string",
     re.IGNORECASE,
 )
-# Names that hold one of the words above and no secret.
+# Names with one of the words above whose values are not secrets.
 HARMLESS_KEY = re.compile(
     r"(?:^|\.)(?:token\.type|credentials\.provider(?:\.class)?|sasl\.oauthbearer\.token\.endpoint\.url)$"
     r"|\.(?:path|location|file)$",
     re.IGNORECASE,
 )
 REFERENCES_ONLY = re.compile(r"(?:\$\{[^}]*\})+")
-# A password may hold `@`: the last one of the authority ends it.
+# A password may contain `@`: the last `@` of the authority ends it.
 URL_PASSWORD = re.compile(r"(://[^/@:\s]*):(?:[^/?#\s\"']+|[^/@\s]+)@")
 SECRET_OPTIONS = frozenset({"--password", "--token"})
 ASSIGNMENT = re.compile(r"(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)", re.DOTALL)
@@ -34,7 +34,7 @@ PARAMETER = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=([^
 
 
 def is_secret_key(key: str) -> bool:
-    """Tell whether values of this configuration key must not be shown."""
+    """Return whether values of this configuration key must not be shown."""
     return SECRET_KEY.search(key) is not None and HARMLESS_KEY.search(key) is None
 
 
@@ -50,10 +50,10 @@ def mask_url(url: str) -> str:
 
 
 def mask_command(words: Iterable[str]) -> str:
-    """Return a command line for a person to run, quoted for a shell, with every secret masked.
+    """Return a command line that a user can run, quoted for a shell, with every secret masked.
 
-    Masked are the values of options that are secrets, of `KEY=VALUE` by the key, of HTTP headers,
-    and passwords inside addresses.
+    Secrets are values of options, of `KEY=VALUE` by the key, of HTTP headers, and passwords inside
+    addresses.
     """
     shown = []
     option = ""
@@ -82,7 +82,7 @@ def _mask_word(word: str, option: str) -> str:
 
 
 def mask_value(key: str, value: str | None) -> str | None:
-    """Return what may be shown of a configuration value; None and empty stay."""
+    """Return a configuration value with its secrets masked; None and empty stay."""
     if not value:
         return value
     if REFERENCES_ONLY.fullmatch(value):

@@ -1,8 +1,8 @@
-"""What Connect's REST interface answers, as frozen values.
+"""Answers of Connect's REST interface, as frozen values.
 
-Each value keeps the JSON it was read from in `raw`, so that `-o json` prints the API's own shape,
-members of later versions included. A body that lacks a required member raises ServerError: the
-other side is no Connect worker.
+Each value keeps its JSON in `raw`, so that `-o json` prints the API's own shape, members of later
+versions included. A body without a required member raises ServerError: the server is not a Connect
+worker.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ConnectorStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorView:
-    """What is known of one connector; a new one has no status yet, a deleted one no info."""
+    """Status and info of one connector; a new one has no status yet, a deleted one no info."""
 
     name: str
     info: ConnectorInfo | None = None
@@ -148,7 +148,7 @@ class ConfigKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldErrors:
-    """The errors validation found in one key."""
+    """The errors that validation found in one key."""
 
     name: str
     value: str | None
@@ -180,7 +180,7 @@ class LoggerLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """What `GET /` says."""
+    """The answer of `GET /`."""
 
     version: str
     commit: str
@@ -190,7 +190,7 @@ class WorkerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What `GET /health` says: healthy, starting or unhealthy."""
+    """The answer of `GET /health`: healthy, starting or unhealthy."""
 
     url: str
     status: str
@@ -385,7 +385,7 @@ def read_worker_info(body: Json) -> WorkerInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectCluster:
-    """Which Connect cluster on a Kafka cluster: its group, where workers report it, and addresses.
+    """The identity of a Connect cluster: its group, if workers report it, and their addresses.
 
     Empty in exported files and in backups of earlier versions.
     """

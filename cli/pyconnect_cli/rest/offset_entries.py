@@ -1,7 +1,7 @@
-"""Connector offsets as REST carries them (KIP-875): entries, their identity, how people read them.
+"""Connector offsets as REST carries them (KIP-875): entries, their identity, their display.
 
-An entry is `{"partition": {…} | null, "offset": {…} | null}`. A source's maps are its connector's
-own, and its partition may be null, which only agents list. A sink's are
+An entry is `{"partition": {…} | null, "offset": {…} | null}`. The keys of a source's maps are its
+own; its partition may be null, which only agents list. A sink's maps are
 `{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Pure.
 """
 
@@ -17,21 +17,21 @@ Primitives = Mapping[str, object]
 Partition = Primitives | None
 SINK_PARTITION_KEYS = frozenset({"kafka_topic", "kafka_partition"})
 SINK_OFFSET_KEY = "kafka_offset"
-# Made once: `json.dumps` with options makes an encoder at each call, and there may be 100,000.
+# Made once: `json.dumps` with options makes an encoder for each of perhaps 100,000 calls.
 CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetEntry:
-    """The offset of one partition; None stands for none stored, or to be forgotten."""
+    """The offset of one partition; None: no offset is stored, or it is to be deleted."""
 
     partition: Partition
     offset: Primitives | None
 
     @property
     def key(self) -> str:
-        """What makes two entries speak of the same partition."""
+        """The identity of the partition."""
         return partition_key(self.partition)
 
     def to_json(self) -> dict[str, object]:
@@ -54,17 +54,17 @@ def partition_json(partition: Partition) -> dict[str, object] | None:
 
 
 def partition_key(partition: Partition) -> str:
-    """Return the same text for the same partition, whatever the order of its members."""
+    """Return a text that is the same for equal partitions, with members in any order."""
     return _canonical(partition)
 
 
 def same_offset(one: Primitives | None, other: Primitives | None) -> bool:
-    """Whether two offsets are equal as JSON: `1` is neither `"1"` nor `true`."""
+    """Return whether two offsets are equal as JSON: `1` is neither `"1"` nor `true`."""
     return _canonical(one) == _canonical(other)
 
 
 def same_entries(one: Iterable[OffsetEntry], other: Iterable[OffsetEntry]) -> bool:
-    """Whether both hold the same offsets of the same partitions, in whatever order."""
+    """Return whether both hold the same offsets of the same partitions, in any order."""
     ours, theirs = by_key(one), by_key(other)
     return ours.keys() == theirs.keys() and all(
         same_offset(entry.offset, theirs[key].offset) for key, entry in ours.items()
@@ -111,7 +111,7 @@ def counted_partitions(count: int) -> str:
 
 
 def is_sink_partition(partition: Primitives) -> bool:
-    """Whether a partition is a Kafka topic's."""
+    """Return whether a partition is a partition of a Kafka topic."""
     return set(partition) == SINK_PARTITION_KEYS
 
 

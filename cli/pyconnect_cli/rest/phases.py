@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """In the order in which they are gone through, which `rank` tells; texts compare otherwise."""
+    """A phase; `rank` gives the order of the phases, which comparison of the texts does not."""
 
     DISABLED = "disabled"
     PREPARING = "preparing"

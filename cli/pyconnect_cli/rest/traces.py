@@ -22,7 +22,7 @@ def root_cause(trace: str) -> str:
 
 
 def _python_cause(lines: list[str]) -> str:
-    """Follow `raise … from …` back to its start; an exception while handling one is its own."""
+    """Follow `raise … from …` back to its start, but not an exception raised in a handler."""
     chain: list[str] = []
     in_frames = False
     for line in lines:

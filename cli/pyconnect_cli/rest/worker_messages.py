@@ -1,4 +1,4 @@
-"""What workers' error messages hold beside the error, and what a person can do about it. Pure."""
+"""Workers' error messages without superfluous parts, with a hint for the user. Pure."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ TITLE = re.compile(r"<title>\s*(?:Error \d+ )?([^<]*?)\s*</title>", re.IGNORECAS
 
 
 class Told(NamedTuple):
-    """A message for people, and a hint if there is something to run next."""
+    """A short message, and a hint if there is a command to run next."""
 
     message: str
     hint: str | None = None
 
 
 def told(message: str) -> Told:
-    """Return Connect's message without what only fills the screen."""
+    """Return Connect's message without its long lists."""
     if match := UNKNOWN_PLUGIN.fullmatch(message):
         classes = PLUGIN.findall(match["list"])
         short = [name.rpartition(".")[2] for name in classes]

@@ -33,7 +33,7 @@ def define(session: Session, sandbox: SandboxStatus, *, current: bool = False) -
 
 
 def forget(session: Session, sandboxes: Iterable[str]) -> None:
-    """Remove the contexts of sandboxes that are no more from the user's file."""
+    """Remove the contexts of removed sandboxes from the user's file."""
     files = session.settings.files
     users = {name for file in files.files if file.path == files.user_path for name in file.contexts}
     gone = tuple(name for name in map(context_name, sandboxes) if name in users)

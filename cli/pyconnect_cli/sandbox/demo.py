@@ -1,7 +1,7 @@
-"""`pyconnect sandbox demo`: two connectors of a sandbox's agent take a file through a topic.
+"""`pyconnect sandbox demo`: two connectors of a sandbox's agent copy a file through a topic.
 
-Each run appends lines to the file and waits for the last of them at the other end, so that a
-second run shows the running connectors going on.
+Each run appends lines to the file and waits until the copy has the last of them, so a second run
+shows that the connectors still work.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def demo(
     """Take lines from a file through a topic to another file; safe to run twice.
 
     Starts the sandbox and its agent if they do not run, and defines their context. Each run appends
-    1,000 lines; the connectors stay and go on with whatever is appended.
+    1,000 lines; the connectors keep running and copy later lines too.
     """
     from pyconnect_cli.render.step_line import StepLine
     from pyconnect_sandbox import lifecycle
@@ -111,7 +111,7 @@ def demo(
             for connector, config in shown.configs().items():
                 progress(f"creating the connector {connector}")
                 client.put_connector_config(connector, config)
-                # Of an earlier run, and stopped since.
+                # A connector of an earlier run may be stopped.
                 client.resume_connector(connector)
         progress(f"waiting for `{last}`")
         count = shown.wait_for(last, timeout_s)

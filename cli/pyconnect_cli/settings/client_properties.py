@@ -1,4 +1,4 @@
-"""The file of Kafka client properties of a command: what it means, and its errors as ours."""
+"""The file of Kafka client properties of a command: its settings, and its errors as ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyconnect_clients.security import Security, parse_security, refuse_other_na
 
 
 def read_security(path: str) -> Security:
-    """Return what the properties of a file mean, its stores read; UsageError says what is wrong."""
+    """Return the security settings of a file, with key stores read; UsageError names a fault."""
     with property_errors_translated():
         properties = read_client_properties(path)
         refuse_other_names(properties)
@@ -22,7 +22,7 @@ def read_security(path: str) -> Security:
 
 @contextmanager
 def property_errors_translated() -> Iterator[None]:
-    """Raise what is wrong with a property as UsageError."""
+    """Raise an error of a property as UsageError."""
     try:
         yield
     except ClientPropertyError as exc:

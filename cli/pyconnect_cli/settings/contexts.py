@@ -13,8 +13,8 @@ a file that sets anything else is refused.
     password_command = "pass connect/prod"     # or password_file, password_env, password
     ca_file = "/etc/ssl/company.pem"           # cert, key, insecure
     kafka = { bootstrap = "broker-1:9092", properties = "/etc/kafka/client.properties" }
-    group = "connect-cluster"                  # what Java workers do not report: their group.id
-    offsets_topic = "connect-offsets"          # and their offset.storage.topic
+    group = "connect-cluster"                  # group.id, which Java workers do not report
+    offsets_topic = "connect-offsets"          # offset.storage.topic of Java workers
     inventory = "inventory.toml"               # for `upgrade`
 """
 
@@ -42,7 +42,7 @@ PROJECT_FILE = "pyconnect.toml"
 LITERAL_SECRETS = ("password", "token")
 SECRET_KINDS = ("", "_file", "_command", "_env")
 CLUSTER_KEYS = ("group", "offsets_topic", "inventory")
-"""What a context says of the cluster itself; no option of every command says it."""
+"""Settings of a context about the cluster itself; they are not global options."""
 TEXT_KEYS = frozenset(
     {
         "username", "ca_file", "cert", "key", "description", "context",
@@ -102,7 +102,7 @@ class ConfigFiles:
 
 
 def user_config_path(environ: Mapping[str, str]) -> Path:
-    """Return the user's file: `PYCONNECT_CONFIG`, XDG_CONFIG_HOME, or the platform's place."""
+    """Return the user's file: `PYCONNECT_CONFIG`, XDG_CONFIG_HOME, or the platform's directory."""
     if override := environ.get("PYCONNECT_CONFIG"):
         return Path(override).expanduser()
     if home := environ.get("XDG_CONFIG_HOME"):
@@ -121,7 +121,7 @@ def system_config_path(environ: Mapping[str, str]) -> Path:
 def load_config_files(
     environ: Mapping[str, str], directory: Path, user_path: Path | None = None
 ) -> ConfigFiles:
-    """Read the files that exist; ContextError names the file and what is wrong in it."""
+    """Read the files that exist; ContextError names the file and the fault."""
     user = user_path or user_config_path(environ)
     files = []
     project = directory / PROJECT_FILE
@@ -137,7 +137,7 @@ def load_config_files(
 
 
 def decided_keys(file: ConfigFile) -> list[str]:
-    """Return what a file sets beyond the choice of a context and how results are printed."""
+    """Return the keys of a file that need trust: all but `current` and the format of results."""
     defaults = sorted(file.defaults.keys() - PRESENTATION_KEYS)
     return [
         *(f"defaults.{key}" for key in defaults),
@@ -151,7 +151,7 @@ def read_config_file(path: Path, origin: str) -> ConfigFile:
 
 
 def read_content(path: Path) -> bytes:
-    """Return a file's bytes, read once: what is trusted is what is parsed."""
+    """Return a file's bytes, read once, so that the trusted bytes are the parsed ones."""
     try:
         return path.read_bytes()
     except OSError as exc:
@@ -201,7 +201,7 @@ def _settings(table: object, path: Path, where: str) -> dict[str, Setting]:
 
 
 def _require_printable(text: str, path: Path) -> None:
-    """Refuse texts that would write control sequences to the terminal when they are shown."""
+    """Refuse texts with control sequences, which a terminal would interpret."""
     if not text.isprintable():
         raise ContextError(f"{path}: {text!a} contains characters that do not print")
 
@@ -244,7 +244,7 @@ def _current(value: object, path: Path) -> str | None:
 
 
 def shown_setting(key: str, value: Setting) -> str:
-    """Return what may be shown of a setting: no secret."""
+    """Return a setting as a text without secrets."""
     if key in LITERAL_SECRETS:
         return "(a value)"
     if isinstance(value, tuple):
@@ -279,7 +279,7 @@ def update_user_file(path: Path, change: ConfigChange) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigChange:
-    """What to write into a user's file: contexts merged in or removed, the current one chosen."""
+    """A change of a user's file: contexts to merge in or remove, and the current one."""
 
     contexts: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     remove: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Text files that a user names; UsageError says which cannot be read and why."""
+"""Text files that a user names; UsageError names a file that cannot be read, and the reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyconnect_cli.render.streams import read_stdin
 
 
 def read_given(place: str) -> tuple[str, str]:
-    """Return a file's text and how to call it in messages; `-` is stdin."""
+    """Return a file's text and its name for messages; `-` is stdin."""
     shown = "stdin" if place == "-" else place
     try:
         if place == "-":

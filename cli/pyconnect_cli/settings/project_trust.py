@@ -1,8 +1,8 @@
-"""Which project files the user trusts: the digest of each is kept in the user's state directory.
+"""The user's trust in project files: the digest of each is kept in the user's state directory.
 
-A directory that a user enters may belong to anybody. Its `pyconnect.toml` may therefore name a
-context and say how results are printed; it decides on addresses, credentials and confirmations
-only after `pyconnect config trust`. A file that has changed since then is not trusted.
+A directory may belong to another user. Its `pyconnect.toml` may therefore only choose a context and
+the format of results; it sets addresses, credentials and confirmations only after
+`pyconnect config trust`. A file that has changed since then is not trusted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyconnect_cli.settings.state_directory import state_directory
 def require_trust(
     path: Path, content: bytes, decided: Sequence[str], environ: Mapping[str, str]
 ) -> None:
-    """Return when the user trusts exactly this content; raise ContextError otherwise.
+    """Raise ContextError unless the user trusts exactly this content.
 
     `decided` names the keys that need the trust, for the message.
     """
@@ -47,7 +47,7 @@ def trust(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
 
 
 def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
-    """Forget a file; return whether it was recorded."""
+    """Remove the record of a file; return whether there was one."""
     record = _record(path, environ)
     try:
         record.unlink()

@@ -1,4 +1,4 @@
-"""Commands that messages propose carry the options that this command was given. Pure."""
+"""Commands in messages, completed with the options of this command. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Given = Mapping[str, object]
 
 
 def proposer(given: Given, arguments: Sequence[str]) -> Callable[[str], str]:
-    """Return what completes the commands that a text proposes; secrets are masked."""
+    """Return a function that completes the commands in a text; secrets are masked."""
     facts = _values(arguments, WORKER_FACTS)
 
     def complete(text: str) -> str:
@@ -47,7 +47,7 @@ def proposer(given: Given, arguments: Sequence[str]) -> Callable[[str], str]:
 
 
 def _joined(command: str, text: str, end: int, words: Sequence[Sequence[str]]) -> str:
-    """Return a command with those words whose option does not follow it already."""
+    """Return a command with the words of options that it does not have already."""
     rest, _, _ = text[end:].partition(";")
     missing = [word for pair in words if f"{pair[0]} " not in rest for word in pair]
     return f"{command} {mask_command(missing)}" if missing else command

@@ -1,8 +1,8 @@
 """Every setting of one command with its origin: flag, variable, project, context, user, system.
 
 Precedence, first wins: flags; `PYCONNECT_*`; `./pyconnect.toml`'s defaults; the context; the
-user's defaults; the system's. Of a project's file that the user does not trust there are only
-defaults of how results are printed. Secrets are references until a request needs them.
+user's defaults; the system's. A project's file that the user does not trust sets only the format of
+results. Secrets are references until a request needs them.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ SecretKind = Literal["value", "file", "command", "env"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """Where a secret is; `reveal` fetches it. Its text never shows the secret itself."""
+    """A reference to a secret; `reveal` fetches it. Its text never shows the secret itself."""
 
     kind: SecretKind
     reference: str = field(repr=False)
     origin: str
 
     def describe(self) -> str:
-        """Return what may be shown: the reference, or that there is a value."""
+        """Return the reference, or a text that there is a value."""
         return "(a value)" if self.kind == "value" else f"{self.kind}: {self.reference}"
 
     def reveal(self, environ: Mapping[str, str]) -> str:
-        """Return the secret; ContextError says which reference failed, never its output."""
+        """Return the secret; ContextError names the reference that failed, never its output."""
         match self.kind:
             case "value":
                 return self.reference
@@ -85,7 +85,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a command works with; `origins` says where each value came from."""
+    """The settings of a command; `origins` names the origin of each value."""
 
     files: ConfigFiles
     context: str | None
@@ -118,7 +118,7 @@ class Settings:
 
     @property
     def limits(self) -> Limits:
-        """How long the run and its requests may take; a given limit holds for all requests."""
+        """Time limits of the run and its requests; a given limit holds for all requests."""
         limits = Limits(run_s=self.timeout_s, request_s=self.request_timeout_s)
         if self.origins["request_timeout"] == NO_ORIGIN:
             return limits
@@ -144,7 +144,7 @@ def working_directory() -> Path:
 def resolve_settings(
     given: Mapping[str, object], environ: Mapping[str, str], directory: Path
 ) -> Settings:
-    """Combine flags, variables and files; UsageError or ContextError name what is wrong."""
+    """Combine flags, variables and files; UsageError or ContextError names the fault."""
     flags = Layer("flag", _flag_values(given))
     variables = Layer("environment", _variable_values(environ))
     config = flags.values.get("config") or variables.values.get("config")
@@ -251,7 +251,7 @@ class _Resolver:
         return None if value is None else str(value)
 
     def _credentials(self) -> tuple[Secret | None, Secret | None]:
-        """Find the first layer that gives a password or a token: the other is not used then."""
+        """Return the password or token of the first layer that has one; the other is unused."""
         found: dict[str, Secret | None] = dict.fromkeys(LITERAL_SECRETS)
         for layer in self._layers:
             for name in LITERAL_SECRETS:
@@ -279,7 +279,7 @@ def _secret_of(layer: Layer, name: str) -> Secret | None:
 def _context_layers(
     files: ConfigFiles, flags: Layer, variables: Layer
 ) -> tuple[tuple[str, str] | None, list[Layer]]:
-    """Return the context with where it was chosen, and the layer of its settings."""
+    """Return the context with the origin of its choice, and the layer of its settings."""
     for layer in (flags, variables):
         if name := layer.values.get("context"):
             chosen, origin = str(name), layer.origin
@@ -341,9 +341,9 @@ def _number(text: str, variable: str) -> int:
 
 
 def colour_wanted(settings: Settings, environ: Mapping[str, str], *, terminal: bool) -> bool:
-    """Decide on colours: a setting, else NO_COLOR, FORCE_COLOR, and what the terminal can show.
+    """Return whether to use colours: a setting, else NO_COLOR, FORCE_COLOR, then the terminal.
 
-    Of several settings `--no-color` on the command line comes first, then `color`.
+    Among settings `--no-color` on the command line comes first, then `color`.
     """
     if settings.no_color and settings.origins.get("no_color") == "flag":
         return False

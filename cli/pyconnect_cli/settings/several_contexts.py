@@ -11,7 +11,7 @@ from pyconnect_cli.settings.contexts import load_config_files
 from pyconnect_cli.settings.resolved import working_directory
 
 ONCE = ("--textfile",)
-"""Options whose result would be that of the last context alone."""
+"""Options whose result would be the last context's only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class OnEach:
 
 
 def several_contexts(arguments: Sequence[str], environ: Mapping[str, str]) -> OnEach | None:
-    """Return what is to be run on which contexts; None for one context or none.
+    """Return the contexts and the words of the command; None for less than two contexts.
 
-    Raises NotFound for a context that does not exist, before anything has been done.
+    Raises NotFound for a context that does not exist, before the first run.
     """
     given, words = _taken(arguments, "--context")
     given = given or [text for text in (environ.get("PYCONNECT_CONTEXT"),) if text]
@@ -55,7 +55,7 @@ def several_contexts(arguments: Sequence[str], environ: Mapping[str, str]) -> On
 
 
 def combined(codes: Sequence[int], contexts: int) -> int:
-    """Return the exit code of all runs: theirs if they agree, else that a part has failed."""
+    """Return the common exit code of all runs, or 8 (a part failed) if the codes differ."""
     if ExitCode.INTERRUPTED in codes:
         return ExitCode.INTERRUPTED
     if len(codes) == contexts and len(set(codes)) == 1:

@@ -1,4 +1,4 @@
-"""Where this command keeps what must outlive a run: backups, journals, locks."""
+"""The directory of files that must outlive a run: backups, journals, locks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pyconnect_cli.errors import PreconditionFailed
 
 
 def state_directory(environ: Mapping[str, str]) -> Path:
-    """Return the directory of this user; PreconditionFailed when there is none.
+    """Return the directory of this user; PreconditionFailed for a path that is not absolute.
 
-    A relative one would be another one in each directory the command is started in: so is `~`
-    where neither HOME nor the user is known, as in some containers.
+    A relative path would be another directory in each working directory. `~` stays relative if
+    neither HOME nor the user is known, as in some containers.
     """
     if given := environ.get("XDG_STATE_HOME"):
         directory = Path(given) / "pyconnect"

@@ -1,4 +1,4 @@
-"""`tasks kill stacks`: what only pyconnect's own agents can do with a task."""
+"""`tasks kill stacks`: verbs that only pyconnect's own agents understand."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def kill(
 ) -> None:
     """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
 
-    The task becomes FAILED and can be restarted; its trace holds the stacks of before. Agents only:
-    a Java worker cannot end a thread (exit 9).
+    The task becomes FAILED and can be restarted; its trace holds the stacks from before the end.
+    Agents only: a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
     chosen = [parse_task(text) for text in tasks]
@@ -59,7 +59,7 @@ def kill(
 
 
 def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) -> None:
-    """Return when the process has ended; WaitTimedOut when the time is over before."""
+    """Return when the process has ended; raise WaitTimedOut if it has not ended in time."""
     pid = agent.kill_task(task, force=force)
     pause = FIRST_PAUSE_S
     late = (
@@ -94,7 +94,7 @@ def stacks(
 
 
 def at_owner(session: Session, ask: Callable[[AgentClient], Answer]) -> Answer:
-    """Ask any worker in force; where it points to another one, that one, once."""
+    """Ask any worker in force; if it names the task's worker, ask that one, once."""
     try:
         return ask(AgentClient(session.client.exchange))
     except RunsElsewhere as elsewhere:

@@ -1,4 +1,4 @@
-"""Tasks as people name them."""
+"""Names of tasks on the command line."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`pyconnect transactions`: transactions of connectors, hanging ones and their end."""
+"""`pyconnect transactions`: list connectors' transactions, find and end those that hang."""

@@ -1,4 +1,4 @@
-"""`pyconnect transactions`: what coordinators and partitions know of connectors' transactions."""
+"""`pyconnect transactions`: connectors' transactions, as coordinators and partitions know them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _idle(producer: OpenProducer) -> str:
 
 
 class Listed(NamedTuple):
-    """A transaction with its owner; `owner` None: of no connector that exists."""
+    """A transaction with its owner; `owner` None: it belongs to no existing connector."""
 
     transaction: Transaction
     owner: Owner | None
@@ -78,13 +78,13 @@ class Listed(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The coordinator's word, and whether it is late."""
+        """The state that the coordinator reports, and whether its timeout has passed."""
         late = ", overdue" if self.transaction.overdue(self.now_ms) else ""
         return f"{self.transaction.state}{late}"
 
     @property
     def age(self) -> str:
-        """How long it has been open."""
+        """The time for which it has been open, as a text."""
         started_ms = self.transaction.started_ms
         if not self.transaction.open or started_ms is None:
             return "-"

@@ -1,4 +1,4 @@
-"""Which transactions and topics belong to a Connect cluster, and what brokers know of them."""
+"""Find the transactions and topics that belong to a Connect cluster."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class AskedCluster:
 
     @property
     def names(self) -> tuple[str, tuple[str, ...], str]:
-        """Group, connectors and the leader's id, as `owner_of` takes them."""
+        """Group, connectors and the leader's id: arguments of `owner_of`."""
         return self.group_id, self.connectors, self.leader_id
 
     def owns(self, transactional_id: str) -> bool:
-        """Tell whether an id belongs to what was chosen."""
+        """Return whether an id belongs to what was chosen."""
         owner = owner_of(transactional_id, *self.names)
         return owner is not None and (not self.chosen or owner.name in self.chosen)
 
@@ -103,7 +103,7 @@ def refuse_living(session: Session, transactional_id: str, group_id: str | None)
 
 
 def cluster_topics(session: Session, cluster: AskedCluster) -> list[str]:
-    """Return the topics that connectors are known to use, and the workers' own for all of them."""
+    """Return the topics of the chosen connectors; for all connectors also the workers' topics."""
     topics = set() if cluster.chosen else set(cluster.topics)
     views = session.client.connector_views()
     for name in cluster.chosen or cluster.connectors:
@@ -139,7 +139,7 @@ def hanging_in(
 def known_transactions(
     protocol: KafkaProtocol, producers: Sequence[OpenProducer]
 ) -> list[Transaction]:
-    """Return what coordinators know of the producers' ids."""
+    """Return the transactions of the producers' ids, as coordinators know them."""
     if not producers:
         return []
     ids = list_transactional_ids(protocol, [producer.producer_id for producer in producers])

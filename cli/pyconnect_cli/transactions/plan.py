@@ -1,8 +1,8 @@
 """The owner of a transaction, and the transactions that will never end. Pure.
 
-A transaction hangs when a partition still has it open while no coordinator knows it (any more) as
-one that writes to that partition: no coordinator will write the marker that ends it, and readers of
-committed records wait there for ever (KIP-664).
+A transaction hangs if a partition has it open and no coordinator knows it as a transaction of that
+partition: no coordinator will write the marker that ends it, and readers of committed records wait
+there for ever (KIP-664).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEADER = "the leader"
 
 
 class Owner(NamedTuple):
-    """A connector or the leader; `task` None: neither, or the id for changing offsets."""
+    """A connector or the leader; `task` None: the leader, or the id for changing offsets."""
 
     name: str
     task: int | None = None
@@ -28,7 +28,7 @@ class Owner(NamedTuple):
 def owner_of(
     transactional_id: str, group_id: str, connectors: Iterable[str], leader: str
 ) -> Owner | None:
-    """Return whose an id is in a Connect cluster; the connector with the longest name wins.
+    """Return the owner of an id in a Connect cluster; the connector with the longest name wins.
 
     `leader` is the leader's id.
     """

@@ -1,6 +1,6 @@
-"""Carries a run of an upgrade out: look, decide, write, act, until it is done or halts.
+"""Carries out a run of an upgrade: look, decide, write, act, until the run is done or halts.
 
-The only loop around `upgrade.decide`; what it knows beside the journal is forgotten with it.
+The only loop around `upgrade.decide`; only the journal survives the process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LEAST_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What a run works with."""
+    """The tools of a run."""
 
     observer: Observer
     performer: Performer
@@ -54,7 +54,7 @@ class Tools:
     lock: ClusterLock
     limits: StepLimits
     again: str
-    """The command that goes on with the run."""
+    """The command that continues the run."""
     now_ms: Callable[[], int] = lambda: round(time.monotonic() * 1000)
 
 
@@ -69,7 +69,7 @@ class Rolling:
         self._seen_ms = tools.now_ms()
 
     def go_on(self) -> None:
-        """Return when the run is done; raise what halted it, exit 1, or 75 for an operator."""
+        """Return when the run is done; raise the cause of a halt: exit 1, or 75 for an operator."""
         pause_s = min(LONGEST_PAUSE_S, max(LEAST_PAUSE_S, self._tools.limits.settle_ms / 4000))
         while True:
             if not self._tools.lock.held():
@@ -136,7 +136,7 @@ class Rolling:
             act()
         except NeedsOperator as error:
             if changes:
-                # Its next life counts as changed: the user was asked to start it so.
+                # The user was asked to start the worker with its new phase: it counts as changed.
                 self._write(StepChanged(url=url))
             hint = f"then run the same command again: {self._tools.again}"
             halted = Halted(reason=error.message, hint=hint, operator=True)

@@ -43,7 +43,7 @@ KAFKA_NEEDED = "an upgrade needs Kafka itself, for the members of the group and 
 
 @app.command(cls=PlanVerb)
 def plan(context: typer.Context) -> None:
-    """Show what `run` would do, and what forbids it; change nothing.
+    """Show the plan of `run` and the findings that forbid it; change nothing.
 
     Needs --kafka-bootstrap. Exit 9: `run` would refuse.
     """

@@ -1,4 +1,4 @@
-"""Everything that a plan of an upgrade rests on beside the look at the workers."""
+"""The facts for a plan of an upgrade, beside the look at the workers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 def planning_view(
     session: Session, observer: Observer, wish: PhaseWish, acls: AclOptions, show: Performer
 ) -> View:
-    """Return a look with brokers, connectors, ACLs and what the `show` commands print."""
+    """Return a view with brokers, connectors, ACLs and the output of the `show` commands."""
     view = observer.look()
     view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
     view = _with_permissions(observer, view)
@@ -78,9 +78,9 @@ def planning_view(
 
 
 def _probed(observer: Observer, worker: UpgradedWorker, show: Performer) -> UpgradedWorker:
-    """Ask a Java worker for its fencing endpoint, and its file for its phase.
+    """Look for a Java worker's fencing endpoint, and read its phase from its file.
 
-    What a file says counts unless the worker's behaviour contradicts.
+    The phase in the file counts unless the worker's behaviour contradicts it.
     """
     if not worker.reachable or worker.kind is not Kind.JAVA:
         return worker
@@ -92,7 +92,7 @@ def _probed(observer: Observer, worker: UpgradedWorker, show: Performer) -> Upgr
 
 
 def _with_permissions(observer: Observer, view: View) -> View:
-    """Agents that may not change themselves, or have no restart, are changed by hand."""
+    """Mark agents without permission or restart command as changed by hand."""
     return replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
 
 
@@ -118,7 +118,7 @@ def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
 
 
 def _topics(worker: Properties, sources: Sequence[SourceFacts], wish: PhaseWish) -> dict[str, str]:
-    """Return what the topics of Connect that are known are for, by name."""
+    """Return the use of each known topic of Connect, by name."""
     found = {}
     if wish.target is Phase.ENABLED:
         found = {
@@ -156,7 +156,7 @@ def _other_groups(observer: Observer, wish: PhaseWish) -> tuple[str, ...]:
 
 
 def _aborted(session: Session, view: View, topic: str | None) -> tuple[str, ...]:
-    """Search only where it matters: Java workers that come down from `enabled`."""
+    """Search only for Java workers that leave `enabled`; others do not read such offsets."""
     java_enabled = any(w.kind is Kind.JAVA and Phase.ENABLED in w.phases for w in view.workers)
     if topic is None or not java_enabled:
         return ()
@@ -214,7 +214,7 @@ def _acls(
     try:
         report = acl_report(session, replace(options, phase=target))
     except UsageError as error:
-        # No worker's configuration is known: there are only Java workers.
+        # There are only Java workers, which do not report their configuration.
         return (), (error.message,)
     if java_urls and not (options.worker_configs or options.worker_properties):
         text = f"{', '.join(java_urls)}: Java workers do not report their configuration"
@@ -226,10 +226,11 @@ def _acls(
 
 
 def acl_doubts(report: AclReport, *, only_listed: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is missing, and what is not known.
+    """Return the missing grants, and the unknown ones.
 
-    `only_listed`: no client has been tried and no super user named. A list of ACLs does not show
-    super users: a principal without a binding may be one. Without its file it is not known either.
+    `only_listed`: no client was tried and no super user was named. A list of ACLs does not show
+    super users: a principal without a binding may be one. Without the worker's file the principal
+    is unknown too.
     """
     doubtful = [f for f in report.blockers if only_listed and f.verdict is GrantVerdict.MISSING]
     certain = [finding for finding in report.blockers if finding not in doubtful]

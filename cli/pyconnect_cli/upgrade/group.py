@@ -17,11 +17,11 @@ class UpgradeGroup(NounGroup):
     """A noun whose verb `run` may be left out: `pyconnect upgrade --phase preparing`."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Read the words; without a verb they are those of `run`."""
+        """Read the words; without a verb they belong to `run`."""
         return super().parse_args(ctx, self.with_verb(ctx, args))
 
     def with_verb(self, ctx: Context, args: list[str]) -> list[str]:
-        """Return the words with their verb first, if they have none; two were options once."""
+        """Return the words with a verb first; two verbs were options in earlier versions."""
         if self._names_verb(ctx, args) or {"-h", "--help"} & set(args):
             return args
         former = {"--plan": "plan", "--cleanup": "abandon"}
@@ -30,7 +30,7 @@ class UpgradeGroup(NounGroup):
         return [verb, *(words if verb == "run" else self._known_words(ctx, verb, words))]
 
     def _known_words(self, ctx: Context, verb: str, words: Sequence[str]) -> list[str]:
-        """Leave out the options of `run`, with their values, that mean nothing to another verb."""
+        """Leave out options of `run`, with their values, that the other verb does not have."""
         run, own = (
             {flag: option for option in _options(self.commands[name], ctx) for flag in option.opts}
             for name in ("run", verb)
@@ -47,7 +47,7 @@ class UpgradeGroup(NounGroup):
         return known
 
     def _names_verb(self, ctx: Context, args: Sequence[str]) -> bool:
-        """Whether a word is not an option or the value of one."""
+        """Return whether a word is neither an option nor its value, and so a verb."""
         options = _options(self.commands["run"], ctx)
         with_value = {flag for o in options if not (o.is_flag or o.count) for flag in o.opts}
         before = ["", *args]

@@ -1,4 +1,4 @@
-"""The inventory file: which workers there are, and the commands that stop, change and start them.
+"""The inventory file: the workers, and the commands that stop, change and start them.
 
 group = "connect-cluster"
 offsets_topic = "connect-offsets" # of Java workers; searched on their way down
@@ -45,7 +45,7 @@ class Commands:
 
     @property
     def can_change(self) -> bool:
-        """Whether a worker's phase can be changed by these alone."""
+        """Whether these commands suffice to change a worker's phase."""
         return bool(self.restart_names) and "configure" in self.templates
 
     @property

@@ -1,8 +1,8 @@
 """The journal of upgrades: a file per Connect cluster, a line per entry, appended and synchronised.
 
-Lines are JSON: the entry's name, its members, the time. A run is found again after a kill at any
-point: a last line that was cut off while it was written is left out, everything before it counts.
-The file beside it, locked while a run goes on, keeps a second run off this host.
+Lines are JSON: the entry's name, its members, the time. A kill at any point loses no run: a last
+line that was written only in part is ignored, all lines before it count. A run locks the file
+beside the journal, so that this host has no second run.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Journal:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Return a journal's lines as JSON objects; one cut off by a kill is left out."""
+    """Return a journal's lines as JSON objects, without a last line that a kill cut off."""
     try:
         text = path.read_text("utf-8", errors="replace")
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_run(path: Path) -> Run | None:
-    """Return the last run of a journal; UsageError for what cannot be read, with its name."""
+    """Return the last run of a journal; UsageError names a file that cannot be read."""
     try:
         return replay([read_entry(line) for line in read_lines(path)])
     except (UsageError, KeyError) as exc:
@@ -152,7 +152,7 @@ def read_run(path: Path) -> Run | None:
 
 
 def last_runs(directory: Path) -> tuple[list[Run], list[str]]:
-    """Return the last run of each journal in a directory, and why others are unreadable."""
+    """Return the last run of each journal in a directory, and the faults of unreadable ones."""
     found, broken = [], []
     for path in sorted(directory.glob("*.jsonl")):
         try:
@@ -168,7 +168,7 @@ def last_runs(directory: Path) -> tuple[list[Run], list[str]]:
 def unfinished_group(directory: Path, cluster_id: str, urls: Iterable[str]) -> str | None:
     """Return the group of an unfinished run on this Kafka with one of these workers, if any.
 
-    The worker may be away in it, so that nothing but its journal knows the group.
+    The worker may be down during the run; then only the journal knows the group.
     """
     wanted = set(urls)
     found, _ = last_runs(directory)
@@ -180,12 +180,12 @@ def unfinished_group(directory: Path, cluster_id: str, urls: Iterable[str]) -> s
 
 
 def journal_directory(environ: Mapping[str, str]) -> Path:
-    """Return where the journals of this user are. Raises PreconditionFailed."""
+    """Return the directory of this user's journals. Raises PreconditionFailed."""
     return state_directory(environ) / "upgrades"
 
 
 def read_entry(line: Mapping[str, Any]) -> Entry:
-    """Return the entry of a line; UsageError for what no version of this command wrote."""
+    """Return the entry of a line; UsageError for a line that this version cannot read."""
     members = {key: value for key, value in line.items() if key not in {"entry", "at"}}
     try:
         kind = _ENTRIES[str(line["entry"])]

@@ -64,7 +64,7 @@ class RunVerb(PlanVerb, ChangingVerb):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeOptions:
-    """What is wished for, and what the user knows of the cluster."""
+    """The requested change, and the user's knowledge of the cluster."""
 
     wish: PhaseWish
     inventory: Inventory
@@ -73,9 +73,9 @@ class UpgradeOptions:
 
 
 def upgrade_options(session: Session, *, phase_needed: bool) -> UpgradeOptions:
-    """Read the options; the session may use every worker of the inventory from then on.
+    """Read the options, and let the session reach every worker of the inventory.
 
-    UsageError for what cannot be read or does not fit together.
+    UsageError for a file that cannot be read or options that exclude each other.
     """
     given = session.given
     phase = Phase(str(given["phase"])) if given.get("phase") else None

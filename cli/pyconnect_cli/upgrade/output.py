@@ -1,4 +1,4 @@
-"""How plans and runs of upgrades are shown."""
+"""The display of plans and runs of upgrades."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyconnect_cli.upgrade.plan.run import Run
 
 
 def run_detail(run: Run) -> str:
-    """Return why a run halted, or which workers are under way."""
+    """Return the reason of a halt, or the workers that are being changed."""
     if run.halted is not None:
         return run.halted.reason
     return f"under way: {', '.join(sorted(run.steps))}" if run.steps else ""
@@ -41,7 +41,7 @@ RUN_COLUMNS: Sequence[Column[Run]] = (
 
 
 def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
-    """Print the workers, the rollings, and what is to be known or forbids them."""
+    """Print the workers, the rolling restarts, the notes and the findings."""
     output = session.output
     output.listing(
         WORKER_COLUMNS, plan.view.workers, document=plan_document(plan), empty="no workers"

@@ -1,7 +1,7 @@
-"""Performs what `decide` says: changes one worker, by its own agent, by commands or by a person.
+"""Performs the actions of `decide`: changes one worker by its agent, by commands or by hand.
 
-Each act may be repeated. NeedsOperator is no failure: what it says has to be done by hand before
-the run goes on. Output of commands is shown only when they fail.
+Each act may be repeated. NeedsOperator is not a failure: the operator carries out its step before
+the run continues. Output of commands is shown only when they fail.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TAIL = 400
 
 
 class NeedsOperator(PyconnectError):
-    """A person has to do something; the same command goes on afterwards (exit 75)."""
+    """The operator has to carry out a step; the same command continues afterwards (exit 75)."""
 
     exit_code = ExitCode.NEEDS_OPERATOR
 
@@ -41,7 +41,7 @@ class Performer:
         self._run_id = run_id
 
     def change(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
-        """Give a worker its phase and have it restarted; it is away when this returns, or soon."""
+        """Set a worker's phase and start its restart, which may still be under way on return."""
         match worker.means:
             case Means.COMMANDS:
                 self._run_commands(worker.url, ("configure", *self._restart(worker)), phase)
@@ -63,7 +63,7 @@ class Performer:
             raise NeedsOperator(f"stop {worker.url}")
 
     def replace(self, worker: UpgradedWorker) -> None:
-        """Give a worker other software."""
+        """Replace a worker's software."""
         if "replace" in self._workers.inventory.commands(worker.url).templates:
             self._run_command("replace", worker.url, Phase.DISABLED)
             return
@@ -72,7 +72,7 @@ class Performer:
         )
 
     def show(self, url: str) -> Phase | None:
-        """Return the phase that the command `show` prints; None without one."""
+        """Return the phase that the command `show` prints; None without the command."""
         if "show" not in self._workers.inventory.commands(url).templates:
             return None
         text = self._run_command("show", url, "").strip().lower()
@@ -87,7 +87,7 @@ class Performer:
     def _restart(self, worker: UpgradedWorker) -> tuple[str, ...]:
         commands = self._workers.inventory.commands(worker.url)
         if not worker.reachable and "start" in commands.templates:
-            # It was stopped by --full-stop, or before this tool was killed.
+            # --full-stop, or an earlier process of this run, stopped the worker.
             return ("start",)
         return commands.restart_names
 
@@ -107,7 +107,7 @@ class Performer:
                 )
             restart = admin.change_phase(phase, run_id=self._run_id, expect_config_sha256=sha256)
         except Unreachable:
-            # It is restarting already; `decide` waits for it.
+            # The worker is restarting already; `decide` waits for it.
             return
         except Forbidden as exc:
             raise NeedsOperator(

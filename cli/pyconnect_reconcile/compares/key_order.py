@@ -122,7 +122,7 @@ def _ranked(rows: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def is_proven(pairs: DataFrame) -> bool:
-    """Tell whether every pair of lanes is in the same order as a whole."""
+    """Return whether every pair of lanes is in the same order as a whole."""
     numbers = pairs.selectExpr(
         "left_lane AS group",
         "right_lane AS topic",

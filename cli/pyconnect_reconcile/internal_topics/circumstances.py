@@ -23,7 +23,7 @@ class Circumstances:
     configs: TaskConfigSet = field(default_factory=TaskConfigSet)
 
     def stopped_at(self, connector: str, time_ms: int) -> bool | None:
-        """Tell whether the connector was stopped; None when it is not known."""
+        """Return whether the connector was stopped; None when it is not known."""
         return self.statuses.stopped_at(connector, time_ms)
 
     def of_writers(self, connector: str, source: str, time_ms: int) -> str:

@@ -88,7 +88,7 @@ def histories(commits: Iterable[Commit]) -> list[History]:
 
 
 def went_back(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    """Tell whether a later offset is behind an earlier one: no number grew, one shrank."""
+    """Return whether a later offset is behind an earlier one: no number grew, one shrank."""
     pairs = [
         (before[name], after[name])
         for name in before.keys() & after.keys()
@@ -140,7 +140,7 @@ def _regressions(part: History) -> list[tuple[Commit, Commit]]:
 
 
 def _interleaves(part: History) -> bool:
-    """Tell whether two rising runs of offsets take turns, each of them resumed by the other.
+    """Return whether two rising runs of offsets take turns, each of them resumed by the other.
 
     Each commit belongs to the run that is least behind it. A source that repeatedly starts from the
     beginning (a file that is truncated) makes runs that follow each other and are never resumed.
@@ -164,7 +164,7 @@ def _interleaves(part: History) -> bool:
 
 
 def _taking_turns(turns: Sequence[int], pair: tuple[int, int]) -> bool:
-    """Tell whether each of two runs goes on after the other: a, b, a, b at least."""
+    """Return whether each of two runs goes on after the other: a, b, a, b at least."""
     shown = [turn for turn in turns if turn in pair]
     changes = sum(one != other for one, other in pairwise(shown))
     return changes >= 3

@@ -98,7 +98,7 @@ class Statuses:
         ]
 
     def stopped_at(self, connector: str, time_ms: int) -> bool | None:
-        """Tell whether a connector was stopped and held no task; None when it is not known.
+        """Return whether a connector was stopped and held no task; None when it is not known.
 
         Reports of the same millisecond come after: a task commits, then it ends.
         """

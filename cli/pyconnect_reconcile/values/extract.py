@@ -27,7 +27,7 @@ EPOCH_HEADER = "pyconnect.source.epoch"
 
 
 def needs_headers(*extractions: str | None) -> bool:
-    """Tell whether one of them looks into headers."""
+    """Return whether one of them looks into headers."""
     return any(each is not None and each.startswith("header:") for each in extractions)
 
 

@@ -156,7 +156,7 @@ def with_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
 
 
 def is_whole(schemas: AvroSchemas) -> Column:
-    """Tell whether a value was decoded, down to its last byte; of `with_decoded`."""
+    """Return whether a value was decoded, down to its last byte; of `with_decoded`."""
     marks = (
         sql.coalesce(
             sql.col(_column_name(number))[END] == sql.expr(f"X'{MARK.hex()}'"), sql.lit(False)

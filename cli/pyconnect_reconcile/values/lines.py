@@ -19,7 +19,7 @@ LINE_ENDS = r"\r\n|\r|\n"
 
 
 def writes_lines(spec: Spec) -> bool:
-    """Tell whether records of topics are compared with the lines that a sink wrote of them."""
+    """Return whether records of topics are compared with the lines that a sink wrote of them."""
     return (
         spec.job == "topic-sink"
         and isinstance(spec.left, TopicSide)

@@ -28,7 +28,7 @@ def normal_value(form: str, value: str = "value") -> Column:
 
 
 def is_unparsable(form: str, value: str = "value") -> Column:
-    """Tell whether a value is there and does not parse."""
+    """Return whether a value is there and does not parse."""
     if form in {"bytes", "text"}:
         return sql.lit(False)
     return sql.col(value).isNotNull() & sql.expr(f"{_variant(form, value)} IS NULL")

@@ -114,7 +114,7 @@ def test_who_may_not_and_what_is_no_phase(file: Path) -> None:
     """403 names the key to set; 400 for what cannot be meant; 409 standalone."""
     with pytest.raises(ForbiddenError, match=r"agent\.allow\.phase\.change=true"):
         Worker(file, allowed=False).change("preparing")
-    with pytest.raises(BadRequestError, match="is no phase"):
+    with pytest.raises(BadRequestError, match="is not a phase"):
         Worker(file).change("ready")
     with pytest.raises(BadRequestError, match="cannot be a run's id"):
         Worker(file).change("preparing", "../r")

@@ -92,7 +92,7 @@ def test_what_is_missing_is_named_with_the_way_out(tmp_path: Path) -> None:
     make_java(tmp_path / "java")
     with pytest.raises(ConnectException, match="there is none: install it, or set"):
         find_installation({}, {"PATH": str(tmp_path)})
-    with pytest.raises(ConnectException, match=r"agent\.java\.home names no Java that runs"):
+    with pytest.raises(ConnectException, match=r"agent\.java\.home does not name a Java that runs"):
         find_installation({"agent.java.home": str(tmp_path)}, {})
     with pytest.raises(ConnectException, match="KAFKA_HOME names no Kafka installation"):
         find_installation({}, {"JAVA_HOME": str(tmp_path / "java"), "KAFKA_HOME": str(tmp_path)})

@@ -132,4 +132,4 @@ def test_without_a_java_only_javas_plugins_are_missing(
     assert find_plugins(properties).find("FileStreamSource")
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert record.getMessage() == "Java plugins cannot be used"
-    assert "agent.java.home names no Java that runs" in str(vars(record)["reason"])
+    assert "agent.java.home does not name a Java that runs" in str(vars(record)["reason"])

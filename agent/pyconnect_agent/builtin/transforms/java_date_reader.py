@@ -141,7 +141,7 @@ class JavaDateReader:
         return year if year >= start else year + 100
 
     def _is_before_century(self, found: Mapping[str, int], milliseconds: int) -> bool:
-        """Tell whether a year of two digits is the one of 80 years ago, but on an earlier day."""
+        """Return whether a year of two digits is the one of 80 years ago, but on an earlier day."""
         if found.get("y") != self._century_start.year:
             return False
         has_two_digits = any(field.letter == "y" and field.count <= 2 for field in self._fields)

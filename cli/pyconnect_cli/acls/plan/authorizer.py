@@ -1,9 +1,9 @@
-"""What a broker's StandardAuthorizer would decide, from listed bindings. Pure.
+"""The decisions of a broker's StandardAuthorizer, predicted from listed bindings. Pure.
 
 Kafka: StandardAuthorizerData (KIP-11, KIP-290). A DENY that applies wins over every ALLOW; Read,
 Write, Delete and Alter imply Describe, AlterConfigs implies DescribeConfigs, for ALLOW only. Which
-bindings match is looked up by name, by `*` and by the lengths that prefixes have, so that a
-decision does not depend on how many bindings there are.
+bindings match is looked up by name, by `*` and by the lengths that prefixes have, so that the time
+of a decision does not depend on the number of bindings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _IMPLY_DESCRIBE = frozenset(
 
 
 class AclDecision(NamedTuple):
-    """`binding` is the one that decided; None: none did, see `reason`."""
+    """A decision; `binding` is the deciding one, None if `reason` is another."""
 
     allowed: bool
     reason: str
@@ -33,7 +33,7 @@ class Authorizer:
     """The bindings of one Kafka cluster.
 
     `super_users` and `allow_everyone` (`allow.everyone.if.no.acl.found`) cannot be read from
-    brokers: they are what the user says.
+    brokers: the user gives them.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
-"""What is known of each need: broker's own answers first, then prediction from bindings. Pure.
+"""The verdict on each need: brokers' own answers first, then prediction from bindings. Pure.
 
-What a broker answered to the client itself outweighs what the listed bindings predict, because
-super users, `allow.everyone.if.no.acl.found` and other authorizers cannot be seen from outside.
-An answer holds for every client of the same principal, and one that no listed binding explains
-takes the weight from what bindings say against that principal.
+A broker's answer to the client itself outweighs the prediction from listed bindings, because super
+users, `allow.everyone.if.no.acl.found` and other authorizers cannot be seen from outside. An answer
+holds for every client of the same principal. If no listed binding explains an answer, predictions
+against that principal no longer count.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class AclReport:
 
     @property
     def blockers(self) -> tuple[GrantFinding, ...]:
-        """What stands in the way."""
+        """The needs that prevent the phase."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
     @property
@@ -51,7 +51,7 @@ class AclReport:
         return tuple(finding for finding in self.findings if finding.undecided)
 
     def exit_code(self, *, accept_unknown: bool = False) -> ExitCode:
-        """Say it with cli.md's numbers: 0 ready, 1 missing, 5 may not look, 9 undecided."""
+        """Return the exit code: 0 ready, 1 missing, 5 listing ACLs is denied, 9 undecided."""
         if self.blockers:
             return ExitCode.NEGATIVE
         if self.undecided and not accept_unknown:
@@ -75,7 +75,7 @@ class AclReport:
 
 
 def check(facts: ClusterFacts, phase: Phase, evidence: Evidence) -> AclReport:
-    """Say what each principal needs in `phase` and whether it has it."""
+    """Return a finding for each need of `phase`: granted, missing or unknown."""
     wanted = cluster_needs(facts, phase)
     findings = assess(wanted.needs, evidence)
     return AclReport(
@@ -102,9 +102,9 @@ def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[GrantFinding, ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Proofs:
-    """What brokers allowed: operations by cluster, principal and resource, with their evidence.
+    """Operations that brokers allowed, by cluster, principal and resource, with their evidence.
 
-    `unexplained`: cluster and principal of what no listed binding allows.
+    `unexplained`: cluster and principal of operations that no listed binding allows.
     """
 
     allowed: Mapping[tuple[str, str, Resource], Sequence[tuple[GrantOperation, str]]]
@@ -139,8 +139,8 @@ def _proofs(
 
 
 def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:
-    """Return what brokers answered the need's own client."""
-    # Where ACLs may not be listed, the clients of all files have been asked.
+    """Return the brokers' answer to the need's own client."""
+    # If listing ACLs is denied, the clients of all files have been asked.
     if need.unasked and need.servers not in evidence.refused:
         return None
     rule = need.rule
@@ -185,7 +185,7 @@ def _finding(
 def _denial(
     need: Need, evidence: Evidence, authorizer: Authorizer | None, probed: ProbeAnswer
 ) -> str:
-    """Return why a broker refused: the binding that denies, where one does, and its answer."""
+    """Return the reason of a broker's refusal: its answer, and the denying binding if known."""
     if authorizer is None or need.principal is None:
         return probed.evidence
     decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
@@ -199,7 +199,7 @@ def _decide(authorizer: Authorizer, need: Need, principal: str, host: str | None
     decision = authorizer.decide(principal, operation, need.resource, host)
     creates = operation is GrantOperation.CREATE and need.resource.type is ResourceType.TOPIC
     if creates and not decision.allowed:
-        # The broker asks for the cluster first, then for the topic: either is enough.
+        # The broker checks the cluster first, then the topic: either grant is enough.
         wider = authorizer.decide(principal, operation, CLUSTER, host)
         return wider if wider.allowed else decision
     return decision

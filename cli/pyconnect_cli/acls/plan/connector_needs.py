@@ -1,4 +1,4 @@
-"""What a connector's clients must be allowed. Pure.
+"""The operations that a connector's clients must be allowed. Pure.
 
 A connector's clients are configured by a worker's properties and its own overrides. Offsets topics
 and transactional ids lie on the cluster that the connector's producer writes to.
@@ -26,7 +26,7 @@ DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 
 
 class ConnectorNeeds:
-    """The needs of one connector on one worker, and what should be said about it."""
+    """The needs of one connector on one worker, and remarks about it."""
 
     def __init__(self, facts: ClusterFacts, connector: ConnectorFacts, worker: WorkerFacts) -> None:
         self._facts = facts
@@ -44,14 +44,14 @@ class ConnectorNeeds:
 
     @cached_property
     def transactional_ids(self) -> tuple[str, ...]:
-        """The ids of tasks that run, that may be configured and that may have to be fenced."""
+        """The ids of running tasks, of tasks that may be configured, and of tasks to fence."""
         connector = self._connector
         count = max(connector.tasks, self._tasks_max(), connector.fenced_tasks or 0)
         return tuple(f"{self._prefix}-{task}" for task in range(count))
 
     @property
     def alter_id(self) -> str:
-        """The id under which our agents alter and reset offsets (KIP-875)."""
+        """The id with which our agents alter and reset offsets (KIP-875)."""
         return self._prefix
 
     @property
@@ -60,7 +60,7 @@ class ConnectorNeeds:
 
     @property
     def offsets_topic(self) -> str:
-        """Where offsets go when exactly-once is enabled, or at all if it is the connector's own."""
+        """The topic of offsets with exactly-once enabled; always, if it is the connector's own."""
         own = self._connector.config.get("offsets.storage.topic")
         return own or self._worker.properties.get("offset.storage.topic") or ""
 
@@ -112,7 +112,7 @@ class ConnectorNeeds:
         rules = ["O1", "O2", "O3", "O5"]
         if own and self._missing(topic, Role.PRODUCER):
             rules.append("O4")
-        # Of the workers' topic agents have an image of their own: connectors' clients only write.
+        # Agents read the workers' topic themselves: connectors' clients only write to it.
         unread = not own and all(worker.is_agent for worker in self._facts.workers)
         for rule in rules:
             severity = NeedSeverity.WARNING if unread and rule in {"O2", "O3"} else None
@@ -209,9 +209,9 @@ class ConnectorNeeds:
 
 
 def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:
-    """Return one worker of each kind that makes other clients for connectors, the first first.
+    """Return the first worker of each configuration that makes different clients for connectors.
 
-    Mostly there is one kind. Any worker may run a connector's tasks, and fence them as leader.
+    Any worker may run a connector's tasks, and fence them as leader.
     """
     found: dict[object, WorkerFacts] = {}
     for worker in workers:

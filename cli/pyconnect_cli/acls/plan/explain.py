@@ -1,8 +1,8 @@
-"""Which grant an error means, and which grants concern a name. Pure.
+"""The grants that an error text or a name refers to. Pure.
 
 Error texts are those of Kafka's clients and brokers, of Apache's workers and of our agents; the
-names in the text, where there are any, are the resource and the connector. A line of the brokers'
-authorizer has all: the principal, the operation and the resource.
+names in the text, if it has any, are the resource and the connector. A line of the brokers'
+authorizer has principal, operation and resource.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class _Kind(NamedTuple):
-    """The errors of one type of resource: `rules` are meant when no other text says more.
+    """The errors of one type of resource: `rules` apply unless a more exact text is found.
 
     `known`: all rules of the type; None: those of no other type.
     """
@@ -103,7 +103,7 @@ _TYPES = {kind.value: kind for kind in ResourceType}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denial:
-    """What a broker's authorizer refused."""
+    """A refusal of a broker's authorizer."""
 
     principal: str
     operation: GrantOperation
@@ -123,14 +123,14 @@ class Denial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """`rules`: what an error text means, empty for a name; `names`: resources in the text."""
+    """`rules`: the rules that an error text refers to, empty for a name; `names`: its resources."""
 
     rules: tuple[str, ...]
     names: tuple[str, ...]
     denial: Denial | None = None
 
     def select(self, findings: Iterable[GrantFinding]) -> list[GrantFinding]:
-        """Return the findings it is about; those whose resource is named, when any are."""
+        """Return the findings that it refers to; if it names resources, only theirs."""
         if self.denial is not None:
             return [finding for finding in findings if self.denial.concerns(finding)]
         candidates = [
@@ -145,7 +145,7 @@ class Explanation:
 
 
 def explain(text: str) -> Explanation:
-    """Read a topic, an id or an error text. Without a known error in it, all of it is a name."""
+    """Read a topic, an id or an error text. A text without a known error counts as a name."""
     if denial := _denial(text):
         return Explanation(rules=(), names=(denial.resource.name,), denial=denial)
     names = _names(text)
@@ -157,7 +157,7 @@ def explain(text: str) -> Explanation:
                 names.add(found["name"].rstrip("."))
             break
     if kind := _root_kind(text):
-        # What was under way when it failed may need several rights; the error says which failed.
+        # The failed operation may need several rights; the error says which one failed.
         rules = kind.of(rules) or kind.rules
     if rules:
         return Explanation(rules=rules, names=tuple(sorted(names)))

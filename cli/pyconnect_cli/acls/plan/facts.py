@@ -1,4 +1,4 @@
-"""What the needs of a Connect cluster follow from. Pure values, gathered by `commands`."""
+"""The facts that determine the needs of a Connect cluster. Pure values, gathered by `gather`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage
 class WorkerFacts:
     """One worker; `name` is its URL or its file.
 
-    `properties`: as in worker.properties; secrets may be masked. `principals`: those the worker
-    told itself, of its own clients and of connectors' clients without overrides. `is_agent`:
-    whether it is one of ours, which read the workers' offsets topic for connectors themselves.
+    `properties`: as in worker.properties; secrets may be masked. `principals`: as the worker
+    reported them, of its own clients and of connectors' clients without overrides. `is_agent`:
+    whether it is a pyconnect agent, which reads the workers' offsets topic for its connectors.
     """
 
     name: str
@@ -31,7 +31,7 @@ class WorkerFacts:
 
     @property
     def phase(self) -> Phase:
-        """The phase it is configured for; what is no phase counts as disabled."""
+        """The configured phase; an invalid value counts as disabled."""
         text = self.properties.get("exactly.once.source.support") or "disabled"
         return Phase.__members__.get(text.strip().upper(), Phase.DISABLED)
 
@@ -42,7 +42,7 @@ class WorkerFacts:
 
     @property
     def leader_transactional_id(self) -> str:
-        """Under which it writes to the config topic as leader."""
+        """The transactional id with which it writes to the config topic as leader."""
         return leader_id(self.group_id, self.properties)
 
 
@@ -50,8 +50,8 @@ class WorkerFacts:
 class ConnectorFacts:
     """One connector.
 
-    `tasks`: how many there are now. `fenced_tasks`: of the last task count record, None without
-    one. `topics`: those it is known to write to or read from.
+    `tasks`: their present number. `fenced_tasks`: the number in the last task count record, None
+    without one. `topics`: the known topics that it writes to or reads from.
     """
 
     name: str
@@ -63,7 +63,7 @@ class ConnectorFacts:
 
 
 class Named(NamedTuple):
-    """Whose principal the user names: of one connector or worker, or of all (`owner` None)."""
+    """The owner of a principal that the user gave: a connector or worker; `owner` None: all."""
 
     owner: str | None
     role: Role
@@ -75,7 +75,7 @@ class ClusterFacts:
 
     `existing_topics`: by bootstrap servers as in `Need.servers` (empty: the workers' own cluster);
     an absent cluster was not asked. `old_brokers`: a version before 2.8. `tool`: the principal of
-    this command; None: unknown. `principals`: what the user said, wins over everything.
+    this command; None: unknown. `principals`: as the user gave them; they win over all others.
     """
 
     workers: tuple[WorkerFacts, ...]

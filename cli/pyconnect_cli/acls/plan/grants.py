@@ -1,8 +1,8 @@
 """The smallest set of ACLs that fills the needs, and its forms for tools that apply them. Pure.
 
 Read and Write imply Describe for Kafka's own authorizer, so Describe is listed beside them only on
-request. Names are literal unless prefixes are asked for; `All` and `*` are never used; a DENY that
-stands in the way is reported, never removed. The output is sorted, so that it can be compared.
+request. Names are literal unless prefixes are asked for; `All` and `*` are never used. A DENY
+against a grant is reported, never removed. The output is sorted, so that it can be compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STRIMZI_TYPES = {
 
 
 class Grant(NamedTuple):
-    """One ACL entry to be made; the order of the fields is the order of the output."""
+    """One ACL entry to create; the order of the fields is the order of the output."""
 
     servers: str
     principal: str
@@ -44,7 +44,7 @@ class Grant(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingDeny:
-    """A DENY that only a person may remove."""
+    """A DENY that stands against a grant; this command never removes it."""
 
     need: Need
     evidence: str
@@ -52,7 +52,7 @@ class StandingDeny:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantSet:
-    """What to grant; `conflicts` stay denied whatever is granted, `unnamed` lack a principal."""
+    """Grants to add; `conflicts` stay denied in spite of them, `unnamed` lack a principal."""
 
     grants: tuple[Grant, ...]
     conflicts: tuple[StandingDeny, ...] = ()
@@ -87,9 +87,9 @@ def missing_grants(
     explicit_describe: bool = False,
     prefixes: Mapping[str, str] | None = None,
 ) -> GrantSet:
-    """Return what is to be granted: what is missing, or `everything` that is needed.
+    """Return the missing grants, or `everything` that is needed.
 
-    `prefixes`: of transactional ids by connector; their grants become one prefixed one each.
+    `prefixes`: of transactional ids by connector; their grants become one prefixed grant each.
     """
     grants: set[Grant] = set()
     conflicts, unnamed = [], []
@@ -251,7 +251,7 @@ def _strimzi_pattern(pattern: Pattern) -> str:
 
 
 def _identifier(text: str) -> str:
-    """Return letters, digits and underscores; others as their code, so that names differ."""
+    """Return a name of letters, digits and underscores; other characters become their codes."""
     return "".join(
         character if character.isalnum() and character.isascii() else f"_{ord(character):x}_"
         for character in text

@@ -1,4 +1,4 @@
-"""The words of Kafka's ACLs, and what a Connect cluster needs in them. Pure.
+"""The needs of a Connect cluster in terms of Kafka's ACLs. Pure.
 
 A `Rule` is a row of the table in `rules`; a `Need` is that row for one principal and one resource.
 """
@@ -17,7 +17,7 @@ CLUSTER = Resource(ResourceType.CLUSTER, "kafka-cluster")
 
 
 class Role(Enum):
-    """Which client acts: they may have different credentials, and so principals."""
+    """The client that acts: clients may have different credentials, and so principals."""
 
     WORKER = "worker"
     PRODUCER = "producer"
@@ -27,7 +27,7 @@ class Role(Enum):
 
 
 class NeedSeverity(Enum):
-    """Whether a phase can do without."""
+    """The effect of a missing grant on a phase."""
 
     BLOCKER = "blocker"
     WARNING = "warning"
@@ -35,9 +35,9 @@ class NeedSeverity(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A row of the table: `why` it is needed, what is seen when it is missing.
+    """A row of the table: `why` it is needed, and the symptom of a missing grant.
 
-    `severity`: of the row as such; a need may be milder.
+    `severity`: of the row; the severity of a need may be lower.
     """
 
     id: str
@@ -53,10 +53,10 @@ class Need(NamedTuple):
     """One operation that one client must be allowed.
 
     `owner`: the connector, or the worker by its URL or file, or the tool. `principal` None: not
-    known. `servers`: bootstrap addresses when it is not the workers' own cluster. `phase`: since
-    when. `unasked`: of a worker's client that could not be probed, so that what they
-    answered another worker's says nothing of it. A tuple, because large clusters have tens of
-    thousands.
+    known. `servers`: bootstrap addresses, if it is not the workers' own cluster. `phase`: the first
+    phase that has the need. `unasked`: the client of its worker could not be probed, so the
+    brokers' answers to other workers' clients do not count for it. A tuple, because large clusters
+    have tens of thousands.
     """
 
     rule: Rule
@@ -75,7 +75,7 @@ class Need(NamedTuple):
 
 
 class GrantVerdict(Enum):
-    """What is known about a need."""
+    """The verdict on a need."""
 
     PROVEN = "proven"
     PREDICTED = "predicted"
@@ -85,18 +85,18 @@ class GrantVerdict(Enum):
 
     @property
     def granted(self) -> bool:
-        """Whether it is there, as far as known."""
+        """Whether the grant exists, as far as known."""
         return self in (GrantVerdict.PROVEN, GrantVerdict.PREDICTED)
 
     @property
     def lacking(self) -> bool:
-        """Whether it is not there."""
+        """Whether the grant is missing."""
         return self in (GrantVerdict.DENIED, GrantVerdict.MISSING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantFinding:
-    """A need with what is known of it; `evidence` is a binding, a broker's answer or a reason."""
+    """A need with its verdict; `evidence` is a binding, a broker's answer or a reason."""
 
     need: Need
     verdict: GrantVerdict
@@ -104,7 +104,7 @@ class GrantFinding:
 
     @property
     def blocks(self) -> bool:
-        """Whether it stands in the way of its phase."""
+        """Whether it prevents its phase."""
         return self.verdict.lacking and self.need.severity is NeedSeverity.BLOCKER
 
     @property
@@ -134,7 +134,7 @@ class GrantFinding:
 
 
 class ProbeKey(NamedTuple):
-    """What a probe was about: a client of an owner, and what it would do."""
+    """The subject of a probe: an owner's client, an operation and a resource."""
 
     role: Role
     owner: str
@@ -143,7 +143,7 @@ class ProbeKey(NamedTuple):
 
 
 class ProbeAnswer(NamedTuple):
-    """A broker's answer to a client about itself; `allowed` None: it decides nothing."""
+    """A broker's answer to the client itself; `allowed` None: the answer is not conclusive."""
 
     allowed: bool | None
     evidence: str
@@ -154,7 +154,7 @@ class Evidence:
     """All reports of brokers: bindings per cluster, and probes.
 
     `bindings`: by bootstrap servers as in `Need.servers`; an absent cluster was not asked.
-    `open_clusters`: those without an authorizer. `refused`: those that do not let us list ACLs.
+    `open_clusters`: those without an authorizer. `refused`: those that denied listing ACLs.
     """
 
     bindings: Mapping[str, tuple[Binding, ...]] = field(default_factory=dict)
@@ -164,4 +164,4 @@ class Evidence:
     super_users: frozenset[str] = frozenset()
     allow_everyone: bool = False
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """Address from which an owner connects; absent: bindings for a host count as not there."""
+    """Address from which an owner connects; absent: bindings for a host do not count."""

@@ -1,4 +1,4 @@
-"""What workers, connectors and this command must be allowed, by phase. Pure."""
+"""The operations that workers, connectors and this command need, by phase. Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TOPIC_RULES = {
 
 
 class Needs(NamedTuple):
-    """All needs of a phase, sorted by owner as given, and what should be said beside them."""
+    """All needs of a phase, in the order of their owners, and remarks."""
 
     needs: tuple[Need, ...]
     notes: tuple[str, ...]
 
 
 def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
-    """Return what is needed in `phase`, with what is needed already before it."""
+    """Return the needs of `phase` and of the phases before it."""
     needs: list[Need] = []
     notes: list[str] = []
     for worker in facts.workers:
@@ -57,7 +57,7 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
 def _needs_elsewhere(
     facts: ClusterFacts, connector: ConnectorFacts, profiles: Sequence[WorkerFacts]
 ) -> Iterator[Need]:
-    """Yield what a connector's clients need on workers that make them otherwise than the first."""
+    """Yield needs of a connector's clients on workers with another configuration than the first."""
     first, *others = profiles
     seen = {_grant(need) for need in ConnectorNeeds(facts, connector, first).needs()}
     for worker in others:

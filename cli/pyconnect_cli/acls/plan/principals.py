@@ -1,7 +1,7 @@
-"""Whom a broker takes a client for: from the client's own configuration, in Java's keys. Pure.
+"""The principal of a client for a broker, from the client's configuration in Java's keys. Pure.
 
-A user name of SASL is the principal `User:<name>` unless the broker maps it otherwise; of a TLS
-certificate only the broker's rules tell, so those are not known here.
+A user name of SASL is the principal `User:<name>` unless the broker maps it otherwise. A TLS
+certificate's principal depends on the broker's rules, so it is not known here.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _OVERRIDES = {
 
 
 def client_config(role: Role, worker: Config, connector: Config) -> dict[str, str | None]:
-    """Return what decides where a connector's client goes and as whom; no other keys.
+    """Return the keys that determine cluster and principal of a connector's client; no others.
 
-    Producers and consumers take nothing from the worker but `producer.*` or `consumer.*` and the
-    addresses; admin clients also everything that has no prefix.
+    Producers and consumers take only `producer.*` or `consumer.*` and the addresses from the
+    worker; admin clients also take all keys without a prefix.
     """
     prefix = f"{role.value}."
     keys = ("bootstrap.servers", *SECURITY_KEYS, "group.id")
@@ -43,7 +43,7 @@ def worker_client_config(worker: Config) -> dict[str, str | None]:
 
 
 def overrides_security(role: Role, connector: Config) -> bool:
-    """Tell whether a connector has credentials of its own for one kind of client."""
+    """Return whether a connector overrides the credentials of one kind of client."""
     return any(_OVERRIDES[role] + key in connector for key in SECURITY_KEYS)
 
 

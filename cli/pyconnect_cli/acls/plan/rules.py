@@ -1,4 +1,4 @@
-"""The table: which client needs which grant, why, and what is seen without it. Pure data.
+"""The table of rules: client, grant, reason, and the symptom without the grant. Pure data.
 
 The ids are those of docs/reference/acls.md. Rows that apply to other brokers than 4.3.1 are not
 `standard`. Symptoms are those of both kinds of worker, Apache's and ours, unless one is named.
@@ -284,7 +284,7 @@ _ROWS = (
         role=_A,
         operation=GrantOperation.DELETE,
         severity=_WARNING,
-        why="forget the sink's offsets, one by one or all",
+        why="delete the sink's offsets, single ones or all",
         symptom="500 `Failed to alter …` or `Failed to reset consumer group offsets`",
     ),
     Rule(

@@ -1,6 +1,6 @@
-"""What a change of offsets will do to one connector: states, and each partition before and after.
+"""The plan of an offset change of one connector: states, and each partition before and after.
 
-`plan_…(view, …) -> OffsetsPlan | Refusal`. Pure: the same plan is made again from a fresh view
+`plan_…(view, …) -> OffsetsPlan | Refusal`. Pure: the caller makes the plan again from a fresh view
 once the connector is STOPPED, because its tasks commit while they stop.
 """
 
@@ -25,7 +25,7 @@ from pyconnect_cli.rest.offset_entries import (
 
 
 class Action(Enum):
-    """What the user asked for."""
+    """The kind of change that the user asked for."""
 
     RESET = "reset"
     ALTER = "alter"
@@ -47,7 +47,7 @@ DONE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsView:
-    """One connector as it stands."""
+    """One connector with its state and its stored offsets."""
 
     name: str
     type: str
@@ -59,7 +59,7 @@ class OffsetsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateWish:
-    """What the user allows around the change: stop before, resume after."""
+    """The user's consent to a stop before the change and a resume after it."""
 
     stop: bool = False
     resume: bool = False
@@ -84,12 +84,11 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsPlan:
-    """What will be done to one connector.
+    """The change of one connector.
 
-    `everything`: all offsets are forgotten, one DELETE instead of a PATCH; of a sink that
-    removes its consumer group. `since`: of the partitions of an undo those that hold something
-    else by now than the change left there, `before` being what it left and `after` what they hold;
-    None when that is not known.
+    `everything`: one DELETE of all offsets instead of a PATCH; for a sink it removes the consumer
+    group. `since`, for an undo: partitions whose offset is no longer the one that the change left;
+    `before` is the offset that it left, `after` the present one. None if that is not known.
     """
 
     view: OffsetsView
@@ -103,8 +102,8 @@ class OffsetsPlan:
     def needed(self) -> bool:
         """Whether there is something to send.
 
-        A reset of everything always is: a connector may keep offsets elsewhere, and forgets
-        them when it is told.
+        A reset of everything is always sent: a connector may keep offsets elsewhere, and the
+        request makes it delete them.
         """
         return bool(self.changes) or (self.everything and self.action is Action.RESET)
 
@@ -120,12 +119,12 @@ class OffsetsPlan:
 
     @property
     def wanted(self) -> tuple[OffsetEntry, ...]:
-        """What is sent, and what must be read back."""
+        """The entries to send, which must be read back afterwards."""
         return tuple(OffsetEntry(partition=c.partition, offset=c.after) for c in self.changes)
 
     @property
     def left(self) -> tuple[OffsetEntry, ...]:
-        """All offsets as they are to be afterwards."""
+        """All offsets of the connector after the change."""
         after = by_key(self.view.offsets) | by_key(self.wanted)
         return tuple(entry for entry in after.values() if entry.offset is not None)
 
@@ -145,7 +144,7 @@ class OffsetsPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why nothing is done; `needs_stop` when allowing the stop is all that lacks."""
+    """The reason for a refusal; `needs_stop`: the consent to a stop is all that is missing."""
 
     message: str
     exit_code: ExitCode
@@ -163,7 +162,7 @@ def plan_reset(
     *,
     action: Action = Action.RESET,
 ) -> Planned:
-    """Forget all offsets, or those of some partitions, each of which must have one."""
+    """Plan to delete all offsets, or those of some partitions, each of which must have one."""
     stored = by_key(view.offsets)
     if not partitions:
         return _checked(view, action, wish, dict.fromkeys(stored), everything=True)
@@ -187,11 +186,11 @@ def plan_alter(
     force: bool = False,
     topic_doubts: Sequence[str] | None = None,
 ) -> Planned:
-    """Set offsets of some partitions and leave the others.
+    """Plan to set offsets of some partitions and keep the others.
 
-    What does not look like the stored offsets is refused unless forced. Nothing stored at all
-    is no doubt by itself: nothing can be compared then. `topic_doubts` are those of a sink's
-    topics; None: Kafka was not asked, and partitions without an offset may not exist.
+    Offsets unlike the stored ones are refused without `force`. A connector without stored offsets
+    is not a reason to refuse: there is nothing to compare with. `topic_doubts` are from the check
+    of a sink's topics; None: Kafka was not asked, and partitions without an offset may not exist.
     """
     doubts = [] if force else list(topic_doubts or ())
     if view.offsets and not force:
@@ -214,7 +213,7 @@ def plan_restore(
     *,
     action: Action = Action.UNDO,
 ) -> Planned:
-    """Make the offsets exactly those of a snapshot: partitions it lacks are forgotten."""
+    """Plan to make the offsets exactly those of a snapshot; other partitions lose theirs."""
     wanted: dict[str, OffsetEntry | None] = dict.fromkeys(by_key(view.offsets))
     return _checked(view, action, wish, {**wanted, **by_key(snapshot)})
 
@@ -225,7 +224,7 @@ def plan_undo(
     snapshot: Sequence[OffsetEntry],
     left: Sequence[OffsetEntry] | None,
 ) -> Planned:
-    """Restore a snapshot, and find what happened since the change that was made after it.
+    """Plan to restore a snapshot, and find changes since the one that was made after it.
 
     `left`: all offsets as that change left them, None when that is not known.
     """
@@ -236,7 +235,7 @@ def plan_undo(
 
 
 def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str | None:
-    """Return the first partition that does not hold what was asked, None when all do."""
+    """Return the first partition without the offset that was sent, None if there is none."""
     stored = by_key(offsets)
     for entry in plan.wanted:
         found = stored.get(entry.key)
@@ -251,7 +250,7 @@ def read_back_differs(plan: OffsetsPlan, offsets: Sequence[OffsetEntry]) -> str 
 def _since(
     changes: Sequence[OffsetChange], left: Sequence[OffsetEntry]
 ) -> tuple[OffsetChange, ...]:
-    """Return what happened to the partitions of an undo after the change that it undoes.
+    """Return later changes of the partitions of an undo.
 
     A partition that has its old offset again is not among `changes`.
     """
@@ -267,7 +266,7 @@ def _since(
 
 
 def _is_what_was_sent(found: Primitives | None, sent: Primitives | None) -> bool:
-    """Less strict than `same_offset`: a worker may answer 5.0 where 5 was sent."""
+    """Compare less strictly than `same_offset`: a worker may answer 5.0 where 5 was sent."""
     if found is None or sent is None:
         return found is sent
     return dict(found) == dict(sent)

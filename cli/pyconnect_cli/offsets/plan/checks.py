@@ -1,7 +1,7 @@
-"""The strict reading of offsets that a user gives: what a worker would store without a word.
+"""The strict checks of offsets from a user: a worker would store wrong ones silently.
 
-Over REST Apache's lenient rules hold: a source's offsets are stored whatever they are. Here every
-entry is looked at before anything is sent. Pure; UsageError (exit 2) names place and entry.
+Apache's REST interface stores any offsets of a source. Here every entry is checked before the first
+request. Pure; UsageError (exit 2) names place and entry.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIGITS = re.compile("-?[0-9]{1,100}")
 
 
 def read_entries(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
-    """Read the list of `offsets`; every entry is complete, well typed and there once."""
+    """Read the list of `offsets`; every entry must be complete, of the right types and unique."""
     if not isinstance(document, list) or not document:
         raise UsageError(f"{place}: `offsets` must be a list with at least one entry")
     entries = tuple(
@@ -40,7 +40,7 @@ def read_entries(document: object, connector_type: str, place: str) -> tuple[Off
 
 
 def refuse_duplicates(entries: Sequence[OffsetEntry], place: str) -> None:
-    """Raise for a partition that two entries name: a worker would silently take the last."""
+    """Raise UsageError for a partition with two entries: a worker would silently take the last."""
     seen: set[str] = set()
     for entry in entries:
         if entry.key in seen:
@@ -67,7 +67,7 @@ def read_entry(document: object, connector_type: str, place: str) -> OffsetEntry
 
 
 def read_partition(document: object, connector_type: str, place: str) -> Partition:
-    """Read a partition; a sink's number may be text, as over REST, and is a number after."""
+    """Read a partition; a sink's number may be a text, as over REST, and becomes a number."""
     if document is None and connector_type != "sink":
         return None
     partition = _primitives(document, place)
@@ -87,7 +87,7 @@ def read_partition(document: object, connector_type: str, place: str) -> Partiti
 
 
 def read_offset(document: object, connector_type: str, place: str) -> Primitives | None:
-    """Read an offset; None forgets."""
+    """Read an offset; None deletes the stored one."""
     if document is None:
         return None
     offset = _primitives(document, place)
@@ -108,7 +108,7 @@ def parse_partition(text: str, connector_type: str) -> Partition:
 
 
 def parse_assignment(text: str, connector_type: str) -> OffsetEntry:
-    """Read `--set`: PARTITION=OFFSET, both JSON; TOPIC:NUMBER=OFFSET of a sink; null forgets."""
+    """Read `--set`: PARTITION=OFFSET, both JSON; TOPIC:NUMBER=OFFSET of a sink; null deletes."""
     place = f"--set {text}"
     if text.lstrip().startswith("{"):
         try:
@@ -137,9 +137,9 @@ def parse_assignment(text: str, connector_type: str) -> OffsetEntry:
 def unlike_stored(
     wanted: Sequence[OffsetEntry], stored: Sequence[OffsetEntry], *, new_partitions: bool
 ) -> list[str]:
-    """Say what does not look like the stored offsets: unknown partitions, other types, negatives.
+    """Return differences from the stored offsets: unknown partitions, other types, negatives.
 
-    A connector may well accept it; that is for the user to say.
+    A connector may accept them; the user decides.
     """
     known = by_key(stored)
     doubts = []

@@ -1,4 +1,4 @@
-"""Whether offsets of one connector may be given to another. Pure."""
+"""Checks of offsets from one connector before another one gets them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORCE = "if this is intended: --force"
 
 
 def require_same_type(snapshot: OffsetsSnapshot, view: OffsetsView) -> None:
-    """Raise when a source's offsets are given to a sink, or the other way: never possible."""
+    """Raise if a sink would get a source's offsets or the reverse, which is never possible."""
     if snapshot.type != view.type:
         raise PreconditionFailed(
             f"{view.name} is a {view.type}; the offsets are of {snapshot.connector}, a"
@@ -21,12 +21,12 @@ def require_same_type(snapshot: OffsetsSnapshot, view: OffsetsView) -> None:
 
 
 def same_class(one: str, other: str) -> bool:
-    """Whether two names are of one class: in full, or an alias as workers know it."""
+    """Return whether two names mean one class: the full name, or an alias that workers know."""
     return is_class(one, [other]) or is_class(other, [one])
 
 
 def require_fitting(snapshot: OffsetsSnapshot, view: OffsetsView, *, cluster_id: str) -> None:
-    """Raise where offsets mean something else: another class, or a sink's of another Kafka."""
+    """Raise if offsets have another meaning: of another class, or of another Kafka for a sink."""
     require_same_type(snapshot, view)
     if not same_class(snapshot.class_name, view.class_name):
         raise PreconditionFailed(

@@ -1,8 +1,8 @@
-"""Offsets of connectors that are no more: which there are, and what may be done to them. Pure.
+"""Offsets of deleted connectors. Pure.
 
-A source's offsets are records of an offsets topic, key `["connector",{partition}]`, value the
-offset, null to forget. A sink's are a consumer group `connect-NAME`.
-The bytes of a key are kept as they were found: only they reach the same record.
+A source's offsets are records of an offsets topic: key `["connector",{partition}]`, value the
+offset, null to delete it. A sink's offsets are those of a consumer group `connect-NAME`.
+The bytes of a key are kept unchanged: only they address the same record.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class Orphan:
 
     @property
     def count(self) -> int:
-        """How many offsets there are."""
+        """The number of offsets."""
         return len(self.group.offsets) if self.group else len(self.records)
 
     @property
     def written_ms(self) -> int | None:
-        """When the newest was written; a group does not show it."""
+        """The time of the newest record in ms since the epoch; None for a group."""
         return max((record.timestamp_ms or 0 for record in self.records), default=0) or None
 
 
@@ -77,7 +77,7 @@ def find_orphans(
 
 
 def topics_of_others(records: Iterable[StoredRecord]) -> list[str]:
-    """Return the topics that hold records and not one offset of a connector."""
+    """Return the topics that hold records and no offset of a connector."""
     holds_offsets: dict[str, bool] = {}
     for record in records:
         known = holds_offsets.get(record.topic, False)
@@ -91,13 +91,13 @@ def group_of(name: str, config: Mapping[str, str | None]) -> str:
 
 
 def connector_of(key: bytes) -> str | None:
-    """Return the connector that a key names, None when it is no Connect key."""
+    """Return the connector that a key names, None if it is not a key of Connect."""
     parts = _key_parts(key)
     return parts[0] if parts else None
 
 
 def source_entries(records: Sequence[StoredRecord]) -> tuple[OffsetEntry, ...]:
-    """Return offsets as REST would show them; what no worker can read is left out."""
+    """Return offsets as REST would show them, without those that no worker can read."""
     entries = []
     for record in records:
         parts = _key_parts(record.key)
@@ -122,7 +122,7 @@ def sink_entries(offsets: Mapping[TopicPartition, int]) -> tuple[OffsetEntry, ..
 
 
 def own_topics(existing: Configs) -> set[str]:
-    """Return the offsets topics that sources have of their own, on the workers' Kafka."""
+    """Return the offsets topics of single sources on the workers' Kafka."""
     return {
         topic
         for config in existing.values()

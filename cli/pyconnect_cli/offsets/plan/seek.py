@@ -1,4 +1,4 @@
-"""Where a sink goes on after `seek`, and whether its offsets lie inside their topics. Pure."""
+"""The offsets of a sink after `seek`, and the check that they lie inside their topics. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyconnect_cli.rest.offset_entries import (
 
 
 class SeekTo(Enum):
-    """The places that Kafka knows."""
+    """The targets of `seek`."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -25,7 +25,7 @@ class SeekTo(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeekTarget:
-    """Where to go; `number` is the shift in records, or the time in ms since the epoch."""
+    """A target; `number` is the shift in records, or the time in ms since the epoch."""
 
     to: SeekTo
     number: int = 0
@@ -68,7 +68,7 @@ def seek_entries(
 
 
 def outside_topics(wanted: Sequence[OffsetEntry], ranges: Ranges) -> list[str]:
-    """Say which offsets no record has: of unknown partitions, before the first, past the end."""
+    """Return doubts about offsets without a record: unknown partition, before first, past end."""
     doubts = []
     for entry in wanted:
         shown = show_partition(entry.partition)

@@ -1,4 +1,4 @@
-"""One connector's offsets at a time, as backups and exported files hold them. Pure."""
+"""One connector's offsets at one moment, as backups and exported files hold them. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TEXT_MEMBERS = ("cluster_id", "connector", "class", "type", "time", "version")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsSnapshot:
-    """The offsets of one connector at a time (ISO 8601, UTC); `version` is the worker's.
+    """The offsets of one connector at `time` (ISO 8601, UTC); `version` is the worker's.
 
-    `action`, `id`, `left`, `failed` and `connect` are set in backups only: what was about to be
-    done, the file's name, all offsets as that was to leave them, None in backups of earlier
-    versions, whether it ended in an error, so that nothing, a part or all of it may have been
-    done, and the Connect cluster that was asked.
-    `orphan`: of a connector that was no more; `records` are then what a source left in offsets
-    topics, byte for byte, and class and version are unknown.
+    Set in backups only:
+    `action`: the change after the backup. `id`: the file's name. `left`: all offsets that the
+    change was to leave, None in backups of earlier versions. `failed`: the change ended in an
+    error, so it may be done not at all, in part or as a whole. `connect`: the Connect cluster.
+    `orphan`: the connector was deleted; `records` are then a source's records in offsets topics,
+    byte for byte, and class and version are unknown.
     """
 
     cluster_id: str

@@ -1,1 +1,1 @@
-"""What an upgrade reads of workers and brokers, and the lock it takes there."""
+"""What an upgrade reads from workers and brokers, and its lock on the cluster."""

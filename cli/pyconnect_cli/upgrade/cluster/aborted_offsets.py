@@ -1,9 +1,9 @@
 """Offsets of aborted transactions that a worker would take for valid ones.
 
-Java workers that are not `enabled` read their offsets topic `read_uncommitted`: when the newest
-record of a source partition belongs to an aborted transaction, they go on from there and skip what
-was never delivered. Both readings of the topic are compared, key by key. Sources may go on writing
-meanwhile: what is open is waited for, and what is committed later counts.
+Java workers that are not `enabled` read their offsets topic `read_uncommitted`: if the newest
+record of a source partition belongs to an aborted transaction, they continue from there and skip
+records that were never delivered. This module reads the topic in both ways and compares key by key.
+Sources may write meanwhile: the comparison waits for open transactions and counts later commits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyconnect_cli.kafka.reader import records
 Newest = dict[tuple[int, bytes], int]
 
 OPEN_S = 60.0
-"""So long transactions are waited for: the default of their timeout."""
+"""Time to wait for open transactions: the default of their timeout."""
 PAUSE_S = 0.2
 CALL_S = 10.0
 

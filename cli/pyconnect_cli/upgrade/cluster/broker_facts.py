@@ -1,6 +1,6 @@
-"""What brokers say before an upgrade: transactions, their log, their limits, topics of Connect.
+"""The brokers' state before an upgrade: transactions, their log and limits, Connect's topics.
 
-What may not be read (DescribeConfigs, Describe) stays unknown; nothing is refused for it.
+Facts that the ACLs hide (DescribeConfigs, Describe) stay unknown; they never refuse an upgrade.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONFIG_TOPIC = "config topic"
 
 
 def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
-    """Return what is known; `topics`: what each is for (`CONFIG_TOPIC`, any words), by name."""
+    """Return the known facts; `topics`: the use of each (`CONFIG_TOPIC`, any words), by name."""
     settings = _broker_settings(protocol)
     problems, warnings = _transaction_log(protocol, settings)
     about_topics = [_topic(protocol, name, use) for name, use in topics.items()]
@@ -69,7 +69,7 @@ def _transaction_log(
 
 
 def _topic(protocol: KafkaProtocol, name: str, use: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is wrong with a topic, and what is only risky; nothing when it is not there."""
+    """Return problems and warnings of a topic; none if it does not exist."""
     partitions = _partitions(protocol, name)
     if not partitions:
         return (), ()
@@ -93,9 +93,9 @@ def topic_findings(
     policy: str,
     least_in_sync: int,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Judge a topic that Connect keeps its state in: problems, warnings.
+    """Return problems and warnings of a topic that holds state of Connect.
 
-    `replicas`: how many each partition has, and how many of them are in sync.
+    `replicas`: for each partition the number of replicas, and of those in sync.
     """
     problems = []
     if single and len(replicas) > 1:
@@ -108,7 +108,7 @@ def topic_findings(
             " (min.insync.replicas): nothing can be written"
         )
     fewest = min(count for count, _ in replicas)
-    # Where there is but one replica there is none to lose.
+    # A topic with one replica cannot lose one.
     if not problems and 1 < fewest <= least_in_sync:
         warning = (
             f"{title} has min.insync.replicas={least_in_sync} and {fewest} replicas:"

@@ -1,8 +1,8 @@
-"""What can be inferred of a Java worker over REST without touching anything.
+"""Infers the phase of a Java worker over REST without any change.
 
-`enabled`: its validation stops refusing `exactly.once.support=required`. The rest is `disabled` or
-`preparing`, which only its file shows. The fencing endpoint is asked for a connector that does not
-exist, so it never fences.
+`enabled`: the worker's validation accepts `exactly.once.support=required`. Otherwise the worker is
+`disabled` or `preparing`, which only its file shows. The request to the fencing endpoint names a
+connector that does not exist, so it never fences.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_ENABLED_PHASES = frozenset({Phase.DISABLED, Phase.PREPARING})
 
 
 def observe(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
-    """Complete what is seen of a Java worker; raises what its answers become."""
+    """Complete the observation of a Java worker; raises the errors of its answers."""
     info = client.worker_info()
     seen = replace(
         seen,
@@ -51,7 +51,7 @@ def observe(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
 
 
 def has_fencing_endpoint(client: ConnectClient) -> bool | None:
-    """Whether requests to fence are served; None when that cannot be determined."""
+    """Return whether the worker serves requests to fence; None if that cannot be determined."""
     answer = client.exchange.send(
         Request(
             method="PUT",
@@ -70,14 +70,14 @@ def fences(status: int, message: str) -> bool | None:
         case 400 | 409 | 503:
             return True
         case 404:
-            # The resource answers by the connector's name, the router does not.
+            # The answer of the resource names the connector; the router's answer does not.
             return PROBE in message
         case _:
             return None
 
 
 def support_errors(validation: Validation) -> tuple[str, ...]:
-    """Return what validation says against exactly-once."""
+    """Return the errors of a validation that concern exactly-once."""
     return tuple(
         error for field in validation.fields if field.name == SUPPORT for error in field.errors
     )
@@ -87,7 +87,7 @@ def _ready(client: ConnectClient) -> bool:
     try:
         return client.health().status == "healthy"
     except (NotFound, PreconditionFailed):
-        # Before 3.9: that its herder answers is all there is to know.
+        # Before 3.9 only an answer of its herder shows that the worker is ready.
         try:
             client.connector(PROBE)
         except NotFound:

@@ -1,7 +1,7 @@
 """The group of a Connect cluster and its transactions, as the brokers report them.
 
-Asks only; nothing here is noticed by a living producer. The layout of a member's bytes (big endian,
-a text is its length as int16 and UTF-8):
+This module only reads, and never disturbs a living producer. The layout of a member's bytes (big
+endian, a text is its length as int16 and UTF-8):
 
     metadata    int16 version · text REST URL · int64 config offset [· nullable bytes]
     assignment  int16 version · int16 error · text leader's member id · text leader's URL · …
@@ -33,7 +33,7 @@ _MARGIN_MS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One worker in the group; `url` without a slash at its end."""
+    """One worker in the group; `url` has no slash at its end."""
 
     id: str
     url: str
@@ -54,7 +54,7 @@ class WorkerGroup:
 def describe_group(protocol: KafkaProtocol, group_id: str) -> WorkerGroup:
     """Ask the group's coordinator; Forbidden without Describe on the group.
 
-    A group that does not exist is Dead. Coordinators move: that is waited for.
+    A group that does not exist is Dead. The function waits while the coordinator moves.
     """
     until = time.monotonic() + COORDINATOR_S
     while not (found := _described(protocol, [group_id])):
@@ -65,7 +65,7 @@ def describe_group(protocol: KafkaProtocol, group_id: str) -> WorkerGroup:
 
 
 def connect_groups(protocol: KafkaProtocol) -> list[WorkerGroup]:
-    """Return the groups of Connect clusters that we may see."""
+    """Return the groups of Connect clusters that this user may describe."""
     from kafka.protocol.admin import ListGroupsRequest
 
     requests = [(ListGroupsRequest(), node) for node in protocol.brokers()]
@@ -84,8 +84,8 @@ def connect_groups(protocol: KafkaProtocol) -> list[WorkerGroup]:
 def group_of_workers(protocol: KafkaProtocol, urls: Sequence[str]) -> str:
     """Return the group that one of these workers is a member of; NotFound otherwise.
 
-    A worker that has just been restarted becomes a member again, and a rebalance hides the members'
-    URLs: both are waited for.
+    A worker that was just restarted becomes a member again, and a rebalance hides the members'
+    URLs; the function waits for both.
     """
     wanted = {url.rstrip("/") for url in urls}
     until = time.monotonic() + MEMBER_S
@@ -105,9 +105,9 @@ def group_of_workers(protocol: KafkaProtocol, urls: Sequence[str]) -> str:
 
 
 def leader_claimed(protocol: KafkaProtocol, leader: str) -> bool | None:
-    """Whether the leader's transactional id is known; None when it cannot be determined.
+    """Return whether the brokers know the leader's transactional id; None if undetermined.
 
-    A worker that leads at `preparing` or `enabled` initialises it before anything else (KIP-618).
+    A leader at `preparing` or `enabled` initialises it before any other work (KIP-618).
     """
     if protocol.broker_version < _WITH_INTROSPECTION:
         return None
@@ -149,7 +149,7 @@ def open_transactions(
 
 
 def hanging(transactions: Iterable[OpenTransaction]) -> tuple[str, ...]:
-    """Return the ids of those that are open beyond their timeout, sorted."""
+    """Return the ids of transactions that are open beyond their timeout, sorted."""
     now_ms = time.time() * 1000
     return tuple(
         sorted(
@@ -161,22 +161,22 @@ def hanging(transactions: Iterable[OpenTransaction]) -> tuple[str, ...]:
 
 
 def cluster_id(protocol: KafkaProtocol) -> str:
-    """Return the id of the Kafka cluster, as its brokers say it."""
+    """Return the id of the Kafka cluster, as its brokers report it."""
     return str(protocol.admin.describe_cluster()["cluster_id"])
 
 
 def has_transactions(protocol: KafkaProtocol) -> bool:
-    """Whether the brokers know transactions at all."""
+    """Return whether the brokers support transactions."""
     return protocol.broker_version >= _WITH_TRANSACTIONS
 
 
 def belongs_to(transactional_id: str, group_id: str) -> bool:
-    """Whether an id has the form of a task's."""
+    """Return whether an id has the form of a task's transactional id."""
     return transactional_id.startswith(f"{group_id}-")
 
 
 def _described(protocol: KafkaProtocol, names: list[str]) -> list[WorkerGroup]:
-    """Ask every broker: only coordinators know the groups, the others say so."""
+    """Ask every broker: only the coordinators know the groups."""
     from kafka.protocol.admin import DescribeGroupsRequest
 
     requests = [(DescribeGroupsRequest(groups=names), node) for node in protocol.brokers()]
@@ -223,7 +223,7 @@ def _group(found: Any) -> WorkerGroup:
 
 
 def _text_after(data: bytes, at: int, *, skip: int = 0) -> str:
-    """Return the text at a place, or the one that comes `skip` texts later; empty without any."""
+    """Return the text at `at`, or the one `skip` texts later; empty if there is none."""
     try:
         for _ in range(skip):
             at += 2 + int(struct.unpack_from(">h", data, at)[0])

@@ -1,9 +1,9 @@
-"""The lock that keeps two upgrades off one Connect cluster, wherever they are started.
+"""The lock that prevents two upgrades of one Connect cluster, also from different hosts.
 
-The holder is the sole member of the consumer group `pyconnect-upgrade-GROUP` on the workers' Kafka:
-no topic is needed, a killed holder's membership ends with its session, and one grant is enough:
-Read on it. Two that start at the same moment both refuse. A thread owns the client, which keeps a
-membership alive only while it is polled; `held` shows whether it has lasted without a break.
+The holder is the sole member of the consumer group `pyconnect-upgrade-GROUP` on the workers' Kafka.
+This needs no topic and one grant, Read on the group; a killed holder's membership ends with its
+session. Two runs that start at the same moment both refuse. A thread owns the client, because the
+membership lasts only while the client is polled; `held` shows whether it has lasted throughout.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ClusterLock:
         self._failure: PyconnectError | None = None
 
     def take(self) -> None:
-        """Join; raises what kept it from joining."""
+        """Join the group; raises the error that prevented it."""
         self._thread.start()
         in_time = self._joined.wait(JOIN_S)
         if self._failure is not None:
@@ -74,7 +74,7 @@ class ClusterLock:
                     enable_auto_commit=False,
                     allow_auto_create_topics=False,
                 )
-                # A topic has to be named; that there is none keeps the assignment empty.
+                # subscribe() needs a topic; one that does not exist keeps the assignment empty.
                 consumer.subscribe([self._group])
                 # Polls with short timeouts would begin join after join on a slow machine, each of
                 # which leaves a member behind that the next one waits for.
@@ -112,7 +112,7 @@ def cluster_lock(
 ) -> Iterator[ClusterLock]:
     """Hold the lock; Conflict (exit 6) while another run holds it.
 
-    A run that was killed keeps it until its session ends: that is waited for.
+    A killed run holds it until its session ends; the function waits that long.
     """
     name = f"pyconnect-upgrade-{group_id}"
     _wait_until_free(protocol, name)
@@ -128,7 +128,7 @@ def cluster_lock(
 
 
 def _wait_until_free(protocol: KafkaProtocol, name: str) -> None:
-    """Wait as long as a killed run's session may last."""
+    """Wait for the maximum time that a killed run's session lasts."""
     until = time.monotonic() + (SESSION_MS + HEARTBEAT_MS) / 1000
     while describe_group(protocol, name).members:
         if time.monotonic() > until:

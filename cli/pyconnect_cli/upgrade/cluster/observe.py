@@ -1,7 +1,7 @@
 """Looks at a Connect cluster: the group at its coordinator, then every worker, all at once.
 
-A look takes little longer than LOOK_S and what the states of connectors take. It raises only what
-concerns Kafka; a worker that does not answer is an observation. Nothing here changes anything.
+A look takes about LOOK_S and the time for the states of connectors. It raises only errors of Kafka;
+a worker that does not answer is an observation. This module changes nothing.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Observer:
         self._kinds: dict[str, Kind] = {}
 
     def look(self, known: Iterable[str] = ()) -> View:
-        """Return what is there; `known` workers are looked at even when the group has lost them."""
+        """Return a view; it includes `known` workers even if they are no longer members."""
         group = kafka_group.describe_group(self.protocol, self.group_id)
         members = {member.url: member.id for member in group.members if member.url}
         urls = sorted({*members, *known, *self.workers.inventory.workers})
@@ -107,7 +107,7 @@ class Observer:
         )
 
     def cluster_id(self) -> str:
-        """Return the id of the workers' Kafka, as the brokers say it."""
+        """Return the id of the workers' Kafka, as the brokers report it."""
         return kafka_group.cluster_id(self.protocol)
 
     def _worker(self, url: str, instance: str | None, group: WorkerGroup) -> UpgradedWorker:
@@ -121,7 +121,7 @@ class Observer:
                     self._kinds[url] = Kind.JAVA
             return java.observe(self.workers.rest(url), seen)
         except PyconnectError as error:
-            # It may come back as a worker of the other kind.
+            # It may return as a worker of the other kind.
             self._kinds.pop(url, None)
             return replace(seen, reachable=False, reason=_short(error))
 
@@ -160,7 +160,7 @@ class Observer:
         return leader_id(self.group_id)
 
     def _connectors(self, found: Iterable[UpgradedWorker]) -> Mapping[str, ConnectorView] | None:
-        """Ask the first worker that can answer, None without one; the leader knows it first."""
+        """Ask the workers in turn, the leader first; None if no worker answers."""
         ready = [worker for worker in found if worker.reachable and worker.ready]
         for worker in sorted(ready, key=lambda worker: not worker.leader):
             try:
@@ -173,7 +173,7 @@ class Observer:
 def instances(
     views: Mapping[str, ConnectorView], members: Mapping[str, str]
 ) -> dict[str, FailingInstance]:
-    """Return states by name; what a worker said that is no member any more runs nowhere."""
+    """Return states by name; an instance on a worker that has left the group runs nowhere."""
     alive = {urlsplit(url).netloc for url in members}
     found: dict[str, FailingInstance] = {}
     for name, view in views.items():

@@ -23,7 +23,7 @@ AGENTS_ONLY = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseWish:
-    """What was asked for. `only`: workers named with --worker; `inventory`: workers of the file."""
+    """The requested change. `only`: workers of --worker; `inventory`: workers of the file."""
 
     target: Phase
     direct: bool = False
@@ -38,7 +38,7 @@ class PhaseWish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFinding:
-    """One finding; a blocker refuses the upgrade, `hint` says what to do."""
+    """One finding; a blocker refuses the upgrade, `hint` is the remedy."""
 
     message: str
     hint: str = ""
@@ -117,12 +117,12 @@ def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
 
 
 def _older(worker: UpgradedWorker, first: tuple[int, int, int]) -> bool:
-    """Whether Apache's worker is older; versions of agents are of their own."""
+    """Return whether a worker of Apache's is older; agents have other version numbers."""
     return worker.kind is Kind.JAVA and versions.is_before(worker.version, first)
 
 
 def _protocol(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
-    """Signatures of internal requests need `sessioned`; a mixture shows as the weakest."""
+    """Signatures of internal requests need `sessioned`; the group uses its weakest protocol."""
     if view.protocol in PROTOCOLS and view.protocol != "sessioned":
         name = "eager" if view.protocol == "default" else view.protocol
         yield PlanFinding(
@@ -159,7 +159,7 @@ def _java_phases(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
 
 
 def _health(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
-    """Warn of instances that are FAILED already; refuse if transactions hang."""
+    """Warn about instances that are FAILED already; refuse if transactions hang."""
     if view.hanging:
         yield PlanFinding(
             message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
@@ -347,7 +347,7 @@ def _stopped(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
 
 
 def _means(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
-    """Warn of the workers that have to be restarted by hand."""
+    """Warn about workers that have to be restarted by hand."""
     by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
     chosen = [url for url in by_hand if not wish.only or url in wish.only]
     if chosen:

@@ -1,8 +1,8 @@
-"""Client settings that exactly-once replaces or cannot live with. Pure.
+"""Client settings that exactly-once ignores or that break it. Pure.
 
 Layers: a connector's producer and consumer have the worker's `producer.*` and `consumer.*`, then
-the connector's overrides; the leader's producer has the worker's keys without a prefix. Of a Java
-worker whose file was not given only the connector's own layer is seen.
+the connector's overrides; the leader's producer has the worker's keys without a prefix. Without the
+file of a Java worker only the connector's own layer is known.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def replaced(worker: Config, connector: Config) -> tuple[str, ...]:
 
 
 def breaking(worker: Config, connector: Config) -> tuple[str, ...]:
-    """Return those with which its transactional producer cannot be made: its tasks would fail."""
+    """Return settings that its transactional producer refuses, so that its tasks would fail."""
     return tuple(_breaking(_layers(worker, connector, Role.PRODUCER)))
 
 
@@ -40,7 +40,7 @@ def replaced_of_leader(worker: Config, *, enabled: bool) -> tuple[str, ...]:
 
 
 def breaking_of_leader(worker: Config) -> tuple[str, ...]:
-    """Return those with which no leader could write; `acks` and in-flight requests are fixed."""
+    """Return settings with which a leader could not write; acks and in-flight ones are fixed."""
     return tuple(_retries({key: (key, value) for key, value in worker.items()}))
 
 
@@ -51,15 +51,15 @@ def clusters(worker: Config, connector: Config) -> frozenset[frozenset[str]]:
 
 
 def transaction_timeout_ms(worker: Config, connector: Config) -> int | None:
-    """Return what is configured for a task's transactions; None: the client's default."""
+    """Return the configured timeout of a task's transactions; None: the client's default."""
     found = _layers(worker, connector, Role.PRODUCER).get("transaction.timeout.ms")
     return _number(found[1]) if found else None
 
 
 def boundary_interval_ms(worker: Config, connector: Config) -> int | None:
-    """Return how long transactions last at `transaction.boundary=interval`; None: not known.
+    """Return the duration of transactions at `transaction.boundary=interval`; None: not known.
 
-    The connector's value may stand elsewhere; without one the worker's flush interval counts.
+    Without a value of the connector the worker's flush interval counts.
     """
     own = connector.get("transaction.boundary.interval.ms")
     return _number(own or worker.get("offset.flush.interval.ms") or _FLUSH_INTERVAL_MS)

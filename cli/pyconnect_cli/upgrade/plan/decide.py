@@ -1,12 +1,12 @@
 """The next action of a run: from its journal, what this process remembers, and a look. Pure.
 
-`decide` may be asked at any time, by a process that knows nothing but the journal: what was begun
-is looked at, and done again unless the cluster shows that it was done. So a run may be killed
-anywhere. Entries are written before their action is performed.
+A new process can call `decide` at any time with nothing but the journal: it repeats an action that
+was begun unless the cluster shows that it is done. So a run may be killed at any point. Entries are
+written before their action is performed.
 
 Rolling: gate → a follower, the leader last → StepStarted → Change → has it arrived? → gate, settled
 → StepVerified → the next. Full stop: every worker that is not at the target is quiesced before the
-first one is changed. What does not happen within the step's time halts the run.
+first one is changed. A step that takes longer than its time limit halts the run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from pyconnect_cli.upgrade.plan.run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepLimits:
-    """Times in ms: how long the cluster must be quiet, and what one step may take."""
+    """Times in ms: how long the cluster must be quiet, and the time limit of a step."""
 
     settle_ms: int = 30_000
     step_ms: int = 420_000
@@ -52,14 +52,14 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What one process remembers of a run; a new one begins with an empty memory."""
+    """The memory of one process of a run; a new process begins with an empty one."""
 
     acted: frozenset[tuple[str, str]] = frozenset()
     waiting_since_ms: int | None = None
     fingerprint: tuple[object, ...] = ()
     steady_since_ms: int = 0
     lingering: frozenset[OpenTransaction] | None = None
-    """Of those that were open when the workers of this turn were back, the ones that still are."""
+    """The transactions that were open when this turn's workers were back, and still are."""
 
     def looked(self, view: View, now_ms: int) -> Memory:
         """Take note of a look at the cluster."""
@@ -74,7 +74,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePhase:
-    """Give a worker its phase and have it restarted."""
+    """Set a worker's phase and restart it."""
 
     url: str
     phase: Phase
@@ -89,7 +89,7 @@ class Quiesce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replace:
-    """Give a worker other software."""
+    """Replace a worker's software."""
 
     url: str
 
@@ -108,7 +108,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """Nothing is left to do; `halted` None: the run is done."""
+    """The process ends; `halted` None: the run is done."""
 
     halted: Halted | None = None
 
@@ -120,7 +120,7 @@ Action = ChangePhase | Quiesce | Replace | Wait | Again | End
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDecision:
-    """Write the entries, then perform the action with the memory that goes with it."""
+    """Write the entries, then perform the action; `memory` is for the next decision."""
 
     entries: tuple[Entry, ...] = ()
     memory: Memory
@@ -128,7 +128,7 @@ class RunDecision:
 
 
 def decide(run: Run, memory: Memory, view: View, limits: StepLimits, now_ms: int) -> RunDecision:
-    """Return what is to be done next."""
+    """Return the next action and the entries to write before it."""
     memory = memory.looked(view, now_ms)
     leg = run.leg
     if leg is None:
@@ -157,7 +157,7 @@ class _Turn:
         return self.now_ms - self.memory.steady_since_ms >= self.limits.settle_ms
 
     def wait(self, reason: str, hint: str) -> RunDecision:
-        """Wait, or halt when the step has taken its time."""
+        """Wait, or halt once the step's time limit is over."""
         since_ms = self.memory.waiting_since_ms
         memory = self.memory
         if since_ms is None:
@@ -173,12 +173,12 @@ class _Turn:
         return RunDecision(entries=entries, memory=memory, action=action)
 
     def progress(self, *entries: Entry) -> RunDecision:
-        """Write what was reached, and go on with a fresh deadline."""
+        """Write the entries of the progress, and continue with a new deadline."""
         memory = replace(self.memory, waiting_since_ms=None, lingering=None)
         return RunDecision(entries=entries, memory=memory, action=Again())
 
     def back(self) -> _Turn:
-        """Return the turn once the changed workers are back: what is open now is remembered."""
+        """Return the turn once the changed workers are back; remember the open transactions."""
         if self.memory.lingering is not None:
             return self
         return replace(self, memory=replace(self.memory, lingering=self.view.open_transactions))
@@ -188,10 +188,10 @@ class _Turn:
         return replace(self, memory=replace(self.memory, lingering=None))
 
     def verify(self) -> RunDecision | None:
-        """Return what the end of a step waits for; None when all is well.
+        """Return the condition that the end of a step waits for; None when all hold.
 
-        A process that was killed left its transaction to the coordinator, which aborts it after
-        its timeout: until then readers stand still and its outcome is open.
+        The coordinator aborts the transaction of a killed process after its timeout: until then
+        readers stand still and its outcome is open.
         """
         if problem := gate_problem(self.run, self.view):
             return self.wait(problem, _gate_hint(problem))
@@ -210,7 +210,7 @@ def _rolling(turn: _Turn) -> RunDecision:
     if waiting := turn.verify():
         return waiting
     if turn.leg.replace and (found := turn.view.open_transactions):
-        # Software without the feature knows no way to end them.
+        # Software without transactions cannot end them.
         problem = f"open: the transaction of {min(each.transactional_id for each in found)}"
         return turn.wait(problem, _gate_hint(problem))
     worker = _next_worker(turn)
@@ -292,10 +292,10 @@ def _is_there(turn: _Turn, url: str, worker: UpgradedWorker | None) -> bool:
 
 
 def _is_silent_agent(turn: _Turn, url: str) -> bool:
-    """Whether a worker that only its own agent can change does not answer now.
+    """Return whether a worker that only its own agent can change does not answer now.
 
-    It may be on its way back from a restart that was begun before this process: that is waited for.
-    Only agents report the digest of their file.
+    It may be returning from a restart that an earlier process began; the run waits for it. Only
+    agents report the digest of their file.
     """
     worker = turn.view.by_url.get(url)
     if turn.leg.replace or (worker is not None and worker.reachable):

@@ -1,7 +1,7 @@
-"""What must hold between the steps of an upgrade, and what must never happen in it. Pure.
+"""The conditions between the steps of an upgrade, and the invariants of a run. Pure.
 
-A run waits for the end of a gate's problem, until a deadline. A broken invariant halts the run at
-once: going on could only make it worse.
+A run waits until a gate has no problem, up to a deadline. A broken invariant halts the run at once,
+because further steps could only make it worse.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROTOCOLS = ("default", "compatible", "sessioned")
 
 
 def gate_problem(run: Run, view: View) -> str | None:
-    """Return what keeps the next step from being taken; None when the cluster is well."""
+    """Return the problem that prevents the next step; None without one."""
     if not view.stable:
         return f"a rebalance is under way (group {view.group_id} is {view.group_state})"
     by_url = view.by_url
@@ -44,7 +44,7 @@ def gate_problem(run: Run, view: View) -> str | None:
 
 
 def broken_invariant(run: Run, view: View) -> Halted | None:
-    """Return why the run must not go on; None while everything is as it may be."""
+    """Return the finding that ends the run; None while all invariants hold."""
     leg = run.leg
     for worker in view.workers:
         if worker.url not in run.urls and worker.member:
@@ -86,7 +86,7 @@ def _wrong_phase(run: Run, leg: Leg, worker: UpgradedWorker) -> str | None:
 
 
 def is_at_target(run: Run, leg: Leg, worker: UpgradedWorker) -> bool:
-    """Whether a worker needs no step in this leg, as far as the cluster itself shows."""
+    """Return whether the cluster shows that a worker needs no step in this leg."""
     if leg.replace:
         return worker.reachable and worker.version != _version_before(run, worker.url)
     return (
@@ -98,10 +98,10 @@ def is_at_target(run: Run, leg: Leg, worker: UpgradedWorker) -> bool:
 
 
 def has_arrived(run: Run, leg: Leg, step: WorkerStep, worker: UpgradedWorker | None) -> bool:
-    """Whether the worker of a step is back and where it should be.
+    """Return whether the worker of a step is back and at the step's phase.
 
-    Where the phase is only inferred it takes two facts more: the change was made, and the process
-    in the group is another one than before.
+    A phase that is only inferred needs two more facts: the change was made, and the process in the
+    group is another one than before.
     """
     if worker is None or not worker.reachable or not worker.member:
         return False
@@ -121,7 +121,7 @@ def _weaker(now: str, before: str) -> bool:
 
 
 def leader_problem(leg: Leg, view: View) -> str | None:
-    """Return why the leader's writes are not safe at the end of a leg."""
+    """Return the reason why the leader's writes are not safe at the end of a leg, or None."""
     if leg.target is Phase.DISABLED or view.leader_writes is not False:
         return None
     return "the leader has not claimed its transactional id: does it have the grant (acls check)?"

@@ -1,8 +1,8 @@
-"""What is seen of a Connect cluster that is upgraded, as values. Pure.
+"""The observations of a Connect cluster during an upgrade, as values. Pure.
 
 pyconnect's own agents report their phase. The phase of a Java worker is inferred: its validation
 distinguishes `enabled` from the rest, and its writing distinguishes `preparing` from `disabled`
-while it leads. So each worker has the set of phases that it may be in, and where that comes from.
+while it leads. So each worker has a set of possible phases and the source of that knowledge.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from pyconnect_cli.rest.phases import Phase
 
 
 class PhaseSource(StrEnum):
-    """Where a worker's phase comes from."""
+    """The source of a worker's phase."""
 
-    TOLD = "told"  # an agent says so
-    SHOWN = "shown"  # the command `show` printed it, from the worker's file
+    TOLD = "told"  # the agent's report
+    SHOWN = "shown"  # the output of the command `show`, from the worker's file
     INFERRED = "inferred"  # from a Java worker's behaviour
     UNKNOWN = "unknown"
 
 
 class Kind(StrEnum):
-    """Whose worker it is."""
+    """The implementation of a worker."""
 
     AGENT = "agent"
     JAVA = "java"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 class Means(StrEnum):
-    """How a worker's phase is changed."""
+    """The way in which a worker's phase is changed."""
 
     AGENT = "agent"  # POST /agent/phase; the agent restarts itself
     COMMANDS = "commands"  # argv templates of the inventory
@@ -43,9 +43,9 @@ class Means(StrEnum):
 class UpgradedWorker:
     """One worker. `url` has no slash at its end.
 
-    `instance` tells one life of its process from the next: the member id of the group, which is
-    new at each join of a new process; None when it is no member. `outdated`: its properties file
-    is newer than the process. `reason` says why it does not answer.
+    `instance` distinguishes the worker's processes: the member id of the group, which is new at
+    each join of a new process; None if the worker is not a member. `outdated`: its properties file
+    is newer than the process. `reason`: why the worker does not answer.
     """
 
     url: str
@@ -72,12 +72,12 @@ class UpgradedWorker:
 
     @property
     def member(self) -> bool:
-        """Whether the group counts it in."""
+        """Whether it is a member of the group."""
         return self.instance is not None
 
     @property
     def phase_text(self) -> str:
-        """How the phase is shown: what is not told by the worker itself is labelled."""
+        """The phase as a text; a label marks a phase that the worker did not report itself."""
         if not self.reachable:
             return "?"
         if self.source is PhaseSource.UNKNOWN:
@@ -88,7 +88,7 @@ class UpgradedWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailingInstance:
-    """State of a connector (`orders`) or task (`orders/0`) and the worker that said so."""
+    """State of a connector (`orders`) or task (`orders/0`) and the worker that reported it."""
 
     state: str
     worker_id: str
@@ -96,7 +96,7 @@ class FailingInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction under way, as its coordinator says; the next one starts later."""
+    """A transaction under way, as its coordinator reports it; the next one starts later."""
 
     transactional_id: str
     started_ms: int
@@ -105,11 +105,11 @@ class OpenTransaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
-    """What an upgrade must know of a source connector's configuration.
+    """The facts of a source connector's configuration that matter for an upgrade.
 
-    `replaced` and `breaking` are client settings, as they are written, that exactly-once ignores
-    or cannot live with. `own_cluster`: its clients have other addresses than the worker;
-    `several_clusters`: they differ among themselves.
+    `replaced` and `breaking` are client settings, in the user's spelling, that exactly-once
+    ignores or that break it. `own_cluster`: its clients have other addresses than the worker;
+    `several_clusters`: its clients' addresses differ.
     """
 
     name: str
@@ -131,7 +131,7 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brokers:
-    """What the brokers say; None: they were not asked or may not be asked."""
+    """The brokers' answers; None: the question was not asked or not permitted."""
 
     transactions: bool = True
     max_transaction_timeout_ms: int | None = None
@@ -154,9 +154,9 @@ class View:
     """One look at the cluster. Workers: members of the group and those of the inventory.
 
     `hanging`: transactional ids of this group whose transaction is open for longer than its
-    timeout. The rest is filled for plans: `aborted_offsets` are keys of `offsets_topic` whose
-    newest record is of no committed transaction; the ACLs are those of the next phase;
-    `worker_settings` are workers' settings that are ignored in it, or with which none could lead.
+    timeout. The other fields are filled for plans: `aborted_offsets` are keys of `offsets_topic`
+    whose newest record is of no committed transaction; the ACLs are those of the next phase;
+    `worker_settings` are workers' settings that the phase ignores or that prevent a leader.
     """
 
     group_id: str
@@ -196,17 +196,17 @@ class View:
         return next((worker for worker in self.workers if worker.leader), None)
 
     def failed(self) -> frozenset[str]:
-        """Names of what is FAILED."""
+        """Names of connectors and tasks that are FAILED."""
         return frozenset(name for name, item in self.instances.items() if item.state == "FAILED")
 
     def unassigned(self) -> frozenset[str]:
-        """Names of what runs nowhere."""
+        """Names of connectors and tasks that run nowhere."""
         return frozenset(
             name for name, item in self.instances.items() if item.state in {"UNASSIGNED", ""}
         )
 
     def fingerprint(self) -> tuple[object, ...]:
-        """What must stay the same while the cluster settles."""
+        """The values that must stay the same while the cluster settles."""
         members = tuple(sorted((w.url, w.instance or "", *sorted(w.phases)) for w in self.workers))
         return (
             self.group_state,
@@ -219,6 +219,6 @@ class View:
 
 
 def phase_range(workers: Iterable[UpgradedWorker]) -> tuple[Phase, Phase]:
-    """Return the lowest and the highest phase that any of them may be in."""
+    """Return the lowest and the highest possible phase of these workers."""
     found = [phase for worker in workers for phase in worker.phases]
     return min(found, key=lambda p: p.rank), max(found, key=lambda p: p.rank)

@@ -1,8 +1,9 @@
-"""From a view of a cluster and a wish: the rollings to do, or why there is none. Pure.
+"""The rolling restarts for a view of a cluster and a wish, or the reasons against them. Pure.
 
-The ways: disabled → preparing → enabled, each in a run of its own, because exactly-once is only
-safe when every possible leader writes transactionally before the first task relies on it. Down
-again in two rollings, or in one with --direct. --full-stop goes anywhere: no worker runs meanwhile.
+The ways up: disabled → preparing → enabled, each in a separate run, because exactly-once is only
+safe when every possible leader writes transactionally before the first task relies on it. The way
+down takes two rolling restarts, or one with --direct. --full-stop allows any change: no worker runs
+meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What would be done; without legs nothing is. `notes`: what it means for others."""
+    """The plan; without legs there is nothing to do. `notes`: effects on others."""
 
     view: View
     wish: PhaseWish
@@ -29,7 +30,7 @@ class Plan:
 
     @property
     def refused(self) -> tuple[PlanFinding, ...]:
-        """Why it must not be done; empty when it may."""
+        """The findings that forbid the plan; empty if it may be carried out."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
     @property
@@ -37,7 +38,7 @@ class Plan:
         return tuple(finding for finding in self.findings if not finding.blocks)
 
     def order(self, leg: Leg) -> tuple[UpgradedWorker, ...]:
-        """The workers of a rolling as they would come now: followers, then the leader."""
+        """The workers of a rolling restart in their present order: followers, then the leader."""
         chosen = [
             worker
             for worker in self.view.workers
@@ -75,7 +76,7 @@ class Plan:
 
 
 def make_plan(view: View, wish: PhaseWish) -> Plan:
-    """Return the plan with everything that speaks against it."""
+    """Return the plan with all its findings."""
     seen = _declared(view, wish)
     legs, problem = _legs(seen, wish)
     found = findings(view, wish)
@@ -85,7 +86,7 @@ def make_plan(view: View, wish: PhaseWish) -> Plan:
 
 
 def _declared(view: View, wish: PhaseWish) -> tuple[UpgradedWorker, ...]:
-    """Workers that answer, with what the operator vouches for taken as true."""
+    """Return the workers that answer, with the phases that the operator declared."""
     return tuple(
         replace(worker, phases=frozenset({PREPARING}))
         if wish.declared and worker.source is PhaseSource.INFERRED and worker.phase is None

@@ -1,7 +1,7 @@
-"""A run of an upgrade: what its journal says, entry by entry. Pure.
+"""A run of an upgrade: the entries of its journal. Pure.
 
-Every entry is a fact that was true when it was written. `replay` makes the run of them; what is
-done next never rests on it alone: `decide` looks at the cluster, too.
+Every entry is a fact that was true when it was written. `replay` makes the run of them; the next
+action never depends on the run alone: `decide` looks at the cluster, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventoried:
-    """A worker as the run found it."""
+    """A worker at the beginning of the run."""
 
     url: str
     version: str
@@ -42,7 +42,7 @@ class Inventoried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The run was planned, checked and confirmed. `failed`: what was FAILED before it."""
+    """The run was planned, checked and confirmed. `failed`: FAILED instances from before it."""
 
     run_id: str
     group_id: str
@@ -61,14 +61,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """Another process goes on with the run."""
+    """Another process continues the run."""
 
     tool_version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A worker's turn: from now on it may be changed, stopped or gone."""
+    """A worker's step begins: from now on it may be changed, stopped or gone."""
 
     url: str
     phase: Phase
@@ -77,7 +77,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepChanged:
-    """The worker has its new phase in its file, and was told to restart or was restarted."""
+    """The worker's file has the new phase, and its restart was requested or done."""
 
     url: str
 
@@ -101,7 +101,7 @@ class LegFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Halted:
-    """The run waits for a repair or, with `operator`, for a step that only a person can do."""
+    """The run waits for a repair or, with `operator`, for a step by hand."""
 
     reason: str
     hint: str
@@ -132,7 +132,7 @@ class WorkerStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What the entries so far add up to; `verified` counts in the current leg."""
+    """The state after the entries so far; `verified` counts in the current leg."""
 
     started: Started
     leg_index: int = 0

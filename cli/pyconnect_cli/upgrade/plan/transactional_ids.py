@@ -1,6 +1,6 @@
-"""Transactional ids that several would use, each fencing the other. Pure.
+"""Transactional ids with several owners, which would fence each other. Pure.
 
-Ids are names put together with `-` and nothing escaped, so two pairs of names may make the same.
+An id joins names with `-` and escapes nothing, so two pairs of names may give the same id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def shared_with(
     for other in groups:
         for source in named:
             own = f"{group_id}-{source.name}"
-            # Of a shorter name every connector is a candidate; its ids show when they are in use.
+            # A group with a shorter name matches every connector; only ids in use show a collision.
             if len(other) > len(group_id) and own.startswith(f"{other}-"):
                 theirs = own.removeprefix(f"{other}-")
                 yield (

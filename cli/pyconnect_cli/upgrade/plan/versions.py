@@ -1,4 +1,4 @@
-"""Which versions of Kafka Connect can do what an upgrade needs. Pure."""
+"""The versions of Kafka Connect with the features that an upgrade needs. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 def numbers(version: str) -> tuple[int, int, int] | None:
-    """Return `4.3.1-rc0` as (4, 3, 1); None for what is no version."""
+    """Return `4.3.1-rc0` as (4, 3, 1); None for a text that is not a version."""
     match = _NUMBERS.match(version)
     if match is None:
         return None

@@ -215,7 +215,7 @@ def _is_repeated(field: Any) -> bool:
 
 
 def _is_synthetic(union: Any) -> bool:
-    """Tell whether a oneof only stands for the label `optional`."""
+    """Return whether a oneof only stands for the label `optional`."""
     return len(union.fields) == 1 and union.name == f"_{union.fields[0].name}"
 
 

@@ -69,7 +69,7 @@ def proto_text(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:
 
 
 def is_map_field(schema: Schema) -> bool:
-    """Tell whether a MAP schema is a map in Protobuf too."""
+    """Return whether a MAP schema is a map in Protobuf too."""
     key = schema.key_schema
     return key is not None and key.type in _MAP_KEYS and not key.optional and key.name is None
 
