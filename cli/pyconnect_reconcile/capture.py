@@ -124,7 +124,7 @@ def _fixed(
     spec: Spec, side: FileSide, copies: Path, session: Callable[[], SparkSession]
 ) -> FixedFiles:
     if side.catalog is not None:
-        return current_table(session, side.paths[0], side.catalog, side.properties, copies)
+        return current_table(session, side, side.catalog, copies)
     if side.store is not None:
         return downloaded(side.paths[0], side.store, side.properties, side.read, copies)
     if side.limit_bytes is not None:

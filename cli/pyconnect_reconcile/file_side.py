@@ -41,9 +41,9 @@ class FileSide:
     """Rows of files; `limit_bytes` reads only the beginning of one text file.
 
     With `complete` files never change and are read as they are listed. `read` are those of them
-    that a source has read to the end; rows of others may be on the right or not. Of a `store` there
-    is one path, a URL; of a `catalog` there is one, the name of a table. `properties` names a file
-    with access to them.
+    that a source has read to the end; rows of others may be on the right or not. A side with a
+    `catalog` has one path, the name of a table, whose files may be in a `store`. A side with only a
+    `store` has one path, a URL. `properties` names a file with access to them.
     """
 
     paths: tuple[str, ...]

@@ -27,6 +27,7 @@ _PEM_TEXTS = {
     "ssl.truststore.certificates": "ssl.truststore.type",
     "ssl.keystore.key": "ssl.keystore.type",
 }
+STORE_SECRETS = ("access_key", "secret_key", "token")
 # What Spark's source sets itself and refuses to be given.
 _SPARK_OWN = frozenset(
     {"bootstrap.servers", "group.id", "auto.offset.reset", "key.deserializer", "enable.auto.commit",
@@ -53,14 +54,16 @@ def client_properties(path: str | None) -> dict[str, str]:
 def table_properties(path: str | None) -> dict[str, str]:
     """Read a file of JDBC options, references of user and password looked up; nothing without one.
 
-    The definitions of the config providers are no options.
+    The definitions of the config providers are no options, nor is the access to a store in which a
+    catalog in a database has its tables.
     """
-    return _with_access(path, ("user", "password"), "the database", "--jdbc-properties FILE")
+    found = _with_access(path, ("user", "password"), "the database", "--jdbc-properties FILE")
+    return {name: value for name, value in found.items() if name not in STORE_SECRETS}
 
 
 def store_properties(path: str | None) -> dict[str, str]:
     """Read a file of what a store or a catalog asks for, likewise."""
-    return _with_access(path, ("access_key", "secret_key", "token"), "the lake", "--spec FILE")
+    return _with_access(path, STORE_SECRETS, "the lake", "--spec FILE")
 
 
 def _with_access(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
 from pyconnect_cli.audits.connectors import value_form
 from pyconnect_cli.audits.secrets import with_providers
-from pyconnect_cli.audits.tables import database_secrets, database_side, hoisted_column
+from pyconnect_cli.audits.tables import database_access, database_side, hoisted_column
 from pyconnect_cli.errors import UsageError
 
 BY_HAND = "name the files yourself: --files with --format and --column"
@@ -24,6 +24,13 @@ OPTIONS = {
     "parquet": {"mergeSchema": "true"},
 }
 CATALOG = "iceberg.catalog"
+STORE = {"endpoint": "store.url", "region": "s3.region"}
+STORE_ACCESS = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
+TABLE_STORE = {"endpoint": f"{CATALOG}.s3.endpoint", "region": f"{CATALOG}.s3.region"}
+TABLE_ACCESS = {
+    "access_key": f"{CATALOG}.s3.access-key-id",
+    "secret_key": f"{CATALOG}.s3.secret-access-key",
+}
 
 
 def written_lake(connector: Audited) -> Resolved:
@@ -82,9 +89,8 @@ def _resolved(config: Config, paths: list[str], written: str, members: Document)
     }
     secrets: Mapping[str, str] = {}
     if "://" in paths[0]:
-        side["store"] = _given({"endpoint": "store.url", "region": "s3.region"}, config)
-        access = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
-        secrets = with_providers(_given(access, config))
+        side["store"] = _given(STORE, config)
+        secrets = with_providers(_given(STORE_ACCESS, config))
     form = value_form(config)
     if written == "json" and not whole:
         if form != "json" and _has_schemas(config):
@@ -109,7 +115,8 @@ def _written_table(config: Config, topic: str, members: Document) -> Resolved:
     row = _row(config) | hoisted_column(config, BY_HAND)
     table = (config.get("iceberg.tables") or "").replace("${topic}", topic)
     kind, uri = config.get(f"{CATALOG}.type") or "sql", config.get(f"{CATALOG}.uri") or ""
-    secrets: Mapping[str, str] = {}
+    # The table's files may be in S3, which only its metadata says.
+    access: Mapping[str, str | None] = _given(STORE_ACCESS, config) | _given(TABLE_ACCESS, config)
     catalog: Document = {"kind": kind}
     if kind == "sql":
         if not uri:
@@ -118,17 +125,19 @@ def _written_table(config: Config, topic: str, members: Document) -> Resolved:
         address = database_side(database)
         catalog |= {name: address[name] for name in ("url", "options") if name in address}
         catalog["name"] = config.get(CATALOG) or "iceberg"
-        secrets = database_secrets(database)
+        access = {**access, **database_access(database)}
     elif kind == "rest" and uri and "${" not in uri and not config.get(f"{CATALOG}.credential"):
         catalog |= {"url": uri} | _given({"warehouse": f"{CATALOG}.warehouse"}, config)
-        secrets = with_providers(_given({"token": f"{CATALOG}.token"}, config))
+        access = {**access, **_given({"token": f"{CATALOG}.token"}, config)}
     else:
         raise UsageError(
             f"the catalog is not read: {CATALOG}.type must be sql, or rest with a URL and a token",
             hint=BY_HAND,
         )
     side: Document = {"kind": "files", "paths": [table], "format": "iceberg", "catalog": catalog}
-    return Resolved(side=side, topic={"row": row}, members=members, secrets=secrets)
+    if store := _given(STORE, config) | _given(TABLE_STORE, config):
+        side["store"] = store
+    return Resolved(side=side, topic={"row": row}, members=members, secrets=with_providers(access))
 
 
 def _has_schemas(config: Config) -> bool:

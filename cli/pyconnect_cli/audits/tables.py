@@ -74,7 +74,7 @@ def read_table(connector: Audited) -> Resolved:
         side=side,
         topic={"row": row | _decimals(config)},
         members=members,
-        secrets=database_secrets(config),
+        secrets=with_providers(database_access(config)),
     )
 
 
@@ -96,7 +96,7 @@ def written_table(connector: Audited) -> Resolved:
         side=side,
         topic={"row": _row(config) | _decimals(config) | whole},
         members=_mode(config),
-        secrets=database_secrets(config),
+        secrets=with_providers(database_access(config)),
     )
 
 
@@ -214,12 +214,10 @@ def _quoted(config: Config, schema: str | None, table: str) -> str:
     return ".".join(f"{quote}{name.replace(quote, quote * 2)}{quote}" for name in names)
 
 
-def database_secrets(config: Config) -> Mapping[str, str]:
+def database_access(config: Config) -> Mapping[str, str | None]:
     """Return user and password, as the config has them."""
     parts = urlsplit(config.get("connection.url") or "")
-    return with_providers(
-        {
-            "user": config.get("connection.user") or unquote(parts.username or ""),
-            "password": config.get("connection.password") or unquote(parts.password or ""),
-        }
-    )
+    return {
+        "user": config.get("connection.user") or unquote(parts.username or ""),
+        "password": config.get("connection.password") or unquote(parts.password or ""),
+    }

@@ -12,8 +12,9 @@ from urllib.parse import quote, urlsplit
 
 from pyconnect_reconcile.database_tables.copies import copied
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import SQL, Catalog
+from pyconnect_reconcile.file_side import SQL, Catalog, FileSide, Store
 from pyconnect_reconcile.files import FixedFiles
+from pyconnect_reconcile.lakes.downloads import copy_files
 from pyconnect_reconcile.properties import store_properties
 from pyconnect_reconcile.table_side import TableSide
 
@@ -26,31 +27,55 @@ SEPARATOR = "\x1f"
 """Between the levels of a namespace, in the REST protocol."""
 CATALOG_CONF = "spark.sql.catalog.default_iceberg"
 """The catalog under which the reader loads a path; without it, it would look for Hive."""
+S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+MOUNTS = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
+LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
+"""A table's metadata has URLs of its files; Hadoop can have them lead to copies of those files."""
 
 
 def current_table(
-    session: Callable[[], SparkSession],
-    table: str,
-    catalog: Catalog,
-    properties: str | None,
-    directory: Path,
+    session: Callable[[], SparkSession], side: FileSide, catalog: Catalog, directory: Path
 ) -> FixedFiles:
     """Return the table's metadata as the one file to read; ReconcileError if there is none."""
+    (table,) = side.paths
     if catalog.kind == SQL:
-        location = _metadata_in_database(session, table, catalog, properties, directory)
+        location = _metadata_in_database(session, table, catalog, side.properties, directory)
     else:
-        location = metadata_in_service(table, catalog, properties)
+        location = metadata_in_service(table, catalog, side.properties)
     if location is None:
         raise ReconcileError(f"the catalog has no table {table} yet")
-    if urlsplit(location).scheme not in {"", "file"}:
+    conf = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "hadoop",
+        ".warehouse": directory.absolute().as_uri(),
+    }
+    scheme = urlsplit(location).scheme
+    if scheme in S3_SCHEMES:
+        conf |= _copied_table(table, location, side, directory)
+    elif scheme not in {"", "file"}:
         raise ReconcileError(
-            f"{table} is in {urlsplit(location).scheme}://, and only tables on local paths are read"
+            f"{table} is in {scheme}://; tables are read on local paths and in S3 only"
         )
-    conf = session().conf
-    conf.set(CATALOG_CONF, "org.apache.iceberg.spark.SparkCatalog")
-    conf.set(f"{CATALOG_CONF}.type", "hadoop")
-    conf.set(f"{CATALOG_CONF}.warehouse", directory.absolute().as_uri())
+    for name, value in conf.items():
+        session().conf.set(f"{CATALOG_CONF}{name}", value)
     return FixedFiles(listed=(location if "://" in location else f"file://{location}",))
+
+
+def _copied_table(table: str, location: str, side: FileSide, directory: Path) -> dict[str, str]:
+    """Copy a table of S3; return settings by which Hadoop finds the copies at the table's URL."""
+    root, metadata, _ = location.rpartition("/metadata/")
+    if not metadata:
+        raise ReconcileError(f"{table} has its metadata in another place than below its location")
+    copy_files(root, side.store or Store(), side.properties, directory)
+    url = urlsplit(root)
+    copy = (directory / f"{url.netloc}{url.path}").absolute()
+    return {
+        f".hadoop.fs.{url.scheme}.impl": MOUNTS,
+        # Another run or side in this process has other copies behind the same bucket.
+        f".hadoop.fs.{url.scheme}.impl.disable.cache": "true",
+        f".hadoop.fs.viewfs.overload.scheme.target.{url.scheme}.impl": LOCAL,
+        f".hadoop.fs.viewfs.mounttable.{url.netloc}.link.{url.path}": copy.as_uri(),
+    }
 
 
 def _metadata_in_database(

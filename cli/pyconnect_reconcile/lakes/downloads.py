@@ -32,6 +32,14 @@ def downloaded(
     directory: Path,
 ) -> FixedFiles:
     """Copy the files below a URL; `read` are those of them that a source has read to the end."""
+    if not copy_files(url, store, properties, directory):
+        raise ReconcileError(f"{url}: there are no files yet")
+    places = None if read is None else [str(directory / name.partition("://")[2]) for name in read]
+    return complete_files([str(directory / url.partition("://")[2].rstrip("/"))], places)
+
+
+def copy_files(url: str, store: Store, properties: str | None, directory: Path) -> int:
+    """Copy what is below a URL to `directory/bucket/path`; return the number of files."""
     root = url.partition("://")[2].rstrip("/")
     with _errors_translated(url):
         system = _file_system(store, properties)
@@ -39,10 +47,7 @@ def downloaded(
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for copied in [pool.submit(_copy, system, name, directory) for name in names]:
                 copied.result()
-    if not names:
-        raise ReconcileError(f"{url}: there are no files yet")
-    places = None if read is None else [str(directory / name.partition("://")[2]) for name in read]
-    return complete_files([str(directory / root)], places)
+    return len(names)
 
 
 def _file_system(store: Store, properties: str | None) -> Any:

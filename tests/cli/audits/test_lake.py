@@ -155,6 +155,31 @@ def test_a_table_of_a_database_catalog_is_resolved() -> None:
     assert found.secrets == {"user": "me", "password": "secret"}
 
 
+def test_a_table_in_s3_is_resolved_with_its_store() -> None:
+    """Settings of the catalog outrank those of the lake, as in the sink."""
+    config = {
+        "connector.class": "LakeSink",
+        "lake.url": "s3://bucket/base",
+        "store.url": "http://store:9000",
+        "s3.region": "here",
+        "aws.access.key.id": "me",
+        "aws.secret.access.key": "${file:/run/keys:secret}",
+        "format.class": "iceberg",
+        "iceberg.tables": "shop.${topic}",
+        "iceberg.catalog.uri": "postgresql+psycopg://sql:word@db/catalog",
+        "iceberg.catalog.s3.region": "there",
+    }
+    found = SINKS["LakeSink"](audited(config, "orders"))
+    assert found.side["store"] == {"endpoint": "http://store:9000", "region": "there"}
+    assert found.secrets.items() >= {
+        ("access_key", "me"),
+        ("secret_key", "${file:/run/keys:secret}"),
+        ("user", "sql"),
+        ("password", "word"),
+        ("config.providers", "file"),
+    }
+
+
 def test_a_table_of_a_rest_catalog_is_resolved() -> None:
     """The token is a secret."""
     found = SINKS["LakeSink"](audited(REST, "orders"))

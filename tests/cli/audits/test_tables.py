@@ -15,7 +15,7 @@ from pyconnect_cli.audits.tables import read_table, written_table
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.properties import table_properties
+from pyconnect_reconcile.properties import store_properties, table_properties
 from pyconnect_reconcile.spec import TopicSide, read_spec
 from pyconnect_reconcile.table_side import CommittedOffsets, Position, RowRule, TableSide
 from tests.cli.conftest import Run
@@ -187,6 +187,14 @@ def test_secrets_go_to_a_file_of_their_owner(tmp_path: Path) -> None:
     assert document["right"] == {**found.side, "properties": str(file)}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert table_properties(str(file)) == {"user": "you", "password": "a\tb"}
+
+
+def test_access_to_a_store_is_no_option_of_a_database(tmp_path: Path) -> None:
+    """One file has both for a catalog in a database whose tables are in S3."""
+    file = tmp_path / "side.properties"
+    _write_private(file, "user=me\naccess_key=a\nsecret_key=b\ntoken=c\n")
+    assert table_properties(str(file)) == {"user": "me"}
+    assert store_properties(str(file)).items() >= {("access_key", "a"), ("secret_key", "b")}
 
 
 def test_a_provider_that_only_the_worker_knows_is_named_as_the_trouble(tmp_path: Path) -> None:
