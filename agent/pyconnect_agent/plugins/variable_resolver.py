@@ -21,7 +21,7 @@ from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConfigException
 
 UNRESOLVED_KEYS = frozenset({"plugin.path", JAVA_HOME_KEY, KAFKA_HOME_KEY})
-"""Worker keys that are needed before there are providers."""
+"""Worker keys that are read before the providers exist."""
 
 
 class VariableResolver:
@@ -30,8 +30,7 @@ class VariableResolver:
     def __init__(self, worker_properties: Mapping[str, str], catalog: Catalog) -> None:
         """Load and configure the providers of ``config.providers``.
 
-        Raises ConfigException when one has no class or its class is not known, and what its
-        ``configure`` raises.
+        Raises ConfigException for a provider without a known class, and errors of ``configure``.
         """
         names = parse_type(
             "config.providers", worker_properties.get("config.providers"), ConfigType.LIST
@@ -53,11 +52,11 @@ class VariableResolver:
         self.close()
 
     def resolve(self, config: Mapping[str, str | None]) -> ResolvedConfig:
-        """Return ``config`` with its references replaced; raises what a provider raises."""
+        """Return ``config`` with its references replaced; raises errors of providers."""
         return resolve(config, self._lookup)
 
     def resolve_worker_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a worker's properties with references replaced, except in what finds plugins."""
+        """Return a worker's properties with references replaced, except in keys for plugins."""
         resolved = self.resolve(
             {name: value for name, value in properties.items() if name not in UNRESOLVED_KEYS}
         )
