@@ -105,7 +105,7 @@ def test_options_and_paths_in_help_are_whole(run: Run, monkeypatch: pytest.Monke
     assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
 
 
-def test_what_is_required_stands_as_it_is_typed(run: Run) -> None:
+def test_the_usage_shows_required_arguments_without_braces(run: Run) -> None:
     """Braces would be a choice."""
     assert "abort [OPTIONS] TOPIC PARTITION PRODUCER-ID" in run(
         "transactions", "abort", "--help"
@@ -250,7 +250,7 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
         ("reconcile", "source-topic", "connectors"),
     ],
 )
-def test_a_verb_is_offered_names_of_what_its_argument_is(noun: str, verb: str, kind: str) -> None:
+def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
     """`tasks kill` takes a task; the name of a connector would be refused."""
     line = Line()
     line.read(noun)
@@ -269,7 +269,7 @@ def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
 
 
 @pytest.mark.wire
-def test_bash_replaces_only_what_follows_a_colon() -> None:
+def test_bash_replaces_only_the_text_after_a_colon() -> None:
     """A name with a colon is offered without the part that bash keeps on the line."""
     assert complete("pyconnect connectors pause a:", names=["a:b", "c"]) == ["b"]
 
