@@ -81,7 +81,7 @@ class Server(ABC):
 
     @property
     def output_path(self) -> Path:
-        """What the process writes to stdout and stderr."""
+        """The file of the process's stdout and stderr."""
         return self.directory / f"{self.name}.out"
 
     @property

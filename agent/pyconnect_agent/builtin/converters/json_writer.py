@@ -35,7 +35,7 @@ Write = Callable[[object], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonOptions:
-    """How values are written and read.
+    """The options of writing and reading values.
 
     `decimals_as_numbers`: `decimal.format` is NUMERIC rather than BASE64 (writing only).
     `replace_null_with_default`: None stands for the schema's default, if it has one.
