@@ -24,7 +24,7 @@ import pytest
 
 from pyconnect_cli.__main__ import main
 from pyconnect_cli.completion.commands import completion_script
-from pyconnect_cli.completion.offers import Line, offers
+from pyconnect_cli.completion.offers import TypedWords, offers
 from pyconnect_cli.parsing.examples import EXAMPLES
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
@@ -77,7 +77,7 @@ def test_every_example_is_a_command_line_that_exists() -> None:
     """Examples in help texts use verbs and options that exist."""
     for path, examples in EXAMPLES.items():
         for example in examples:
-            line = Line()
+            line = TypedWords()
             for word in shlex.split(example):
                 if line.open_option is None and re.match(r"--?[a-z]", word):
                     assert line.option(word.partition("=")[0]), f"{example}: {word}"
@@ -252,7 +252,7 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
 )
 def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
     """`tasks kill` takes a task; the name of a connector would be refused."""
-    line = Line()
+    line = TypedWords()
     line.read(noun)
     line.read(verb)
     assert line.names == kind

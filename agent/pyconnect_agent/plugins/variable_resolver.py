@@ -7,7 +7,6 @@ own properties are resolved (`plugins.resolve_worker`); plugin code, so in child
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from pyconnect_agent.core.config.prefixes import below
@@ -43,12 +42,7 @@ class VariableResolver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def resolve(self, config: Mapping[str, str | None]) -> ResolvedConfig:
