@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pyconnect_agent.children.launch import Launcher
 
 EXIT_USAGE = 1
-EXIT_START = 3  # as `worker.lifecycle`, which cannot be imported without these
+EXIT_START = 3  # `worker.lifecycle` cannot be imported without these
 LIBRARIES = ("h11", "msgspec", "prometheus_client", "regex", "starlette", "uvicorn")
-"""The extra `agent`; an installation that only operates workers lacks it."""
+"""Libraries of the extra `agent`, which an installation that only operates workers lacks."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     if arguments is None:
-        # The worker has stopped in order; no thread of a client library may hold its process up.
+        # The worker has stopped in order; a thread of a client library must not delay the exit.
         os._exit(code)
     return code
 
@@ -58,9 +58,9 @@ def _tell(line: str) -> None:
 
 
 def _fork_server() -> Launcher:
-    """Fork the process that all children are forks of, before what only the worker needs is loaded.
+    """Fork the process that forks all children, before the worker's own libraries are loaded.
 
-    Plugins would find its libraries in the place of those that they bring.
+    Plugins would otherwise get the worker's libraries instead of their own.
     """
     from pyconnect_agent.children.launch import Launcher
 
@@ -83,14 +83,14 @@ def _parser() -> argparse.ArgumentParser:
         description="Run a Kafka Connect worker in the foreground.",
         epilog="Exit codes: 0 stopped by a signal; 1 wrong usage, or a part of the worker died; "
         "2 wrong worker configuration or topics; 3 the worker could not start, or a connector "
-        "file could not be applied. SIGTERM drains, a second one kills what still runs.",
+        "file could not be applied. SIGTERM drains, a second one kills the children.",
     )
     parser.add_argument("worker_file", metavar="worker.properties", help="the worker's properties")
     parser.add_argument(
         "connector_files",
         metavar="connector.properties",
         nargs="*",
-        default=[],  # without it argparse calls them required when nothing is given
+        default=[],  # without it argparse calls them required
         help="connectors of a standalone worker: Java properties or JSON",
     )
     parser.add_argument(

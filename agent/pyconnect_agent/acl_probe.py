@@ -1,12 +1,12 @@
-"""`python -m pyconnect_agent.acl_probe`: ask brokers what the clients of some worker may do.
+"""`python -m pyconnect_agent.acl_probe`: ask brokers for the permissions of a worker's clients.
 
-Composition root. For workers that cannot be asked themselves, Apache's: the command line hands in
+Composition root. For Apache's workers, which do not report permissions: the command line passes
 their properties and connectors as JSON on stdin and gets the document of `GET /agent/acls` on
-stdout. Nothing else is started, no plugin is loaded, references to secrets stay unresolved.
+stdout. The program starts no worker and loads no plugin; references to secrets stay unresolved.
 
 Input: `properties` (of worker.properties), `phase`, and `connectors`, each with `name`, `type`,
-`config`, `tasks`, `fenced_tasks` and `topics`. Exit code 2: the properties are no distributed
-worker's; the reason is on stderr.
+`config`, `tasks`, `fenced_tasks` and `topics`. Exit code 2: the properties are not those of a
+distributed worker; the reason is on stderr.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""From the command's options to a running worker.
+"""Run a worker with the command's options.
 
-Composition root. Everything that can be wrong with files is found here, before anything starts.
+Composition root. All faults of files are found here, before the worker starts.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _parts(
 
 
 def _check(config: WorkerConfig, catalog: Catalog) -> None:
-    """Raise ConfigException for classes and policies that are not there; warn of idle keys."""
+    """Raise ConfigException for unknown classes and policies; warn about keys without effect."""
     check_converters(catalog, config)
     check_rest_extensions(config)
     OverridePolicy.parse(config.connector_client_config_override_policy)

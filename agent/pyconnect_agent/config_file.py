@@ -1,6 +1,6 @@
-"""Reading Java properties files: the edge where worker and connector files enter.
+"""Read Java properties files of workers and connectors.
 
-Corresponds to ``Utils.loadProps`` of Kafka. Everything inward takes typed configurations.
+Corresponds to ``Utils.loadProps`` of Kafka. All inner code takes typed configurations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PropertiesFile:
 def load_properties(path: str | Path) -> dict[str, str]:
     """Return the entries of a properties file, in the order of the file; the last of a key wins.
 
-    Raises ConfigException that names the file, and the line where possible, and says what to do.
+    Raises ConfigException with the file, the line if known, and the remedy.
     """
     return dict(read_properties_file(path).entries)
 

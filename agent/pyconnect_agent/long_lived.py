@@ -1,9 +1,9 @@
-"""Threads and tasks that run as long as their owner: their unexpected end is never lost.
+"""Threads and tasks that run as long as their owner: their unexpected end is always reported.
 
 Layer: edge; any process of the agent may use it. Python prints the trace of a thread that ends with
-an exception, and the process goes on without the thread. Here the trace goes to the log, and then
+an exception, and the process continues without the thread. Here the trace goes to the log, and then
 `on_death` decides: by default the process ends with exit code 1; an owner that can become FAILED
-passes a function of its own. ruff forbids `threading.Thread` and `threading.Timer` elsewhere in the
+passes another function. ruff forbids `threading.Thread` and `threading.Timer` elsewhere in the
 agent. Executors need none of this: they return an exception to the caller that waits for it.
 
 Threading: everything may be called from any thread.
@@ -57,7 +57,7 @@ class Thread(threading.Thread):
 
 
 class Timer(threading.Timer):
-    """Calls `work` once after a delay, on a daemon thread of its own; not started yet."""
+    """Calls `work` once after a delay, on a separate daemon thread; not started yet."""
 
     def __init__(self, name: str, delay_s: float, work: Callable[[], object]) -> None:
         super().__init__(min(delay_s, threading.TIMEOUT_MAX), lambda: _run(name, work, None))
@@ -72,9 +72,9 @@ def start_task(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]
 
 
 def end_process(error: BaseException) -> None:
-    """End this process with exit code 1; what it has to report first must not hold it up."""
+    """End this process with exit code 1; its last report must not delay the end."""
     if _PROCESS.before_end is not None:
-        # It may wait for a reader that does not read, or for a lock that is never released.
+        # The report may wait for a reader that hangs, or for a lock that is never released.
         reporter = threading.Thread(target=_PROCESS.before_end, args=(error,), daemon=True)
         reporter.start()
         reporter.join(BEFORE_END_S)
@@ -85,7 +85,7 @@ def end_process(error: BaseException) -> None:
 def _run(name: str, work: Callable[[], object], on_death: OnDeath | None) -> None:
     try:
         work()
-    # SystemExit too: Python lets a thread end with it without a word.
+    # SystemExit too: Python ends a thread with it silently.
     except BaseException as error:  # noqa: BLE001
         _died(name, error, on_death)
 
@@ -102,7 +102,7 @@ def _died(name: str, error: BaseException, on_death: OnDeath | None) -> None:
         try:
             on_death(error)
         except BaseException as failure:
-            LOG.critical("its owner did not take note", exc_info=failure, extra={"part": name})
+            LOG.critical("the owner's on_death failed", exc_info=failure, extra={"part": name})
         else:
             return
     end_process(error)

@@ -1,7 +1,7 @@
 """Limits on the freed memory that the C library's allocator keeps.
 
-Composition root. Python takes blocks beyond 512 bytes of it, and librdkafka all that it needs. Both
-functions are about glibc; on other systems they do nothing. Any thread.
+Composition root. Python's blocks beyond 512 bytes and all of librdkafka's come from this allocator.
+The functions work with glibc; on other systems they do nothing. Any thread.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _EVERY_S = 10.0
 def use_one_heap() -> None:
     """Let all threads share one heap, instead of up to eight per core that are each mostly empty.
 
-    Only of use before there are threads, and where they do not allocate all the time.
+    Call it before the first thread, in a process whose threads allocate rarely.
     """
     _call("mallopt", _M_ARENA_MAX, 1)
 
 
 def give_back() -> None:
-    """Give the system back what is free, also in between what is in use; takes milliseconds."""
+    """Return free memory to the system, also free pages between used ones; takes milliseconds."""
     _call("malloc_trim", 0)
 
 
 async def keep_low() -> None:
-    """Give back now and then, until cancelled: very large answers leave much behind."""
+    """Return free memory at intervals until cancelled: large answers leave much of it."""
     while True:
         await asyncio.sleep(_EVERY_S)
         await asyncio.to_thread(give_back)

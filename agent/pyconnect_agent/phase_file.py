@@ -1,8 +1,8 @@
 """The worker's own properties file: one key of it is rewritten when its phase is changed.
 
-No Kafka counterpart (`POST /agent/phase`). All or nothing: a new file takes
-the old one's place. Beside it stay the file as it was before each run, `FILE.before-RUN`, and
-`FILE.last-upgrade`, which names the last run. Everything here blocks: call it in a thread.
+No Kafka counterpart (`POST /agent/phase`). A change is atomic: a new file replaces the old one.
+Beside it stay a copy from before each run, `FILE.before-RUN`, and `FILE.last-upgrade`, which names
+the last run. All functions block: call them in a thread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PhaseFile:
     path: Path
 
     def last_change(self) -> PhaseRecord | None:
-        """Return None when no run has changed the file, or its record is damaged."""
+        """Return the last change; None if no run changed the file, or if its record is damaged."""
         try:
             found = json.loads(self._record_path.read_text("utf-8"))
             return PhaseRecord(
@@ -54,10 +54,10 @@ class PhaseFile:
             return None
 
     def change(self, phase: str, run_id: str, expected_sha256: str) -> str:
-        """Set the phase; return the digest of the file as it is now. Safe to repeat.
+        """Set the phase; return the digest of the changed file. Safe to repeat.
 
-        ConflictError when the file is neither the expected one nor what this very change made of
-        it; InternalError when it cannot be read or replaced, and then it is as it was.
+        ConflictError if the file is neither the expected one nor the result of this same change;
+        InternalError if it cannot be read or replaced: it is then unchanged.
         """
         try:
             return self._change(phase, run_id, expected_sha256)
@@ -75,13 +75,13 @@ class PhaseFile:
                 return sha256
             raise ConflictError(
                 f"{self.path} is not the file that was expected: its SHA-256 is {sha256}, not"
-                f" {expected_sha256}. See who changed it, then ask again with its digest."
+                f" {expected_sha256}. Check the change, then send the new digest."
             )
         changed = with_phase(data, phase)
         record = PhaseRecord(run_id=run_id, phase=phase, sha256=_digest(changed))
         if changed != data:
             self._back_up(run_id)
-        # First, so that a change is never there without the run that made it.
+        # Written first, so that a changed file always has the record of its run.
         _replace(self._record_path, _record_text(record), like=self.path)
         if changed != data:
             _replace(self.path.resolve(), changed, like=self.path)
@@ -92,7 +92,7 @@ class PhaseFile:
         return self.path.with_name(f"{self.path.name}.last-upgrade")
 
     def _back_up(self, run_id: str) -> None:
-        """Keep the file as it was before the run, however many changes the run makes."""
+        """Keep a copy from before the run's first change."""
         backup = self.path.with_name(f"{self.path.name}.before-{run_id}")
         if not backup.exists():
             _replace(backup, self.path.read_bytes(), like=self.path)
@@ -101,7 +101,7 @@ class PhaseFile:
 def with_phase(data: bytes, phase: str) -> bytes:
     """Return the properties file `data` with the phase set; every other byte stays.
 
-    The last one of repeated keys counts, so that one is rewritten; without any a line is added.
+    Of repeated keys the last one counts and is rewritten; without the key a line is added.
     """
     try:
         text, encoding = data.decode("utf-8"), "utf-8"

@@ -1,9 +1,9 @@
 """The restart of a worker after a change of its own properties.
 
 Composition root. By default the worker stops in order, and its process then runs the same command
-again: the pid stays, so a service manager, a container or a shell does not notice, and no parent is
-needed. If `agent.restart.command` is set, that command is run instead, apart from this process; the
-worker goes on until the command stops it.
+again: the pid stays, so a service manager, a container or a shell does not notice, and no parent
+process is needed. If `agent.restart.command` is set, a separate process runs that command instead;
+the worker continues until the command stops it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SELF, COMMAND, NONE = "self", "command", "none"
 def run_again() -> None:
     """Replace this process by the command that it was started with; return if that is impossible.
 
-    Other threads end with it, and descriptors are closed as Python opens them so.
+    The replacement ends other threads and closes descriptors, which Python opens as such.
     """
     try:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - its own command
@@ -51,7 +51,7 @@ class Restart:
         return SELF if os.access(sys.executable, os.X_OK) else NONE
 
     def begin(self) -> None:
-        """Begin; the worker goes on until it is stopped. InternalError when it cannot begin."""
+        """Begin; the worker continues until it is stopped. InternalError if it cannot begin."""
         match self.method:
             case "self":
                 LOG.info("worker restarts: its process runs the same command again")
@@ -64,7 +64,7 @@ class Restart:
 
     def _run_command(self) -> None:
         try:
-            # In a session of its own: it has to outlive the worker that it stops.
+            # In a new session, because it has to outlive the worker that it stops.
             subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -80,6 +80,6 @@ class Restart:
 
 
 def restart_of(config: WorkerConfig, stop_and_run_again: Callable[[], None]) -> Restart:
-    """Return how this worker is restarted."""
+    """Return the restart of this worker, from its configuration."""
     text = config.agent_restart_command if isinstance(config, DistributedConfig) else None
     return Restart(command=tuple(shlex.split(text or "")), stop_and_run_again=stop_and_run_again)

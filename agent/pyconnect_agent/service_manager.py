@@ -26,14 +26,14 @@ _ASK_AGAIN_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceManager:
-    """The manager of this process; `watchdog_s` is the longest silence that it accepts."""
+    """The manager of this process; `watchdog_s`: the longest time between two messages."""
 
     address: str | None
     watchdog_s: float | None
 
     @classmethod
     def of(cls, environment: Mapping[str, str], pid: int) -> ServiceManager:
-        """Read the variables; a watchdog for another process (WATCHDOG_PID) is not ours."""
+        """Read the variables; ignore a watchdog for another process (WATCHDOG_PID)."""
         interval_us = environment.get("WATCHDOG_USEC", "")
         ours = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
         return cls(
@@ -61,7 +61,7 @@ class ServiceManager:
         self.notify("RELOADING=1", f"MONOTONIC_USEC={clock_us}")
 
     async def report_alive(self) -> None:
-        """Report until cancelled; an event loop that hangs sends nothing, and is restarted."""
+        """Report until cancelled; the manager restarts a worker whose event loop hangs."""
         if self.address is None or not self.watchdog_s:
             return
         while True:

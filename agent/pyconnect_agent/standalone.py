@@ -43,7 +43,7 @@ class ConnectorFile:
 def read_connector_file(path: str | Path) -> ConnectorFile:
     """Return the connector that a file describes.
 
-    WorkerStartError, with Apache's text where it has one, when it describes none.
+    WorkerStartError if it describes none, with Apache's text if Apache has one.
     """
     file = Path(path)
     try:
@@ -75,7 +75,7 @@ async def create_connectors(herder: Herder, files: Sequence[ConnectorFile]) -> N
 
 
 def _from_json(file: Path) -> ConnectorFile | None:
-    """Return None when the file is no JSON object of either form."""
+    """Return the connector; None if the file is not a JSON object of either form."""
     try:
         content = json_text.loads(file.read_bytes())
     except (OSError, ValueError):
@@ -119,8 +119,7 @@ def _initial_state(file: Path, content: Mapping[str, Any]) -> TargetState | None
     state = _INITIAL_STATES.get(str(text).upper())
     if state is None:
         raise WorkerStartError(
-            f"Initial state '{text}' of the connector at '{file}' is none of RUNNING, PAUSED,"
-            " STOPPED"
+            f"Initial state '{text}' of the connector at '{file}' is not RUNNING, PAUSED or STOPPED"
         )
     return state
 

@@ -1,4 +1,4 @@
-"""Which worker this is: what `GET /` and `--version` show."""
+"""The version of this worker, for `GET /` and `--version`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def version() -> str:
 
 
 def server_info(kafka_cluster_id: str) -> ServerInfo:
-    """Return what `GET /` answers.
+    """Return the answer of `GET /`.
 
-    `version` is that of the interface, because clients of Apache's workers look there for what they
-    may use; the worker's own stands in `commit`, where those never look.
+    `version` is Kafka's version of the interface, because clients of Apache's workers check it for
+    features; the worker's own version is in `commit`, which those clients do not read.
     """
     return ServerInfo(
         version=CONNECT_VERSION,

@@ -1,4 +1,4 @@
-"""What the author of a connector imports.
+"""The interface for authors of connectors.
 
 Depends on nothing but the standard library. Names are those of Kafka Connect's Java API; methods
 and attributes are in snake case.

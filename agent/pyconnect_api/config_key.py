@@ -27,7 +27,7 @@ KeyInfo: TypeAlias = dict[str, bool | int | str | list[str] | None]
 
 
 class Importance(Enum):
-    """How much a user has to care about a key."""
+    """The importance of a key for users."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -35,7 +35,7 @@ class Importance(Enum):
 
 
 class Width(Enum):
-    """How wide a user interface should make the field of a key."""
+    """The width of a key's field in a user interface."""
 
     NONE = "NONE"
     SHORT = "SHORT"
@@ -113,7 +113,7 @@ class ConfigKey:
 
 @dataclass(slots=True)
 class ConfigValue:
-    """What validation found out about one key.
+    """The result of validation for one key.
 
     Mutable on purpose: a connector's ``validate`` adds its own messages to the values it got from
     :meth:`ConfigDef.validate`.

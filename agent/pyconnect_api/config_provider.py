@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigData:
-    """What a provider found.
+    """The values of a provider.
 
     ``data`` maps key to value. ``ttl_ms`` is the time in milliseconds after which the values
     should be read again, None when they do not expire; with ``config.action.reload=restart`` the

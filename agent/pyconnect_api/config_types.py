@@ -18,7 +18,7 @@ from typing import TypeAlias, assert_never
 from pyconnect_api.errors import ConfigException
 
 HIDDEN = "[hidden]"
-"""What is shown instead of a secret."""
+"""The text that is shown instead of a secret."""
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _COMMA_WITH_WHITESPACE = re.compile(r"\s*,\s*", re.ASCII)
@@ -30,7 +30,7 @@ _PLAIN_NOTATION_FROM, _PLAIN_NOTATION_BELOW = 1e-3, 1e7
 
 
 class ConfigType(Enum):
-    """What a value is parsed to.
+    """The type of a parsed value.
 
     BOOLEAN bool, STRING str, INT, SHORT and LONG int of 32, 16 and 64 bits, DOUBLE float, LIST
     list[str], CLASS what the resolver returns, PASSWORD :class:`Password`.

@@ -39,7 +39,7 @@ class ConnectorTransactionBoundaries(Enum):
 
 
 class ConnectorContext(ABC):
-    """What a connector may ask of the worker that runs it."""
+    """The worker's services for a connector."""
 
     @abstractmethod
     def request_task_reconfiguration(self) -> None:

@@ -35,7 +35,7 @@ class ConfigException(KafkaException):
 
 
 class ConnectException(KafkaException):
-    """The operation failed for good; raised by a plugin, it fails its task or connector."""
+    """The operation failed permanently; raised by a plugin, it fails its task or connector."""
 
     java_name = "org.apache.kafka.connect.errors.ConnectException"
 

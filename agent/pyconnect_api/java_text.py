@@ -90,7 +90,7 @@ def base64_text(value: bytes | bytearray | memoryview) -> str:
 
 
 def refuse_bytes(value: bytes) -> str:
-    """Raise DataException: Java's text of bytes is an address, of use to nobody."""
+    """Raise DataException: Java's text of bytes is a useless address."""
     raise DataException(
         f"Bytes have no text form ({len(value)} bytes); use the ByteArrayConverter for them"
     )

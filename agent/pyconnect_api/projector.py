@@ -1,4 +1,4 @@
-"""Projects a value from the schema it was written with to the one a reader wants.
+"""Projects a value from the schema of its writer to the schema of a reader.
 
 Corresponds to `org.apache.kafka.connect.data.SchemaProjector`; sinks use it for
 `schema.compatibility`. Raises SchemaProjectorException when the schemas are not compatible.

@@ -15,7 +15,7 @@ from pyconnect_api.schema import Schema
 
 
 class TimestampType(Enum):
-    """Where a consumed record's timestamp comes from; the value is Kafka's name."""
+    """The origin of a consumed record's timestamp; the value is Kafka's name."""
 
     NO_TIMESTAMP_TYPE = "NoTimestampType"
     CREATE_TIME = "CreateTime"
@@ -28,7 +28,7 @@ class TimestampType(Enum):
 
 
 class ConnectRecord:
-    """What source and sink records have in common; not made directly.
+    """The common base of source and sink records; not made directly.
 
     `timestamp` is milliseconds since the epoch or None. A schema of None means schemaless data.
     """

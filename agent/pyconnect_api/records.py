@@ -1,4 +1,4 @@
-"""Many records at once, as columns: a record is made only when somebody looks at it.
+"""Many records at once, as columns: a record is made only when it is read.
 
 Kafka has nothing like it. Making a record object costs more than all else that a worker does with
 a line of text, so a task that has the same of every record may return a `SourceRecords` from
@@ -108,7 +108,7 @@ class SourceRecords(_Records[SourceRecord]):
             keys=self.keys[index],
             timestamp=self.timestamp,
         )
-        # Records are told apart by identity.
+        # Records are distinguished by identity.
         part._made = None if self._made is None else self._made[index]
         return part
 

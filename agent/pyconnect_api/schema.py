@@ -259,7 +259,7 @@ def _rebuilt(  # noqa: PLR0917  # pickle passes by position
 
 
 class StructValue:
-    """What schemas and validation know of a struct; `Struct` is the one implementation."""
+    """The part of a struct that schemas and validation use; `Struct` implements it."""
 
     __slots__ = ()
 

@@ -98,7 +98,7 @@ class SchemaBuilder:
         return self
 
     def required(self) -> Self:
-        """Refuse None, which is how a schema is unless told otherwise."""
+        """Refuse None, which is the default of a schema."""
         _check_unset("optional", self._optional, False)
         self._optional = False
         return self

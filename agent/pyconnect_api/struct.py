@@ -132,7 +132,7 @@ class Struct(StructValue):
             return NotImplemented
         return self._schema == other._schema and self._values == other._values
 
-    # Usable as a map's key, as in Kafka; who changes a key afterwards loses the entry.
+    # Usable as a map's key, as in Kafka; after a change of the key its entry is lost.
     # Lists and maps have no hash: they take part in equality only.
     def __hash__(self) -> int:
         scalars = tuple(v for v in self._values if not isinstance(v, list | dict))

@@ -34,7 +34,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
-    """Where Kafka stored a record; ``timestamp`` in epoch milliseconds, -1 when unknown."""
+    """The place of a record in Kafka; ``timestamp`` in epoch milliseconds, -1 when unknown."""
 
     topic: str
     partition: int
@@ -94,7 +94,7 @@ class StopSignal(Protocol):
     """The part of ``threading.Event`` a task needs."""
 
     def is_set(self) -> bool:
-        """Return whether the worker wants the task to end."""
+        """Return whether the worker has asked the task to end."""
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -103,10 +103,10 @@ class StopSignal(Protocol):
 
 
 class SourceTaskContext(ABC):
-    """What a source task may ask of the worker that runs it."""
+    """The worker's services for a source task."""
 
     stop_requested: StopSignal
-    """Set once the worker wants the task to end; wait on it instead of sleeping in ``poll``.
+    """Set once the worker asks the task to end; wait on it instead of sleeping in ``poll``.
 
     The worker cannot interrupt a blocking ``poll``: one that lasts beyond
     ``task.shutdown.graceful.timeout.ms`` gets its process killed.
@@ -175,7 +175,7 @@ class ErrantRecordReporter(ABC):
 
 
 class SinkTaskContext(ABC):
-    """What a sink task may ask of the worker that runs it."""
+    """The worker's services for a sink task."""
 
     is_closing: bool = False
     """True only during a ``pre_commit`` (and the ``flush`` it calls) that is made because the given

@@ -59,7 +59,7 @@ _TOKENS_OF_A_TIME = 5
 
 
 def parse_string(text: str | None) -> SchemaAndValue:
-    """Return the value a text stands for; NULL for None and for `null`."""
+    """Return the value of a text; NULL for None and for `null`."""
     if text is None:
         return NULL
     parser = _Parser(text)

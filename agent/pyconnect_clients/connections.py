@@ -1,4 +1,4 @@
-"""What clients are made with, objects included. Edge.
+"""The arguments of clients, objects included. Edge.
 
 Stores become PEM or a TLS context; a login by token becomes a provider or a callback that returns
 the token held by `token_source`. Neither waits for an authorization server, so kafka-python's

@@ -1,4 +1,4 @@
-"""What is wrong with client properties; each package raises it again as an error of its own."""
+"""Errors of client properties; each package raises them again as its own error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ClientPropertyError(Exception):
 
     @property
     def statement(self) -> str:
-        """Key and problem, for those who tell the way out elsewhere."""
+        """Key and problem without the remedy."""
         return f"{self.key}: {self.problem}"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How this installation was made, and the command that adds an extra to it.
+"""The origin of this installation, and the command that adds an extra to it.
 
 A checkout, a wheel's file or a repository is not known by name to any package index, so its own
 address is repeated (PEP 610: `direct_url.json`). Threads: stateless.

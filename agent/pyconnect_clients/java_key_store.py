@@ -45,7 +45,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaKeyStore:
-    """What is in a store, in its order; certificates are DER."""
+    """The content of a store, in its order; certificates are DER."""
 
     trusted: tuple[bytes, ...]
     keys: tuple[KeyEntry, ...]
@@ -121,7 +121,7 @@ class _Reader:
         return int.from_bytes(self.take(size), "big")
 
     def sized(self, size: int) -> bytes:
-        """Take bytes whose number stands before them in `size` bytes."""
+        """Take bytes after their count, which has `size` bytes."""
         return self.take(self.number(size))
 
     def der(self, tag: int) -> bytes:

@@ -1,6 +1,6 @@
 """Reads Java's trust and key stores, so that clients that know PEM only can have them. Edge: files.
 
-JKS, PKCS#12 and PEM are told by their content, as Java tells the first two. Passwords and keys stay
+The content decides between JKS, PKCS#12 and PEM, as for the first two in Java. Secrets stay
 in memory; nothing is written.
 """
 

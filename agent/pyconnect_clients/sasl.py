@@ -1,4 +1,4 @@
-"""How a client logs in: the ``sasl.`` properties of Java's clients as a value. Pure.
+"""The login of a client: the ``sasl.`` properties of Java's clients as a value. Pure.
 
 Corresponds to ``SaslConfigs`` and the login modules of Kafka. There are PLAIN, SCRAM, GSSAPI and
 OAUTHBEARER (`token_login`), to which AWS_MSK_IAM is mapped, as AWS describes it for other clients
@@ -33,7 +33,7 @@ SASL_KEYS = TOKEN_KEYS | {_SERVICE, _RELOGIN}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordLogin:
-    """Of PLAIN and SCRAM."""
+    """The login of PLAIN and SCRAM."""
 
     username: str
     password: str = field(repr=False)
@@ -41,7 +41,7 @@ class PasswordLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KerberosLogin:
-    """Of GSSAPI; None leaves a setting to the library. `relogin_ms` is a number as text."""
+    """The login of GSSAPI; None leaves a setting to the library. `relogin_ms`: a number as text."""
 
     service_name: str | None
     keytab: str | None
@@ -61,7 +61,7 @@ class Sasl:
 
     @property
     def username(self) -> str | None:
-        """Whom the broker takes the client for; None when only tokens or tickets tell."""
+        """The user name for the broker; None if it depends on a token or ticket."""
         return self.login.username if isinstance(self.login, PasswordLogin) else None
 
 

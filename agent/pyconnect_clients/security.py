@@ -47,11 +47,11 @@ _JAVA_NAMES = {
     "ssl.key.location": "ssl.keystore.location",
     "ssl.key.pem": _KEY,
 }
-"""What librdkafka calls otherwise than Java."""
+"""Names that differ between Java and librdkafka."""
 
 
 class Protocol(Enum):
-    """How brokers are spoken to; names and meaning are Kafka's."""
+    """The security protocol; names and meaning are Kafka's."""
 
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
@@ -78,7 +78,7 @@ class PemFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFile:
-    """A file whose content tells whether it is JKS, PKCS#12 or PEM, like Java's key stores.
+    """A file whose content shows whether it is JKS, PKCS#12 or PEM, like Java's key stores.
 
     `store` is the beginning of its keys, `type` what they say of it, if anything.
     """
@@ -106,7 +106,7 @@ class PemIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Whom to trust (None: whom the system trusts) and with what to identify (None: nothing)."""
+    """Trusted certificates (None: the system's) and the own key (None: no key)."""
 
     trust: PemCertificates | PemFile | StoreFile | None = None
     identity: PemIdentity | PemFile | StoreFile | None = None
@@ -116,7 +116,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What the properties mean; `without_effect` names those of security that no client here uses.
+    """The settings of the properties; `without_effect`: security keys that no client here uses.
 
     `tls` and `sasl` are there exactly when the protocol has them.
     """
@@ -146,7 +146,7 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
 
 
 def principal_of(properties: Mapping[str, str | None]) -> str | None:
-    """Return whom brokers take a client for; None when its properties do not tell (TLS, tokens)."""
+    """Return a client's principal; None if its properties do not show it (TLS, tokens)."""
     protocol = (properties.get(_PROTOCOL) or Protocol.PLAINTEXT.value).strip().upper()
     if protocol == Protocol.PLAINTEXT.value:
         return ANONYMOUS

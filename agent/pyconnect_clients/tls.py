@@ -1,4 +1,4 @@
-"""Makes TLS contexts of Python's `ssl`, for those who speak with Python's sockets. Edge."""
+"""Makes TLS contexts of Python's `ssl`, for clients and servers with Python's sockets. Edge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def client_context(tls: Tls) -> ssl.SSLContext:
 
 
 def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
-    """Load whom to trust and with what to identify, as far as given, into a context of any side.
+    """Load the given trusted certificates and the given key into a context of either side.
 
     Raises ClientPropertyError for what cannot be read.
     """
@@ -47,7 +47,7 @@ def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
             case PemFile(location=location):
                 _identify(context, location, readable.key_password)
             case PemIdentity(key=key, chain=chain):
-                # The ssl module takes nothing but files; nobody else may read this one.
+                # The ssl module takes only files; no other user may read this one.
                 with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
                     file.write(f"{key}\n{chain}\n")
                     file.flush()

@@ -1,4 +1,4 @@
-"""Where a client's tokens come from: the properties of OAUTHBEARER as a value. Pure.
+"""The source of a client's tokens: the properties of OAUTHBEARER as a value. Pure.
 
 Corresponds to ``OAuthBearerLoginCallbackHandler`` and the retrievers of Kafka 4.3.1 (KIP-768,
 KIP-1139), ``OAuthBearerUnsecuredLoginCallbackHandler``, and the login module of AWS for MSK. Signed

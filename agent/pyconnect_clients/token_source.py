@@ -52,7 +52,7 @@ class TokenSource:
 
 
 class _Held:
-    """What a source and its thread share."""
+    """The state that a source and its thread share."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

@@ -1,4 +1,4 @@
-"""What a check works with: session, spec, snapshots and the reading of topics."""
+"""The tools of a check: session, spec, snapshots and the reading of topics."""
 
 from __future__ import annotations
 

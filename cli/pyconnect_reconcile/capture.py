@@ -41,7 +41,7 @@ LINE_FORMATS = frozenset({"text", "json"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What a run reads.
+    """The input of a run.
 
     Snapshots by the name of the cluster, files by the paths of their side, tables by their place.
     `spec` has the committed offsets that a sink keeps in its own database.

@@ -1,4 +1,4 @@
-"""What a run tells while it works: lines of NDJSON for the command line, or text on stderr."""
+"""The progress of a run: lines of NDJSON for the command line, or text on stderr."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class Events:
         self._lock = threading.Lock()
 
     def step(self, text: str) -> None:
-        """Tell what begins now."""
+        """Report the beginning of a step."""
         self._emit({"event": "step", "text": text}, text)
 
     def progress(self, done: int, total: int) -> None:
-        """Tell how many of Spark's tasks are done; people without a terminal are spared it."""
+        """Report the number of Spark's finished tasks; not as text without a terminal."""
         self._emit({"event": "progress", "done": done, "total": total}, None)
 
     def report(self, directory: str, verdict: str) -> None:
-        """Tell where the report is."""
+        """Report the path of the report."""
         self._emit(
             {"event": "report", "directory": directory, "verdict": verdict},
             f"{verdict}: {directory}",
         )
 
     def error(self, message: str, hint: str | None) -> None:
-        """Tell why the run ends without a report."""
+        """Report why the run ends without a report."""
         text = f"error: {message}" + (f"\nhint: {hint}" if hint else "")
         self._emit({"event": "error", "message": message, "hint": hint}, text)
 

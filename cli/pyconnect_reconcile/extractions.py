@@ -1,4 +1,4 @@
-"""What may say where a value of a record is, checked before Spark starts. Pure.
+"""The texts that name a value of a record, checked before Spark starts. Pure.
 
 `values.extract` describes each kind and makes columns of them.
 """

@@ -125,7 +125,7 @@ def complete_files(paths: Sequence[str], read: Sequence[str] | None) -> FixedFil
 def bounded_copies(path: str, limit_bytes: int, directory: Path) -> FixedFiles:
     """Return copies of the first `limit_bytes` of a file and of the rest.
 
-    The file may be appended to: Spark would read a line that comes after the end it was told of.
+    The file may grow: Spark would also read a line that begins after the captured end.
     ReconcileError when the file is shorter than the limit: it is not the one the offset is about.
     """
     file = Path(path)
@@ -169,7 +169,7 @@ def growing_copies(paths: Sequence[str], directory: Path) -> FixedFiles:
 
 
 def _copy(source: BinaryIO, target: Path, limit_bytes: int | None) -> None:
-    """Copy so many bytes from where the source stands, or all that follow."""
+    """Copy that many bytes from the source's position, or all of the rest."""
     left = limit_bytes
     with target.open("wb") as copy:
         while left != 0 and (

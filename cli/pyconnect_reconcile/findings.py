@@ -1,4 +1,4 @@
-"""What a check found, and what follows for the verdict. Pure."""
+"""The findings of a check, and their verdict. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """What a finding means for the verdict."""
+    """The effect of a finding on the verdict."""
 
     ERROR = "error"
     """The sides differ, or records are lost or repeated."""
@@ -34,7 +34,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a record is, or a row of a file (`file`, and `row` from 1 when it is known).
+    """The place of a record, or of a row of a file (`file`, and `row` from 1 if it is known).
 
     `key` is a text; None for none, and when it was not looked up.
     """
@@ -104,7 +104,7 @@ def with_hidden_keys(finding: Finding) -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionCounts:
-    """What was counted in one partition; None: not counted by this job."""
+    """The counts of one partition; None: not counted by this job."""
 
     topic: str
     partition: int
@@ -116,7 +116,7 @@ class PartitionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """What a job answers.
+    """The result of a job.
 
     `totals` counts findings by kind, also those that were not kept; `series` holds what the charts
     of the report show, by name. `not_compared` says what the job did not look at.
@@ -131,7 +131,7 @@ class CheckOutcome:
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """Return what findings amount to: a difference outweighs what could not be told."""
+    """Return the verdict on findings: a difference outweighs an undecided check."""
     severities = {finding.severity for finding in findings}
     if Severity.ERROR in severities:
         return Verdict.DIFFER

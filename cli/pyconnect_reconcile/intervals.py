@@ -14,14 +14,14 @@ MASK_BITS = 64
 
 
 class Interval(NamedTuple):
-    """From `first` to `last`, both included."""
+    """The numbers from `first` to `last`, both included."""
 
     first: int
     last: int
 
     @property
     def length(self) -> int:
-        """How many numbers it holds."""
+        """The count of its numbers."""
         return self.last - self.first + 1
 
 

@@ -31,7 +31,7 @@ def masks(numbers: DataFrame) -> DataFrame:
         sql.expr("min(offset - sequence) AS least"),
         sql.expr("max(offset - sequence) AS most"),
     )
-    # The mask tells them, once for 64 records: its lowest bit, and how many digits it has.
+    # They follow from the mask, once for 64 records: its lowest bit and its number of digits.
     return folded.selectExpr(
         "*",
         f"bucket >> {CHUNK_BITS} AS chunk",

@@ -99,7 +99,7 @@ def property_errors_translated(of: str = "Kafka client properties") -> Iterator[
 def spark_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the options that give Spark's Kafka source these properties.
 
-    Java takes a store for its own format unless it is told; PEM is told by its content.
+    Java takes a store for its own format by default; PEM is recognised by its content.
     """
     types = {
         name: "PEM"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def run(spec: Spec, directory: Path, events: Events) -> Verdict:
-    """Do what the spec asks and write its report; ReconcileError when it could not tell."""
+    """Run a spec and write its report; ReconcileError if there is no result."""
     make_directory(directory)
     started = time.time()
     events.step("taking the snapshot")

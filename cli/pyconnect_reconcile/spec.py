@@ -1,4 +1,4 @@
-"""What a run is asked, as one document: the border between the command line and the jobs. Pure.
+"""The spec of a run, one document: the interface between the command line and the jobs. Pure.
 
 Everything a job needs is in it, or in files that it names (properties with secrets, saved
 ranges). docs/reference/reconciliation.md describes each member; unknown ones are errors,
@@ -47,7 +47,7 @@ class Registry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """How the session is made; all None or empty under spark-submit."""
+    """The settings of the session; all None or empty under spark-submit."""
 
     master: str | None = None
     remote: str | None = None

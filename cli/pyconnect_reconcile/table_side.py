@@ -24,7 +24,7 @@ class CommittedOffsets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far a source has read a table.
+    """The position of a source in a table.
 
     The order of rows is that of the first of `timestamps` that is not null, then of `incrementing`.
     `timestamp` and `number` are the position; None: nothing was read yet in this order.
@@ -54,13 +54,13 @@ class TableSide:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return what tells this table from others."""
+        """Return the identity of this table."""
         return self.url, self.table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRule:
-    """How a record becomes a row whose columns are the fields of its value.
+    """The form of a record as a row whose columns are the fields of its value.
 
     `of` says where the columns `keys` come from: the value, the record's key, or its place in Kafka
     (topic, partition, offset). Without names they are all fields of the key. `whole` is a column

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import javaproperties
@@ -49,15 +48,15 @@ def random_cluster_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """How to start a broker."""
+    """The settings of a broker."""
 
     runtime: KafkaRuntime
     directory: Path
-    """Of this broker alone: configuration, logs and, in `data`, its records."""
+    """The directory of this broker alone: configuration, logs and, in `data`, its records."""
     port: int | None = None
-    """Of the PLAINTEXT listener; None: a free one is chosen."""
+    """The port of the PLAINTEXT listener; None: a free one is chosen."""
     sasl_port: int | None = None
-    """Of the SASL listener, if there are SASL users; None: a free one is chosen."""
+    """The port of the SASL listener, if there are SASL users; None: a free one is chosen."""
     security: BrokerSecurity = field(default_factory=BrokerSecurity)
     properties: Mapping[str, str] = field(default_factory=dict)
     """Broker properties that win over the sandbox's."""
@@ -110,7 +109,7 @@ class KafkaBroker(Server):
 
     @property
     def data_directory(self) -> Path:
-        """Where the broker keeps its records and metadata."""
+        """The directory of the broker's records and metadata."""
         return self.directory / "data"
 
     def _choose_ports(self) -> NodePorts:
@@ -207,7 +206,7 @@ def answers_metadata(bootstrap_servers: str, timeout_s: float, brokers: int = 1)
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    # log_level 0: connection failures are expected here and told by the return value.
+    # log_level 0: connection failures are expected here and shown by the return value.
     client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
     try:
         return len(client.list_topics(timeout=timeout_s).brokers) >= brokers
@@ -294,10 +293,5 @@ class KafkaCluster:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -31,7 +31,7 @@ class NodePorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSecurity:
-    """Who may connect, and what they may do."""
+    """The users of the broker and their rights."""
 
     acl: bool = False
     """Whether StandardAuthorizer decides; everything is allowed otherwise."""

@@ -1,4 +1,4 @@
-"""What Connect workers of the sandbox have in common, Apache's and ours.
+"""The common part of the sandbox's Connect workers, Apache's and pyconnect's.
 
 Both read a `worker.properties` and answer GET /health with 200 (KIP-1017) once they have joined
 their group and read its config topic. Not thread-safe.
@@ -53,14 +53,14 @@ def rest_status(port: int, path: str, timeout_s: float) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLaunch:
-    """How to start a Connect worker."""
+    """The settings of a Connect worker."""
 
     directory: Path
-    """Of this worker alone: configuration and logs."""
+    """The directory of this worker alone: configuration and logs."""
     properties: Mapping[str, str]
     """Worker properties; `listeners` is added when it is absent."""
     port: int | None = None
-    """Of the REST server when `listeners` is absent; None: a free one is chosen."""
+    """The port of the REST server when `listeners` is absent; None: a free one is chosen."""
     connectors: Sequence[Mapping[str, str]] | None = None
     """Connectors of a standalone worker; None: a distributed worker."""
     start_timeout_s: float = 90
@@ -100,7 +100,7 @@ class ConnectWorker(Server):
 
     @property
     def url(self) -> str:
-        """Where its REST server answers."""
+        """The address of its REST server."""
         return f"http://{ports.LOOPBACK}:{self.port}"
 
     def _choose_port(self) -> int:

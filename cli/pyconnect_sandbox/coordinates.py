@@ -1,4 +1,4 @@
-"""Which jars the sandbox needs: coordinates of Apache Kafka and what is known about their files."""
+"""The jars of the sandbox: coordinates of Apache Kafka and the checksums of their files."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class JarCache:
 
     @property
     def libs(self) -> Path:
-        """Where the jars are."""
+        """The directory of the jars."""
         return self.directory / "libs"
 
     def is_complete(self, *, check_contents: bool = False) -> bool:

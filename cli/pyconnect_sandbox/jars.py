@@ -1,4 +1,4 @@
-"""Where Kafka's jars come from: a Kafka directory, the cache, a repository, Maven or Ivy."""
+"""The source of Kafka's jars: a Kafka directory, the cache, a repository, Maven or Ivy."""
 
 from __future__ import annotations
 

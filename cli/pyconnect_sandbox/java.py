@@ -1,4 +1,4 @@
-"""Which Java runs Kafka: JAVA_HOME, then `java` on the path; at least version 17.
+"""The Java that runs Kafka: JAVA_HOME, then `java` on the path; at least version 17.
 
 Kafka 4 brokers and Connect workers need Java 17 (KIP-1013).
 """

@@ -39,11 +39,11 @@ _CLAIM = ".pyconnect-sandbox"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpRequest:
-    """What `up` is asked for."""
+    """The request to `up`."""
 
     name: str = DEFAULT_NAME
     data_directory: Path | None = None
-    """Of the broker; None: where it was, at first inside the sandbox's own directory."""
+    """The broker's data; None: the earlier place, at first inside the sandbox's own directory."""
     port: int | None = None
     acl: bool = False
     sasl_users: Mapping[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class SandboxStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOutcome:
-    """What `up` did."""
+    """The result of `up`."""
 
     started: tuple[str, ...]
     """Kinds of the servers that it started; empty: all ran already."""

@@ -1,4 +1,4 @@
-"""Process groups: who is in one, whether it is still ours, and its end.
+"""Process groups: their members, their identity, and their end.
 
 A server is the leader of a process group of its own; what it forks is stopped with it. A group
 is recognised later, from another process, by the leader's pid together with a mark of when that

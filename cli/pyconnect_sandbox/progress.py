@@ -1,4 +1,4 @@
-"""How long work is reported, and resolvers that say which file they have fetched."""
+"""Reports of long work, and resolvers that report each fetched file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def on_stderr(message: str, *, passing: bool = False) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """How a resolver ended."""
+    """The end of a resolver."""
 
     exit_code: int
     tail: str

@@ -1,4 +1,4 @@
-"""Which tool fetches jars: Maven, or an Apache Ivy of the system or of PySpark."""
+"""The tool that fetches jars: Maven, or an Apache Ivy of the system or of PySpark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is needed to run a class of Kafka: a Java and a directory of jars."""
+"""The runtime of a class of Kafka: a Java and a directory of jars."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pyconnect_sandbox import class_archive, processes, tether
@@ -81,7 +80,7 @@ class Server(ABC):
 
     @property
     def output_path(self) -> Path:
-        """What the process writes to stdout and stderr."""
+        """The file of the process's stdout and stderr."""
         return self.directory / f"{self.name}.out"
 
     @property
@@ -253,12 +252,7 @@ class Server(ABC):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # How it is done

@@ -1,4 +1,4 @@
-"""What is remembered of a named sandbox between commands: which processes, where, with what.
+"""The state of a named sandbox between commands: its processes, addresses and settings.
 
 One directory per sandbox below the user's state directory, with `state.json`, the servers' own
 directories and `sandbox.lock`, an exclusive `flock` that `up` and `down` take. A record is no

@@ -207,7 +207,7 @@ def test_reading_constructs_only_declared_values() -> None:
         (["TopicUsed", {"topic": "t"}, 3], "damaged"),
     ],
 )
-def test_what_is_not_a_message_is_refused_with_the_reason(value: object, text: str) -> None:
+def test_bytes_that_are_not_a_message_are_refused_with_the_reason(value: object, text: str) -> None:
     """The reason is for the trace of the child that sent it."""
     with pytest.raises(ChannelError, match=text):
         decode(bytes((VERSION,)) + msgspec.msgpack.encode(value))
@@ -329,7 +329,7 @@ def test_a_wrong_value_of_a_plugin_is_an_error_of_its_sender(message: Message, t
     ours.close()
 
 
-def test_there_is_no_second_copy_of_a_very_large_message() -> None:
+def test_a_very_large_message_is_not_copied() -> None:
     """Offsets come by the hundred thousand."""
     entries = {b'["connector",{"p":"%d"}]' % n: b'{"position":%d}' % n for n in range(100_000)}
     message = OwnOffsets(entries=entries)

@@ -38,7 +38,7 @@ def test_an_exception_that_ends_a_thread_is_logged_and_ends_the_process(
     assert record.exc_info[1] is error
 
 
-def test_a_thread_whose_work_is_done_ends_nothing(deaths: list[BaseException]) -> None:
+def test_a_finished_thread_does_not_end_the_process(deaths: list[BaseException]) -> None:
     """It was asked to stop."""
     done = list[str]()
     run(long_lived.Thread("reader", lambda: done.append("done")))

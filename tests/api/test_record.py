@@ -68,7 +68,7 @@ def test_new_record_copies_headers() -> None:
         assert len(shared) == 1
 
 
-def test_new_record_keeps_what_transformations_cannot_change() -> None:
+def test_new_record_keeps_source_offsets_and_coordinates() -> None:
     """Source partition and offset stay, and so does where a sink record came from."""
     changed = source().new_record("u", 1, None, "k", INT32_SCHEMA, 5, 9)
     assert (changed.source_partition, changed.source_offset) == ({"p": 1}, {"o": 2})

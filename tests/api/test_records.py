@@ -32,7 +32,7 @@ def one(number: int) -> SourceRecord:
     )
 
 
-def test_records_are_what_their_columns_say() -> None:
+def test_records_have_the_values_of_their_columns() -> None:
     """One by one, from either end, and as a part."""
     expected = [one(0), one(1), one(2)]
     assert list(several()) == expected

@@ -230,7 +230,7 @@ def test_numbers_of_many_digits_are_narrowed_without_making_them(
         (lambda schema, value: values.convert_to_decimal(schema, value, 0), float("nan")),
     ],
 )
-def test_what_cannot_be_converted_is_refused(
+def test_values_that_cannot_be_converted_are_refused(
     convert: Callable[[Schema | None, object], object], value: object
 ) -> None:
     """The message says what could not become what."""

@@ -46,7 +46,7 @@ def test_a_java_workers_configuration_has_to_be_given(run: Run) -> None:
     assert "--worker-config" in outcome.err
 
 
-def test_an_incomplete_configuration_names_what_lacks(run: Run) -> None:
+def test_an_incomplete_configuration_names_missing_keys(run: Run) -> None:
     """Before anything is compared."""
     outcome = run("acls", "check", "--worker-property", "group.id=g")
     assert outcome.code == 2
@@ -69,7 +69,7 @@ def test_a_worker_that_is_away_does_not_end_the_check(run: Run, url: str, worker
     assert (outcome.code, "its grants are not probed" in outcome.err) == (0, True)
 
 
-def test_the_document_tells_need_have_why_and_symptom(run: Run, worker_file: str) -> None:
+def test_the_document_has_need_verdict_reason_and_symptom(run: Run, worker_file: str) -> None:
     """Of every grant, with the principal of its client."""
     outcome = run(
         "acl", "check", "--worker-config", worker_file, "--phase", "enabled", "-o", "json"

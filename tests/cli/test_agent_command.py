@@ -163,7 +163,7 @@ def test_the_owner_of_a_task_is_asked(run: Run, agent: str, admin: FakeAdmin) ->
     assert run("tasks", "kill", "c/1", "--yes", address=agent).code == 6
 
 
-def test_what_cannot_be_killed(run: Run, agent: str) -> None:
+def test_unknown_tasks_and_tasks_without_a_process_cannot_be_killed(run: Run, agent: str) -> None:
     """Exit 3 for an unknown task, 6 for one without a process, at once."""
     unknown = run("tasks", "kill", "c/9", "--yes", address=agent)
     assert (unknown.code, "Unknown task: c-9" in unknown.err) == (3, True)

@@ -33,7 +33,7 @@ def test_a_sound_agent_has_no_warnings() -> None:
     assert warned(AGENT) == {}
 
 
-def test_what_is_not_right_is_warned_of() -> None:
+def test_doctor_warns_about_every_fault() -> None:
     """One line each."""
     other = replace(
         INFO, state="drained", config_outdated=True, phase="disabled", raw={"protocol": "eager"}

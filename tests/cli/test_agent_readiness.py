@@ -82,7 +82,7 @@ def test_a_cluster_of_jars_is_ready() -> None:
         ),
     ],
 )
-def test_what_an_agent_cannot_do_for_a_connector_is_named(
+def test_unsupported_parts_of_a_connector_are_named(
     config: dict[str, str], status: str, text: str
 ) -> None:
     """Classes, config providers and client settings."""
@@ -117,7 +117,7 @@ def test_without_a_workers_file_the_gap_is_named() -> None:
     assert "--worker-config" in findings["c"][1]
 
 
-def test_what_python_has_is_what_the_agent_says_it_has() -> None:
+def test_the_commands_python_plugins_are_those_of_the_agent() -> None:
     """The command knows the names for itself."""
     from pyconnect_agent.plugins.builtin_table import builtin_plugins
 

@@ -101,7 +101,7 @@ def test_a_change_of_a_paused_connector_leads_back_to_paused(
         (("--connector-only",), {}),
     ],
 )
-def test_a_restart_includes_the_tasks_unless_told_otherwise(
+def test_a_restart_includes_the_tasks_without_connector_only(
     run: Run, connect: FakeConnect, flags: tuple[str, ...], query: dict[str, list[str]]
 ) -> None:
     """`--include-tasks` was an option and is still read."""
@@ -263,7 +263,7 @@ def test_create_takes_post_bodies_yaml_and_properties(
     assert [connect.connectors[name].config["x"] for name in "bcd"] == ["one", "two", "three"]
 
 
-def test_apply_shows_the_plan_and_changes_only_what_differs(
+def test_apply_shows_the_plan_and_changes_only_differences(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Create, update and unchanged in one run; a second run has nothing to do."""
@@ -550,7 +550,7 @@ def test_an_unknown_option_is_not_answered_with_another_meaning(
     assert outcome.err.splitlines()[-1] == f"hint: see: pyconnect {words[0]} {words[1]} --help"
 
 
-def test_a_deletion_may_pass_over_what_is_not_there(run: Run, connect: FakeConnect) -> None:
+def test_ignore_not_found_skips_missing_connectors(run: Run, connect: FakeConnect) -> None:
     """Exit 0 with a message; without the option the typo is exit 3 and nothing is deleted."""
     assert run("connectors", "delete", "orders", "nosuch", "--yes").code == 3
     assert "orders" in connect.connectors

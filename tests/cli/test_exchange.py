@@ -302,7 +302,7 @@ def test_a_wrong_path_of_the_address_is_shown_and_doubted(answer: httpx.Response
         ),
     ],
 )
-def test_what_is_no_answer_of_a_worker_is_said_so(
+def test_an_answer_from_another_server_is_named_as_the_cause(
     response: httpx.Response, error: type[PyconnectError], text: str
 ) -> None:
     """Somebody else's server is named as the cause, not a missing connector."""
@@ -370,7 +370,7 @@ def test_addresses_are_completed(text: str, address: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["ftp://host", "http://", "http://host:port", "http://host:99999"])
-def test_what_is_no_address_is_a_usage_error(text: str) -> None:
+def test_an_invalid_address_is_a_usage_error(text: str) -> None:
     """Exit 2 before anything is sent."""
     with pytest.raises(UsageError, match="not an address"):
         base_url(text)

@@ -131,7 +131,7 @@ def test_a_task_count_is_read_as_it_is_written() -> None:
     assert reader._task_count(value) == 3 == json.loads(value or b"")["task-count"]
 
 
-def test_what_is_a_password_to_the_agent_is_masked_by_the_command_line() -> None:
+def test_the_command_line_masks_the_agents_password_keys() -> None:
     """The command line has names only; of the type PASSWORD it shows certificates alone."""
     definitions = (
         DistributedConfig.definition(),
@@ -144,7 +144,7 @@ def test_what_is_a_password_to_the_agent_is_masked_by_the_command_line() -> None
     assert {name for name in secrets if not is_secret_key(name)} == CERTIFICATES
 
 
-def test_what_a_need_is_about_has_the_same_names() -> None:
+def test_needs_have_the_same_names_in_agent_and_command_line() -> None:
     """They meet in the answer of an agent that has asked its brokers."""
     assert {client.value for client in acl_needs.AclClient} <= {role.value for role in acls.Role}
     operations = {operation.value for operation in acls.GrantOperation}

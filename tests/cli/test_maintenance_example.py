@@ -74,7 +74,7 @@ def test_the_nightly_script_runs_without_a_terminal(
     }
 
 
-def test_a_cluster_that_is_down_is_told_on_stderr_and_by_the_exit_code(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_reported_on_stderr_and_by_the_exit_code(tmp_path: Path) -> None:
     """Cron mails stderr; each step was tried."""
     ended = run_as_cron(tmp_path, "http://127.0.0.1:9")
     assert ended.returncode == 7

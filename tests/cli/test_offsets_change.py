@@ -17,9 +17,7 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_what_get_prints_is_what_alter_takes(
-    run: Run, connect: FakeConnect, tmp_path: Path
-) -> None:
+def test_alter_accepts_the_output_of_get(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
     """Piped back it is no change at all."""
     stop(connect)
     file = tmp_path / "offsets.json"
@@ -88,7 +86,7 @@ def test_a_backup_says_where_it_comes_from_and_is_its_owners(
     assert "hunter2" not in path.read_text()
 
 
-def test_a_backup_holds_what_the_tasks_committed_while_they_stopped(
+def test_a_backup_holds_commits_made_during_the_stop(
     run: Run, stored: FakeConnector, environ: dict[str, str]
 ) -> None:
     """The plan is made again after the stop: the offsets it showed are old by then."""
@@ -182,7 +180,7 @@ def test_a_refused_change_leaves_no_backup(
     assert backups(environ) == []
 
 
-def test_offsets_kept_elsewhere_are_told(run: Run, connect: FakeConnect) -> None:
+def test_externally_managed_offsets_are_reported(run: Run, connect: FakeConnect) -> None:
     """A connector without the hook has only its stored offsets changed."""
     connect.connectors["broken"].takes_part = False
     outcome = run("offsets", "reset", "broken", "--yes")
@@ -219,7 +217,7 @@ def test_alter_takes_json_on_both_sides(
     assert stored.offsets == [entry(B, 7), entry(A, 4)]
 
 
-def test_a_second_run_resumes_what_an_interrupted_one_left_stopped(
+def test_a_second_run_resumes_a_connector_that_an_interrupted_run_stopped(
     run: Run, connect: FakeConnect, stored: FakeConnector
 ) -> None:
     """Nothing to change, but --resume was asked for."""

@@ -83,7 +83,7 @@ def test_a_restore_ends_in_exactly_the_snapshot(
 
 
 @given(before=POSITIONS, left=POSITIONS, now=POSITIONS)
-def test_an_undo_tells_what_is_neither_as_before_nor_as_left(
+def test_an_undo_names_partitions_with_later_changes(
     before: dict[str, int], left: dict[str, int], now: dict[str, int]
 ) -> None:
     """Those partitions, and no other, lose what came after the change."""
@@ -99,14 +99,14 @@ def test_an_undo_tells_what_is_neither_as_before_nor_as_left(
     assert by_key(plan.left) == by_key(entries(before))
 
 
-def test_an_undo_of_an_older_backup_does_not_know_what_came_after() -> None:
+def test_an_undo_of_an_older_backup_does_not_know_later_changes() -> None:
     """That is another answer than nothing."""
     plan = plan_of(plan_undo(view({"a": 1}), StateWish(), entries({"a": 2}), None))
     assert plan.since is None
     assert plan.to_json()["since"] is None
 
 
-def test_a_number_that_was_read_back_otherwise_is_no_later_change() -> None:
+def test_a_number_in_another_form_is_not_a_later_change() -> None:
     """A worker may answer 5.0 where 5 was sent."""
     found = OffsetEntry(partition={"filename": "a"}, offset={"position": 5.0})
     now = replace(view({}), offsets=(found,))
@@ -182,13 +182,13 @@ def test_the_body_that_is_sent_is_read_as_the_same_entries(
 @pytest.mark.parametrize(
     "text", ["orders:0", "orders:0=", "orders=5", "{}={}", '{"a":1}', '{"a":1}=[]', "orders:x=5"]
 )
-def test_what_is_no_assignment_is_a_usage_error(text: str) -> None:
+def test_an_invalid_assignment_is_a_usage_error(text: str) -> None:
     """Of a sink, where the short form is known."""
     with pytest.raises(UsageError):
         parse_assignment(text, "sink")
 
 
-def test_numbers_that_are_no_json_are_refused() -> None:
+def test_numbers_that_json_lacks_are_refused() -> None:
     """Python's reader would take them."""
     with pytest.raises(UsageError, match="NaN"):
         parse_json('{"a": NaN}', "here")
@@ -203,7 +203,7 @@ def test_json_that_python_cannot_hold_is_refused(text: str) -> None:
         parse_json(text, "here")
 
 
-def test_a_number_of_thousands_of_digits_is_no_offset() -> None:
+def test_a_number_of_thousands_of_digits_is_refused_as_offset() -> None:
     """Also where it stands as text."""
     with pytest.raises(UsageError, match="not a whole number"):
         parse_assignment("orders:" + "1" * 5_000 + "=5", "sink")
@@ -240,7 +240,7 @@ def test_a_seek_stays_inside_the_topic(target: SeekTarget, expected: list[int]) 
     assert [entry.offset for entry in found] == [{"kafka_offset": n} for n in expected]
 
 
-def test_offsets_outside_their_topics_are_told() -> None:
+def test_offsets_outside_their_topics_are_reported() -> None:
     """Past the end, before the first record, of no partition; the end itself is inside."""
     wanted = [at("t", 0, 20), at("t", 1, 6), at("u", 0, 0)]
     assert outside_topics(wanted, RANGES) == [

@@ -52,7 +52,7 @@ def test_a_state_directory_that_is_another_one_elsewhere_stops_the_change(
     assert outcome.code == 0, outcome.err
 
 
-def test_an_older_worker_is_told_by_version(run: Run, connect: FakeConnect) -> None:
+def test_an_older_worker_is_refused_with_the_needed_version(run: Run, connect: FakeConnect) -> None:
     """Exit 9 and the Kafka version that brought the endpoint."""
     connect.failures["GET /connectors/orders/offsets"] = [(404, "HTTP 404 Not Found")]
     outcome = run("offsets", "get", "orders")
@@ -103,7 +103,7 @@ BAD_SINK_BODIES = {
 
 
 @pytest.mark.parametrize("reason", BAD_SINK_BODIES)
-def test_what_a_worker_would_take_or_misread_is_refused_before_it_is_sent(
+def test_offsets_that_a_worker_would_misread_are_refused_before_sending(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
     """Exit 2 with the reason; nothing was sent."""
@@ -126,7 +126,7 @@ BAD_SOURCE_BODIES = {
 
 
 @pytest.mark.parametrize("reason", BAD_SOURCE_BODIES)
-def test_what_does_not_look_like_a_sources_offsets_needs_force(
+def test_offsets_unlike_the_stored_ones_need_force(
     run: Run, connect: FakeConnect, tmp_path: Path, reason: str
 ) -> None:
     """A source's maps are its own: the user may know better."""
@@ -141,7 +141,7 @@ def test_what_does_not_look_like_a_sources_offsets_needs_force(
     assert changes(connect) == ["PATCH /connectors/orders/offsets"]
 
 
-def test_nested_values_and_keys_that_are_no_text_are_refused(
+def test_nested_values_and_keys_that_are_not_text_are_refused(
     run: Run, connect: FakeConnect, tmp_path: Path
 ) -> None:
     """Only primitive values can be stored; keys of YAML may be numbers."""

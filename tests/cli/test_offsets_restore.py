@@ -19,7 +19,7 @@ pytestmark = pytest.mark.wire
 __all__ = ["stored"]
 
 
-def test_undo_makes_the_offsets_what_they_were_and_can_be_undone(
+def test_undo_restores_the_offsets_and_can_be_undone(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """Without an id it takes the newest change: after an undo, that undo."""
@@ -119,7 +119,7 @@ def test_an_undo_without_a_question_does_not_overwrite_later_changes(
     assert sorted(sink.offsets, key=str) == [sink_entry("t", 0, 100), sink_entry("t", 1, 200)]
 
 
-def test_a_partition_that_has_its_old_offset_again_is_no_later_change(
+def test_a_partition_with_its_old_offset_has_no_later_change(
     run: Run, connect: FakeConnect
 ) -> None:
     """Whoever gave it back, nothing is lost."""
@@ -162,7 +162,7 @@ def test_a_backup_of_an_earlier_version_is_undone_as_ever(
     assert connect.connectors["broken"].offsets == before
 
 
-def test_missing_and_expired_backups_are_told(run: Run, connect: FakeConnect) -> None:
+def test_missing_and_expired_backups_are_reported(run: Run, connect: FakeConnect) -> None:
     """Exit 3 for both, exit 2 for what is no id; nothing was changed."""
     outcome = run("offsets", "undo", "--yes")
     assert (outcome.code, "nothing to undo" in outcome.err) == (3, True)
@@ -226,7 +226,7 @@ def test_undo_leaves_the_backups_of_another_connect_cluster_alone(
         (ConnectCluster(), ConnectCluster(group_id="b", workers=frozenset({"w"})), True),
     ],
 )
-def test_connect_clusters_are_told_apart_by_group_else_by_workers(
+def test_connect_clusters_are_distinguished_by_group_else_by_workers(
     one: ConnectCluster, other: ConnectCluster, same: bool | None
 ) -> None:
     """Backups of earlier versions name neither and belong to every cluster on that Kafka."""

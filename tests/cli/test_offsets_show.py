@@ -56,7 +56,7 @@ def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> No
     assert run("offsets", "import", "broken", "-f", file, "--dry-run").code == 0
 
 
-def test_a_file_that_cannot_be_written_has_a_code_of_its_own(run: Run, tmp_path: Path) -> None:
+def test_an_unwritable_file_has_its_own_exit_code(run: Run, tmp_path: Path) -> None:
     """Nothing was wrong with the command."""
     (tmp_path / "file").write_text("")
     outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"))
@@ -87,7 +87,9 @@ def test_diff_is_a_negative_answer_when_something_differs(
 
 
 @pytest.mark.parametrize("verb", [("seek", "broken", "--to-earliest"), ("lag", "broken")])
-def test_what_needs_kafka_says_so(run: Run, connect: FakeConnect, verb: tuple[str, ...]) -> None:
+def test_verbs_that_need_kafka_say_so(
+    run: Run, connect: FakeConnect, verb: tuple[str, ...]
+) -> None:
     """Exit 9 and how to give the brokers."""
     outcome = run("offsets", *verb)
     assert outcome.code == 9

@@ -129,7 +129,9 @@ def test_the_order_of_keys_is_looked_at_when_asked(run: Run) -> None:
         assert read_spec(json.loads(outcome.out)).ordered is ordered
 
 
-def test_a_source_without_a_committed_offset_cannot_be_told(run: Run, connect: FakeConnect) -> None:
+def test_a_source_without_a_committed_offset_cannot_be_compared(
+    run: Run, connect: FakeConnect
+) -> None:
     """Everything would look like lag."""
     config: dict[str, str | None] = {"connector.class": SOURCE, "file": "/f", "topic": "t"}
     connect.connectors["new"] = FakeConnector(config={"name": "new", **config})
@@ -181,7 +183,7 @@ def test_credentials_are_named_not_copied(run: Run, tmp_path: Path) -> None:
         (("completeness", "--tier", "x"), 2, "is not NAME=topic:TOPIC"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_impossible_audits_are_refused(
     run: Run, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     """A message and an exit code, never a traceback."""

@@ -149,7 +149,7 @@ def test_a_token_is_sent_as_bearer(run: Run, connect: FakeConnect, tmp_path: Pat
     assert run("connectors", "list", "--token-file", str(token)).code == 0
 
 
-def test_a_password_command_that_fails_is_told_without_its_output(run: Run) -> None:
+def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> None:
     """What it printed may be the secret."""
     outcome = run(
         "connectors", "list", "--username", "ops",

@@ -24,7 +24,7 @@ import pytest
 
 from pyconnect_cli.__main__ import main
 from pyconnect_cli.completion.commands import completion_script
-from pyconnect_cli.completion.offers import Line, offers
+from pyconnect_cli.completion.offers import TypedWords, offers
 from pyconnect_cli.parsing.examples import EXAMPLES
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
@@ -77,7 +77,7 @@ def test_every_example_is_a_command_line_that_exists() -> None:
     """Examples in help texts use verbs and options that exist."""
     for path, examples in EXAMPLES.items():
         for example in examples:
-            line = Line()
+            line = TypedWords()
             for word in shlex.split(example):
                 if line.open_option is None and re.match(r"--?[a-z]", word):
                     assert line.option(word.partition("=")[0]), f"{example}: {word}"
@@ -105,7 +105,7 @@ def test_options_and_paths_in_help_are_whole(run: Run, monkeypatch: pytest.Monke
     assert "~/.local/share/bash-completion/completions/" in run("completion", "--help").out
 
 
-def test_what_is_required_stands_as_it_is_typed(run: Run) -> None:
+def test_the_usage_shows_required_arguments_without_braces(run: Run) -> None:
     """Braces would be a choice."""
     assert "abort [OPTIONS] TOPIC PARTITION PRODUCER-ID" in run(
         "transactions", "abort", "--help"
@@ -250,9 +250,9 @@ def test_bash_completes(line: str, expected: set[str]) -> None:
         ("reconcile", "source-topic", "connectors"),
     ],
 )
-def test_a_verb_is_offered_names_of_what_its_argument_is(noun: str, verb: str, kind: str) -> None:
+def test_completion_offers_names_of_the_arguments_kind(noun: str, verb: str, kind: str) -> None:
     """`tasks kill` takes a task; the name of a connector would be refused."""
-    line = Line()
+    line = TypedWords()
     line.read(noun)
     line.read(verb)
     assert line.names == kind
@@ -269,7 +269,7 @@ def test_names_of_the_cluster_are_only_data_for_bash(tmp_path: Path) -> None:
 
 
 @pytest.mark.wire
-def test_bash_replaces_only_what_follows_a_colon() -> None:
+def test_bash_replaces_only_the_text_after_a_colon() -> None:
     """A name with a colon is offered without the part that bash keeps on the line."""
     assert complete("pyconnect connectors pause a:", names=["a:b", "c"]) == ["b"]
 

@@ -145,7 +145,7 @@ def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -
     assert connect.loggers["root"] == "INFO"
 
 
-def test_a_reader_that_leaves_is_no_error(start: Start) -> None:
+def test_a_reader_that_leaves_causes_no_error(start: Start) -> None:
     """`pyconnect … | head` ends without a traceback."""
     read, write = os.pipe()
     os.close(read)
@@ -156,7 +156,7 @@ def test_a_reader_that_leaves_is_no_error(start: Start) -> None:
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_change_does_not_depend_on_who_reads_of_it(
+def test_a_change_does_not_depend_on_a_reader_of_its_output(
     start: Start, connect: FakeConnect, stream: str
 ) -> None:
     """`pyconnect … | head -1`, and `2>&1`: every connector is paused all the same."""
@@ -170,7 +170,9 @@ def test_a_change_does_not_depend_on_who_reads_of_it(
     assert {c.state for c in connect.connectors.values()} == {"PAUSED"}
 
 
-def test_a_full_disk_is_told_and_ends_no_batch(start: Start, connect: FakeConnect) -> None:
+def test_a_full_disk_is_reported_and_does_not_stop_a_batch(
+    start: Start, connect: FakeConnect
+) -> None:
     """What was printed is lost, what was asked for is done."""
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
@@ -184,9 +186,7 @@ def test_a_full_disk_is_told_and_ends_no_batch(start: Start, connect: FakeConnec
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["help", "cron"], ["connectors", "pause", "--help"]]
 )
-def test_a_help_text_that_cannot_be_written_is_no_traceback(
-    start: Start, arguments: list[str]
-) -> None:
+def test_an_unwritable_help_text_shows_no_traceback(start: Start, arguments: list[str]) -> None:
     """A full disk has an exit code of its own."""
     with Path("/dev/full").open("wb") as full:
         process = start(*arguments, stdout=full)
@@ -213,7 +213,7 @@ def test_a_process_without_streams_works(
     assert connect.connectors["orders"].state == "PAUSED"
 
 
-def test_what_comes_from_stdin_is_utf_8_in_any_locale(
+def test_stdin_is_read_as_utf_8_in_any_locale(
     start: Start, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
     """As files are; what is not is named, and nothing is created."""
@@ -229,7 +229,7 @@ def test_what_comes_from_stdin_is_utf_8_in_any_locale(
     assert b"stdin: is not UTF-8 text" in err
 
 
-def test_an_argument_that_is_no_text_is_a_usage_error(start: Start, connect: FakeConnect) -> None:
+def test_an_argument_that_is_not_text_is_a_usage_error(start: Start, connect: FakeConnect) -> None:
     """Bytes of another encoding are told as such."""
     process = start("connectors", "create", "a", "-s", "connector.class=X", "-s", b"note=p\xe4")
     _, err = process.communicate(timeout=60)
@@ -238,7 +238,7 @@ def test_an_argument_that_is_no_text_is_a_usage_error(start: Start, connect: Fak
     assert "a" not in connect.connectors
 
 
-def test_a_directory_that_was_removed_is_no_obstacle(
+def test_commands_run_in_a_removed_directory(
     url: str, environ: dict[str, str], tmp_path: Path
 ) -> None:
     """A project's file would be there, and nothing else is."""
@@ -282,7 +282,7 @@ def test_a_destructive_verb_asks_on_a_terminal(
     assert ("orders" in connect.connectors) is left
 
 
-def test_who_is_asked_may_undo_over_later_changes(
+def test_a_confirmed_undo_may_overwrite_later_changes(
     run: Run, start: Start, connect: FakeConnect
 ) -> None:
     """The plan has told of them by then."""
@@ -323,7 +323,7 @@ def shown_until(terminal: int, text: str) -> str:
     return shown
 
 
-def test_a_fault_of_our_own_is_told_without_a_traceback(
+def test_an_internal_error_is_reported_without_a_traceback(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit 10 and a line; --debug shows where."""
@@ -379,7 +379,7 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
     assert list(directory.iterdir()) == []
 
 
-def test_an_interrupted_batch_tells_what_it_has_not_tried(
+def test_an_interrupted_batch_lists_objects_that_were_not_tried(
     start: Start, connect: FakeConnect
 ) -> None:
     """What is under way comes to its end and is told, too."""
@@ -395,7 +395,7 @@ def test_an_interrupted_batch_tells_what_it_has_not_tried(
     assert connect.connectors["orders"].state == "RUNNING"
 
 
-def test_what_moves_the_cursor_is_escaped_in_descriptions(run: Run, connect: FakeConnect) -> None:
+def test_control_characters_are_escaped_in_descriptions(run: Run, connect: FakeConnect) -> None:
     """Traces and configurations come from elsewhere."""
     connect.connectors["broken"].trace = "Error: \x1b[2J\x9b1A gone"
     connect.connectors["broken"].config["note"] = "\x1b]0;title\x07"

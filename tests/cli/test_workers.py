@@ -86,7 +86,7 @@ def test_a_frozen_worker_gets_no_change(first_is_frozen: Run, connect: FakeConne
     assert connect.requests.count("POST /connectors") == 1
 
 
-def test_every_worker_is_told_of_when_all_are_frozen(run: Run) -> None:
+def test_every_frozen_worker_is_reported(run: Run) -> None:
     """Exit 7 within the limit of a request, although the run had two minutes."""
     started = time.monotonic()
     with frozen() as one, frozen() as two:

@@ -28,7 +28,7 @@ def test_references_are_split_at_the_first_two_colons(text: str, variables: list
     assert list(find_variables(text)) == variables
 
 
-def test_what_was_not_found_stays_as_it_is_written() -> None:
+def test_unresolved_references_stay_unchanged() -> None:
     """Also where a path is written that is empty."""
     text = "<${file:/p:k}> ${env::K}"
     assert [written for written, _ in find_references(text)] == ["${file:/p:k}", "${env::K}"]

@@ -33,7 +33,7 @@ def test_without_properties_connections_are_plain() -> None:
     assert parse_security({}) == Security(protocol=Protocol.PLAINTEXT, tls=None, sasl=None)
 
 
-def test_what_the_protocol_has_no_use_for_is_not_looked_at() -> None:
+def test_settings_that_the_protocol_does_not_use_are_not_read() -> None:
     """A broken login entry matters only to those who log in, a store to those with TLS."""
     broken = {"sasl.jaas.config": "broken", "ssl.keystore.key": "alone", "sasl.mechanism": "X"}
     assert parse_security(broken).sasl is None
@@ -80,7 +80,7 @@ def test_values_are_trimmed_and_names_of_protocols_have_no_case() -> None:
         ),
     ],
 )
-def test_whom_to_trust_is_a_text_a_pem_file_or_a_store(
+def test_trusted_certificates_come_from_text_pem_file_or_store(
     properties: dict[str, str], trust: object
 ) -> None:
     """Names and types tell PEM; what else a file is tells its content."""
@@ -157,7 +157,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("properties", "text"), REFUSED)
-def test_what_cannot_be_used_is_refused_by_its_key(properties: dict[str, str], text: str) -> None:
+def test_unusable_settings_are_refused_with_their_key(
+    properties: dict[str, str], text: str
+) -> None:
     """With what is wrong, mostly with what to do, and never with a secret."""
     with pytest.raises(ClientPropertyError) as refused:
         parse_security(properties)

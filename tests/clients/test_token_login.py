@@ -131,7 +131,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("properties", "text"), REFUSED)
-def test_what_cannot_be_used_is_refused_by_its_key(
+def test_unusable_settings_are_refused_with_their_key(
     properties: Mapping[str, str], text: str
 ) -> None:
     """Without the value where it may be secret."""

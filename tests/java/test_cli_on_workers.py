@@ -68,7 +68,7 @@ def test_the_life_of_a_connector(command: Command, tmp_path: Path) -> None:
     assert command("connectors", "get", name) == 3
 
 
-def test_status_names_what_failed_and_what_lags(
+def test_status_names_failures_and_lag(
     worker_url: str, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """The root cause of the failure, the lag of a sink, the rate of its commits: of both kinds."""
@@ -102,7 +102,7 @@ def test_status_names_what_failed_and_what_lags(
         assert command("connectors", "delete", name, "--yes") == 0, command.err
 
 
-def test_wrong_configurations_are_told_before_they_are_stored(
+def test_wrong_configurations_are_reported_before_they_are_stored(
     command: Command, tmp_path: Path
 ) -> None:
     """Field errors come from the worker, one line each; exit 1 of validate, 2 of create."""
@@ -116,7 +116,7 @@ def test_wrong_configurations_are_told_before_they_are_stored(
     assert "tasks.max" in command.err
 
 
-def test_what_the_worker_tells_of_itself(command: Command) -> None:
+def test_a_worker_reports_health_info_plugins_and_loggers(command: Command) -> None:
     """Health, info, plugins and loggers are answered by both kinds."""
     assert command("health") == 0, command.err
     assert command("info", "-o", "json") == 0

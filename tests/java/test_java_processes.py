@@ -98,7 +98,7 @@ def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
     assert all((value or b"").startswith(b"number ") for value in whole.batch.values)
 
 
-def test_credits_bound_what_is_under_way(link: JavaLink, jar: str) -> None:
+def test_credits_limit_the_polls_under_way(link: JavaLink, jar: str) -> None:
     """The task is polled once for each credit, and not in between."""
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "limit": "1000"})

@@ -200,7 +200,7 @@ def test_failed_conversions_are_skipped(world: World) -> None:
     assert "key 7 dropped" in world.notes()
 
 
-def test_what_a_task_prints_and_logs(world: World) -> None:
+def test_output_and_log_lines_of_a_task_reach_the_workers_log(world: World) -> None:
     """Lines of standard output and SLF4J are in the worker's log with connector and task."""
     world.source(limit="10", deed="print")
     world.await_values(10)
@@ -320,7 +320,7 @@ def test_connector_that_raises_an_error(world: World) -> None:
     assert "IllegalStateException: raised by the conn" in world.status()["connector"]["trace"]
 
 
-def test_connector_whose_monitor_wants_other_tasks(world: World, tmp_path: Path) -> None:
+def test_a_connectors_monitor_may_request_other_tasks(world: World, tmp_path: Path) -> None:
     """A thread of the connector asks for new task configs, later reports an error."""
     wish = tmp_path / "wish"
     world.source(wish=str(wish), tasks_max="3")
@@ -335,7 +335,7 @@ def test_connector_whose_monitor_wants_other_tasks(world: World, tmp_path: Path)
     assert "java.lang.IllegalStateException: raised by the monitor\n\tat io.pyconnect" in trace
 
 
-def test_connector_whose_process_is_killed(world: World) -> None:
+def test_a_connector_fails_when_its_process_is_killed(world: World) -> None:
     """It fails at once, though nothing is asked of it."""
     world.sink()
     world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
@@ -344,7 +344,7 @@ def test_connector_whose_process_is_killed(world: World) -> None:
     assert "was killed by SIGKILL" in world.status()["connector"]["trace"]
 
 
-def test_sink_whose_process_is_killed(world: World) -> None:
+def test_a_sink_fails_when_its_process_is_killed(world: World) -> None:
     """It fails at once, though there is nothing to deliver and no commit is due."""
     world.sink()
     world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")

@@ -78,7 +78,7 @@ def configure_by_hand(group: MixedGroup, broker: KafkaBroker, name: str, connect
     assert producer.flush(WAIT_S) == 0
 
 
-def test_a_second_worker_reads_what_the_first_wrote_after_compaction(
+def test_a_second_worker_reads_the_firsts_records_after_compaction(
     group: MixedGroup, broker: KafkaBroker, tmp_path: Path
 ) -> None:
     """A history of changes, compacted before the other kind joins: both tell the same of it."""
@@ -124,7 +124,7 @@ def test_a_second_worker_reads_what_the_first_wrote_after_compaction(
         group.wait_for_states("source", *["RUNNING"] * 2)
 
 
-def test_work_is_spread_over_both_whoever_creates_it(group: MixedGroup, tmp_path: Path) -> None:
+def test_work_is_spread_over_both_kinds_of_worker(group: MixedGroup, tmp_path: Path) -> None:
     """Creation through the follower lands at the leader; four tasks make two for each."""
     leader, follower = group.both
     for number, worker in enumerate((follower, leader)):
@@ -195,9 +195,7 @@ def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
     assert NO_CLASS.format(WITNESS) in trace
 
 
-def test_a_class_that_nobody_has_fails_alike_on_both(
-    group: MixedGroup, broker: KafkaBroker
-) -> None:
+def test_an_unknown_class_fails_alike_on_both(group: MixedGroup, broker: KafkaBroker) -> None:
     """The same state and the same text, whoever was dealt it."""
     java, agent = java_and_agent(group)
     for number in (0, 1):
@@ -218,7 +216,7 @@ def placed_at(group: MixedGroup, connector: str) -> str:
 
 
 @pytest.mark.parametrize("role", ["follower", "leader"])
-def test_the_work_of_whoever_dies_goes_to_the_other(
+def test_the_work_of_a_dead_worker_goes_to_the_other(
     group: MixedGroup, tmp_path: Path, role: str
 ) -> None:
     """Killed without a word, its tasks run at the survivor; what it wrote is still understood."""

@@ -45,7 +45,7 @@ def make_group(module_servers: Servers, broker: KafkaBroker) -> Iterator[MakeGro
 
 
 @pytest.mark.parametrize("protocol", ["sessioned", "eager"])
-def test_a_java_leader_reads_what_the_agent_says(
+def test_a_java_leader_reads_the_agents_subscription(
     make_group: MakeGroup, tmp_path: Path, protocol: str
 ) -> None:
     """It passes over the id, in both layouts, and deals the agent its share of the work."""

@@ -95,7 +95,7 @@ def test_a_source_is_reset_undone_and_altered(
     assert len(command.out.split()) == 4
 
 
-def test_an_undo_notices_what_was_changed_over_rest(
+def test_an_undo_notices_changes_over_rest(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
     """The backup knows what its change left, and the worker what is there now."""
@@ -132,7 +132,7 @@ def test_a_reset_source_reads_its_file_again(
     eventually(lambda: command.offsets(name) == stored, timeout_s=60)
 
 
-def test_a_connectors_refusal_is_told_and_leaves_its_offsets(
+def test_a_connectors_refusal_is_reported_and_leaves_its_offsets(
     command: OffsetsCommand, source: tuple[str, dict[str, str], Path]
 ) -> None:
     """FileStreamSource refuses a position that is no number; ours is refused before it is sent."""

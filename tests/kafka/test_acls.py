@@ -281,7 +281,7 @@ def restart_until_it_runs(agent: Agent, name: str) -> None:
     assert agent.call("DELETE", f"/connectors/{name}").status == 204
 
 
-def test_who_may_describe_but_not_read_its_offsets_topic_is_failed(
+def test_a_task_that_may_describe_but_not_read_its_offsets_topic_fails(
     agent: Agent, secured: SecuredBroker, tmp_path: Path
 ) -> None:
     """The topic has partitions and an end then, which nobody ever reaches."""

@@ -47,7 +47,7 @@ def owners(agent: Agent, name: str) -> list[str]:
     return [task["worker_id"] for task in agent.get(f"/connectors/{name}/status")["tasks"]]
 
 
-def test_an_agent_tells_about_itself(agents: Agents, tmp_path: Path) -> None:
+def test_an_agent_reports_about_itself(agents: Agents, tmp_path: Path) -> None:
     """Process, group, leadership, configuration file and its version."""
     agent = agents.start()
     told = about(agent)
@@ -208,7 +208,7 @@ def test_the_command_line_sees_every_agent_of_a_cluster(agents: Agents, tmp_path
         trio[0].wait_for_states(name, "RUNNING", "FAILED")
 
 
-def test_a_frozen_supervisor_loses_its_children_and_starts_them_anew(
+def test_a_frozen_worker_process_loses_its_children_and_starts_them_again(
     agents: Agents, tmp_path: Path
 ) -> None:
     """The children end within the session timeout; the thawed worker process joins again."""

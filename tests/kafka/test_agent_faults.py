@@ -70,7 +70,7 @@ def test_a_hanging_connector_does_not_hold_up_others(agent_worker: Agent, tmp_pa
     assert agent_worker.states("bad") == ()
 
 
-def test_a_second_signal_kills_what_still_runs(agents: Agents) -> None:
+def test_a_second_signal_kills_the_children(agents: Agents) -> None:
     """Draining waits for a hanging task; the second SIGTERM does not."""
     agent = agents.start(properties={"task.shutdown.graceful.timeout.ms": "600000"})
     agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
@@ -96,7 +96,7 @@ def test_a_terminal_that_goes_away_stops_the_worker_in_order(
     assert "killed by signal" not in log
 
 
-def test_no_log_tells_a_secret(agents: Agents, tmp_path: Path) -> None:
+def test_logs_contain_no_secret(agents: Agents, tmp_path: Path) -> None:
     """A validation that gives up and a task that fails both quote one: the reference is shown."""
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("password=sesame-open\n")

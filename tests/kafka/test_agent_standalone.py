@@ -68,7 +68,9 @@ def test_rest_edits_work_and_answer_when_done(agents: Agents, tmp_path: Path) ->
     eventually(lambda: agent.states("source") == ())
 
 
-def test_what_standalone_cannot_do_is_said(agents: Agents, tmp_path: Path) -> None:
+def test_requests_that_standalone_lacks_are_refused_with_a_reason(
+    agents: Agents, tmp_path: Path
+) -> None:
     """Apache's texts for unknown connectors and tasks, which are its own, and internal requests."""
     agent = agents.start(connectors=())
     stop = agent.call("PUT", "/connectors/none/stop")

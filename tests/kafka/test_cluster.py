@@ -48,7 +48,7 @@ def refused(agent: Agent, method: str, path: str) -> tuple[int, str | None]:
     return answer.status, answer.message if failed else None
 
 
-def test_what_is_created_through_a_follower_runs_spread_over_all(
+def test_a_connector_created_through_a_follower_runs_on_all_workers(
     cluster: Cluster, journal: Journal
 ) -> None:
     """The leader writes it, every worker lists it, and each gets its share of the tasks."""
@@ -170,7 +170,7 @@ def test_a_corrupted_record_is_skipped_with_its_offset_and_key(
     assert cluster.agents[0].get("/connectors") == ["after"]
 
 
-def test_an_added_agent_takes_only_what_balance_needs(cluster: Cluster, journal: Journal) -> None:
+def test_an_added_agent_takes_only_its_share(cluster: Cluster, journal: Journal) -> None:
     """Ten connectors of two tasks on three agents: the fourth gets its share, nothing else moves.
 
     With twenty tasks on four workers that is five tasks, and two or three connectors.

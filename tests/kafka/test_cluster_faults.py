@@ -173,7 +173,7 @@ def test_a_broker_restart_loses_nothing(
     eventually(lambda: each_task_once(journal), describe=lambda: living(journal))
 
 
-def test_workers_that_cannot_reach_each_other_serve_what_they_can(
+def test_workers_that_cannot_reach_each_other_serve_local_requests(
     broker: KafkaBroker, tmp_path: Path, journal: Journal
 ) -> None:
     """Only forwarding fails; task configs that the leader did not get are sent again."""

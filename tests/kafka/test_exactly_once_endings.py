@@ -51,7 +51,7 @@ def test_transaction_timeout(agent: Agent, sequences: Sequences) -> None:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_task_leaves_open_is_aborted_when_it_ends(
+def test_an_open_transaction_is_aborted_when_its_task_ends(
     agent: Agent, sequences: Sequences, fails: bool
 ) -> None:
     """Stopped or failed: readers of committed records need not wait for the long timeout."""

@@ -245,7 +245,7 @@ def test_a_record_that_cannot_be_converted(
         ({"producer.override.acks": "1"}, "acks"),
     ],
 )
-def test_what_cannot_be_exactly_once_fails_the_task(
+def test_impossible_exactly_once_settings_fail_the_task(
     agent: Agent, sequences: Sequences, settings: dict[str, str], text: str
 ) -> None:
     """Transactions longer than the broker allows, records among offsets, too few replicas asked."""

@@ -109,7 +109,9 @@ def test_a_source_killed_in_the_middle_loses_nothing(streams: FileStreams, tmp_p
     run(scenario)
 
 
-def test_a_stopped_source_has_committed_what_it_sent(streams: FileStreams, tmp_path: Path) -> None:
+def test_a_stopped_source_has_committed_its_sent_records(
+    streams: FileStreams, tmp_path: Path
+) -> None:
     """The final commit covers every acknowledged record, whatever the interval."""
     source_file = tmp_path / "in"
     write_lines(source_file, 100)

@@ -99,7 +99,7 @@ def members(*made: Member) -> Iterator[None]:
             member.thread.stop(5_000)
 
 
-def test_two_members_share_what_the_leader_sends(kafka_broker: SharedBroker) -> None:
+def test_two_members_share_the_leaders_assignment(kafka_broker: SharedBroker) -> None:
     """The second member's arrival makes the first rejoin, and both learn of each other."""
     group = unique_name("group")
     first, second = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
@@ -125,7 +125,7 @@ def test_no_join_is_sent_before_it_is_permitted(kafka_broker: SharedBroker) -> N
         assert silent.thread.member_id == ""
 
 
-def test_a_member_whose_herder_is_wedged_leaves_the_group(kafka_broker: SharedBroker) -> None:
+def test_a_member_whose_herder_hangs_leaves_the_group(kafka_broker: SharedBroker) -> None:
     """Without signs of life for `rebalance.timeout.ms` the others get its place."""
     group = unique_name("group")
     wedged = Member("a", kafka_broker.bootstrap_servers, group, rebalance_timeout_ms=2_000)

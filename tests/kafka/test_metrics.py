@@ -44,7 +44,7 @@ def told_by(look: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     return eventually(look, WAIT_S)
 
 
-def test_what_went_through_is_counted(agent: Agent, tmp_path: Path) -> None:
+def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
     """By the source, by the sink, by the worker; also once a task has failed."""
     topic, lines, copy = unique_name("measured"), tmp_path / "lines", tmp_path / "copy"
     append_lines(lines, 1, LINES)

@@ -60,7 +60,7 @@ def grants_of(
     return set(missing_grants(f for f in findings if f.need.rule.id in rules).grants)
 
 
-def test_a_source_whose_changes_are_forbidden_goes_on_as_it_was(
+def test_a_source_continues_after_a_forbidden_offset_change(
     agent: Agent, secured: SecuredBroker, tmp_path: Path
 ) -> None:
     """Its tasks were fenced for nothing, and need no right to the id of changes themselves."""

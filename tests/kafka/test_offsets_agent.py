@@ -137,7 +137,7 @@ def test_a_source_created_stopped_begins_where_it_was_altered_to(numbers: Number
 
 
 @pytest.mark.parametrize("numbers", PLACES[:1], indirect=True)
-def test_what_is_refused_leaves_the_topic_as_it_was(numbers: Numbers) -> None:
+def test_a_refused_change_leaves_the_topic_unchanged(numbers: Numbers) -> None:
     """By REST, by Kafka Connect's checks, or by the connector; Apache's lenient rules stay."""
     numbers.create(initial_state="STOPPED")
     numbers.agent.wait_for_states(numbers.name, "STOPPED")

@@ -118,7 +118,7 @@ def test_a_task_that_hangs_in_stop_keeps_its_groups_offsets_until_its_session_en
     agent.call("DELETE", f"/connectors/{name}")
 
 
-def test_what_can_be_done_of_a_request_is_done(
+def test_the_possible_part_of_a_request_is_done(
     agent: Agent, groups: Groups, tmp_path: Path
 ) -> None:
     """A partition that Kafka does not have fails the request, which can be repeated."""

@@ -81,7 +81,7 @@ def orphans(
         yield Orphans(url, kafka_broker, topic, tmp_path, capsys)
 
 
-def test_only_what_no_connector_owns_is_listed(orphans: Orphans) -> None:
+def test_only_offsets_without_a_connector_are_listed(orphans: Orphans) -> None:
     """Names that exist, tombstones and keys that are no Connect keys are left out."""
     orphans.write(
         (KEPT, b'{"position":1}'),
@@ -172,7 +172,7 @@ def test_a_name_without_offsets_and_a_topic_that_is_not_there_are_exit_3(orphans
     assert "topic no-such-topic does not exist" in orphans.err
 
 
-def test_a_worker_that_does_not_tell_its_topic_is_exit_9(orphans: Orphans) -> None:
+def test_a_worker_that_does_not_report_its_topic_is_exit_9(orphans: Orphans) -> None:
     """With the option to give."""
     assert orphans("orphans", "list") == 9
     assert "--topic" in orphans.err

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.kafka
 WAIT_S = 60
 
 
-def test_who_may_not_describe_configurations_knows_no_cleanup_policy(
+def test_the_cleanup_policy_is_unknown_without_describe_configs(
     secured: SecuredBroker, tmp_path: Path
 ) -> None:
     """Offsets are there all the same; with the right the topic is seen to be compacted."""

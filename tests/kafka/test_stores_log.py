@@ -101,7 +101,7 @@ def test_a_write_is_visible_after_reading_to_the_end(open_log: Opener) -> None:
     assert reader.shown == len(records)
 
 
-def test_reading_to_the_end_sees_what_others_wrote(open_log: Opener) -> None:
+def test_reading_to_the_end_sees_records_of_other_workers(open_log: Opener) -> None:
     """All that was acknowledged before, by any worker."""
     (writer, _), (log, reader) = open_log(), open_log()
     writer.write(batch(5), TIMEOUT_MS)
@@ -109,7 +109,7 @@ def test_reading_to_the_end_sees_what_others_wrote(open_log: Opener) -> None:
     assert reader.entries() == set(batch(5))
 
 
-def test_what_is_there_is_read_before_the_start_returns(open_log: Opener) -> None:
+def test_existing_records_are_read_before_the_start_returns(open_log: Opener) -> None:
     """A later reader catches up with everything, once."""
     writer, first = open_log()
     assert first.shown_when_caught_up == 0

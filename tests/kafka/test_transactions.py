@@ -161,7 +161,7 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
     assert pyconnect("transactions", "terminate", "nobody", "--yes").code == 3
 
 
-def test_a_topic_or_partition_that_is_not_there_is_no_all_clear(pyconnect: Pyconnect) -> None:
+def test_a_missing_topic_or_partition_is_an_error(pyconnect: Pyconnect) -> None:
     """Exit 3 with the name; a typo must not look like a cluster in order."""
     find = ("transactions", "find-hanging", "--topic", TOPIC)
     eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader

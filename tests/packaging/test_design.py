@@ -35,7 +35,7 @@ def is_there(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_design_names_is_there(name: str) -> None:
+def test_files_and_packages_that_the_design_names_exist(name: str) -> None:
     """Files and packages in backquotes, also with a `*`."""
     assert is_there(name), f"docs/explanation/design.md speaks of `{name}`"
 

@@ -120,7 +120,7 @@ def test_an_environment_is_made_once(checkout: Checkout) -> None:
     assert " -m " not in checkout.calls()
 
 
-def test_what_is_downloaded_is_said_before_it_is(checkout: Checkout) -> None:
+def test_downloads_are_announced(checkout: Checkout) -> None:
     """Which files, where to, and how large it is."""
     checkout.on_path("python3.12", checkout.interpreter("twelve"))
     said = checkout.use_environment().stderr

@@ -63,7 +63,7 @@ def run_with_command(directory: Path, script: str) -> tuple[subprocess.Completed
     return done, (directory / "commands").read_text()
 
 
-def test_an_interrupt_ends_what_was_started_without_a_traceback(tmp_path: Path) -> None:
+def test_an_interrupt_ends_started_servers_without_a_traceback(tmp_path: Path) -> None:
     """Ctrl-C while the broker starts: exit code 130, and the sandbox is taken down."""
     done, commands = run_with_command(
         tmp_path,

@@ -97,7 +97,7 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     assert data == {"py.typed", "kafka-4.3.1.sha256", *java, *scripts}
 
 
-def test_a_wheel_without_a_compiler_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_wheel_built_without_a_compiler_reports_the_missing_host(tmp_path: Path) -> None:
     """It is built all the same, with the sources of the Java host."""
     built = build("wheel", ROOT, tmp_path / "wheel", tmp_path)
     assert "This wheel holds no compiled Java host" in built.said

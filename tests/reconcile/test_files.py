@@ -79,7 +79,7 @@ def test_files_that_grow_are_copied_up_to_their_last_whole_line(
     assert fixed.changes(names) == []
 
 
-def test_a_file_that_is_written_meanwhile_is_no_agreement(tmp_path: Path) -> None:
+def test_a_file_that_changes_meanwhile_prevents_a_match(tmp_path: Path) -> None:
     """Files that grow, change, come or go are named."""
     file, other = tmp_path / "a.txt", tmp_path / "b.txt"
     file.write_text("x")

@@ -35,7 +35,7 @@ def test_spark_gets_java_s_names_and_none_that_it_sets_itself() -> None:
     assert "kafka.group.id" not in options
 
 
-def test_stores_are_told_by_what_is_in_them(tmp_path: Path) -> None:
+def test_store_types_are_recognised_by_content(tmp_path: Path) -> None:
     """Java takes a store for JKS or PKCS#12 unless it is told, and a text only as PEM."""
     pem, other = tmp_path / "key", tmp_path / "key.p12"
     pem.write_text("-----BEGIN PRIVATE KEY-----\n")
@@ -48,7 +48,7 @@ def test_stores_are_told_by_what_is_in_them(tmp_path: Path) -> None:
     assert spark_options({**text, "ssl.keystore.type": "X"})["kafka.ssl.keystore.type"] == "X"
 
 
-def test_snapshots_understand_what_spark_is_given(tmp_path: Path) -> None:
+def test_snapshots_understand_sparks_properties(tmp_path: Path) -> None:
     """The same file, with references looked up; errors are the run's."""
     (tmp_path / "secret").write_text(JAAS)
     file = tmp_path / "client.properties"
@@ -81,13 +81,13 @@ def test_a_properties_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "header", "header:", "json:", "key:x", "column:x", "regex"])
-def test_what_is_no_extraction_is_refused(text: str) -> None:
+def test_an_invalid_extraction_is_refused(text: str) -> None:
     """The message lists the ways to write one."""
     with pytest.raises(ReconcileError, match="is not the place of a value"):
         check_extraction(text)
 
 
-def test_extractions_know_what_they_need() -> None:
+def test_extractions_know_whether_they_need_headers() -> None:
     """Headers are read only when something is in them."""
     for text in ("header:x", "json:$.a", "key", "key.json:a", "text", "regex:a:(b)", "timestamp"):
         check_extraction(text)

@@ -82,7 +82,7 @@ def test_sides_and_columns_are_read() -> None:
     )
 
 
-def test_a_document_that_is_no_map_is_refused() -> None:
+def test_a_document_that_is_not_a_map_is_refused() -> None:
     """YAML reads anything as a text."""
     with pytest.raises(ReconcileError, match="is not a map"):
         read_spec("duplicates")

@@ -52,7 +52,7 @@ def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_
     assert [path.name for path in root.iterdir()] == ["Kafka-1.jsa"]
 
 
-def test_what_a_killed_jvm_left_half_written_is_never_kept(
+def test_a_half_written_archive_of_a_killed_jvm_is_not_kept(
     server_directory: Path, tmp_path: Path
 ) -> None:
     """A leftover in the server's directory is gone before the server starts again."""

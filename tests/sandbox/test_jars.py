@@ -138,7 +138,7 @@ def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> 
     assert cache.is_complete()
 
 
-def test_the_known_checksums_cover_what_the_sandbox_starts() -> None:
+def test_the_known_checksums_cover_the_sandboxs_jars() -> None:
     """The recorded set has the jars of every coordinate."""
     names = set(known_checksums())
     assert {f"{item.artifact}-{item.version}.jar" for item in COORDINATES} <= names

@@ -70,7 +70,7 @@ def test_following_goes_on_in_the_file_that_replaces_a_rolled_one(tmp_path: Path
     assert list(follow(log, steps, 4)) == ["two", "three", "four"]
 
 
-def test_what_was_written_just_before_the_end_is_not_lost(tmp_path: Path) -> None:
+def test_lines_written_just_before_the_end_are_not_lost(tmp_path: Path) -> None:
     """When the server has ended the rest of its log is still read."""
     log = tmp_path / "log"
     log.touch()

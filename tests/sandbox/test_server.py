@@ -162,7 +162,7 @@ def test_an_interrupted_start_leaves_no_process(
     assert is_gone(seen[0])
 
 
-def test_a_disowned_server_lives_as_long_as_somebody_holds_its_file(tmp_path: Path) -> None:
+def test_a_disowned_server_lives_as_long_as_its_file_is_held(tmp_path: Path) -> None:
     """The last holder that lets go ends it."""
     server = ScriptServer(tmp_path, HTTP_SERVER).start()
     identity = server.identity

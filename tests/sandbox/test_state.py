@@ -64,7 +64,7 @@ def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "../up", ".hidden", "x" * 65])
-def test_a_name_that_is_no_plain_file_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_is_not_a_plain_file_name_is_refused(tmp_path: Path, name: str) -> None:
     """No name leads out of the directory of sandboxes."""
     with pytest.raises(InvalidSandboxRequest, match="is not a valid name of a sandbox"):
         SandboxDirectory(name, tmp_path)

@@ -76,7 +76,7 @@ def test_a_task_restart_goes_from_follower_to_leader_to_owner() -> None:
     assert [(name, t) for _, name, t in cluster.starts[before:]] == [(owner.name, task_id)]
 
 
-def test_a_new_worker_takes_only_what_balance_needs() -> None:
+def test_a_new_worker_takes_only_its_share() -> None:
     """A hundred connectors of two tasks on three workers: a fourth moves a quarter, once."""
     cluster = settled_cluster(3, connectors(100, 2))
     cluster.check_rest()
@@ -138,7 +138,7 @@ def test_the_work_of_a_lost_leader_moves_at_once() -> None:
     assert {at_ms for at_ms, _, _ in restarted} == {began_ms}
 
 
-def test_a_worker_that_outlived_its_session_gives_up_what_others_have() -> None:
+def test_a_worker_that_outlived_its_session_releases_work_of_others() -> None:
     """It comes back with its old claims: nobody keeps a task that two have, then one gets it."""
     cluster = settled_cluster(3, connectors(3, 2))
     frozen = cluster.follower()
@@ -180,7 +180,7 @@ def test_a_worker_with_a_shorter_config_topic_says_so_and_keeps_away() -> None:
     assert stray.tasks == {}
 
 
-def test_a_leader_with_a_shorter_config_topic_names_who_is_ahead() -> None:
+def test_a_leader_with_a_shorter_config_topic_names_the_member_ahead() -> None:
     """The group cannot agree on an offset then: the leader reads to its end and steps back."""
     cluster = settled_cluster(1, connectors(1, 1))
     stray = with_other_config_topic(cluster, 3 * cluster.log)
@@ -190,7 +190,7 @@ def test_a_leader_with_a_shorter_config_topic_names_who_is_ahead() -> None:
     assert leader.warnings[0].own_offset < leader.warnings[0].their_offset == len(stray.log)
 
 
-def test_work_that_nobody_configured_here_comes_from_another_config_topic() -> None:
+def test_unconfigured_work_comes_from_another_config_topic() -> None:
     """Even when both topics happen to be equally long."""
     cluster = settled_cluster(1, connectors(2, 1))
     log = [LogRecord(r.key.replace(b"c00", b"d00"), r.value) for r in cluster.log]

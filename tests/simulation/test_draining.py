@@ -119,7 +119,7 @@ def test_a_drained_worker_answers_reads_and_pauses(world: World) -> None:
     assert [world.replies[number].error for number in numbers] == [None] * 4
 
 
-def test_a_drained_worker_refuses_what_needs_a_leader_or_an_owner(world: World) -> None:
+def test_a_drained_worker_refuses_requests_for_a_leader_or_owner(world: World) -> None:
     """At once, with a text that says what to do, also for what had been queued."""
     world.inbox.append(Drain())
     queued = world.ask(ask.DeleteConnector(connector="c"))

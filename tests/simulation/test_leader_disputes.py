@@ -57,7 +57,7 @@ def disputed_cluster() -> Cluster:
 
 
 @pytest.mark.parametrize("request_", LEADERS, ids=lambda request: type(request).__name__)
-def test_while_ids_differ_the_leader_refuses_what_it_would_write(request_: ask.Request) -> None:
+def test_while_ids_differ_the_leader_refuses_requests_that_write(request_: ask.Request) -> None:
     """The text names the others with their ids, and the key; nothing is written."""
     cluster = disputed_cluster()
     follower, written = cluster.follower(), len(cluster.log)
@@ -73,7 +73,7 @@ def test_while_ids_differ_the_leader_refuses_what_it_would_write(request_: ask.R
 
 
 @pytest.mark.parametrize("request_", ANYBODYS, ids=lambda request: type(request).__name__)
-def test_what_needs_no_leaders_write_goes_on(request_: ask.Request) -> None:
+def test_requests_without_a_leaders_write_continue(request_: ask.Request) -> None:
     """Connectors keep running, and may be looked at, paused and restarted."""
     cluster = disputed_cluster()
     for worker in cluster.workers:

@@ -60,7 +60,7 @@ def test_an_unknown_key_of_a_spec_file_ends_the_command_with_2(
     assert "did you mean `identity`?" in ended.err
 
 
-def test_a_sink_file_that_is_being_written_is_no_agreement(
+def test_a_sink_file_that_is_being_written_prevents_a_match(
     reconcile: Reconcile, seed: Seed, tmp_path: Path
 ) -> None:
     """The file agreed when the run began: whether the new line is read or not, it is told."""
@@ -103,7 +103,7 @@ def test_a_source_may_be_appended_to_while_it_is_compared(
     assert (changed.code, changed.found) == (11, [("file-changed", [])])
 
 
-def test_an_unknown_cleanup_policy_is_no_agreement(
+def test_an_unknown_cleanup_policy_prevents_a_match(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
     """Whoever may not ask might read a compacted topic; what differs differs all the same."""
@@ -185,7 +185,7 @@ def test_append_compares_and_counts_refuse_compacted_topics(
         audit.run("completeness", tiers=tiers)
 
 
-def test_nothing_to_compare_is_no_agreement(audit: Audit, tmp_path: Path) -> None:
+def test_an_empty_comparison_is_not_a_match(audit: Audit, tmp_path: Path) -> None:
     """Two empty topics, an empty topic and an empty file, tiers without a row."""
     empty, other = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     file = tmp_path / "empty.txt"

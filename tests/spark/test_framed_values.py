@@ -262,7 +262,7 @@ def test_schemas_may_refer_to_others(
     assert answer.outcome.counts["rows_right"] == 10
 
 
-def test_the_command_line_brings_what_spark_needs_for_avro(
+def test_the_command_line_supplies_sparks_jar_for_avro(
     audit: Audit, converter: Make, schema_registry_url: str, tmp_path: Path
 ) -> None:
     """Its jar, and the registry of a flag; the report names neither."""

@@ -77,7 +77,7 @@ def test_other_keys_may_overtake(audit: Audit) -> None:
     assert answer.outcome.findings == ()
 
 
-def test_equal_records_are_told_apart_by_their_turn(audit: Audit) -> None:
+def test_equal_records_are_distinguished_by_their_order(audit: Audit) -> None:
     """A switch goes on, off, on, off: the same records, in another order."""
     told: list[Told] = [("s", "on"), ("s", "off")] * 3
     changed: list[Told] = [("s", each) for each in ("on", "off", "off", "on", "on", "off")]
@@ -85,7 +85,7 @@ def test_equal_records_are_told_apart_by_their_turn(audit: Audit) -> None:
     assert compare(audit, *topics(audit, told, told)).outcome.findings == ()
 
 
-def test_what_is_missing_or_repeated_is_not_late(audit: Audit) -> None:
+def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
     """A copy that came again later follows everything; the first copies are in order."""
     told: list[Told] = [("k", f"v{n}") for n in range(20)]
     delivered = [*told[:5], *told[6:12], *told[2:5], *told[12:]]

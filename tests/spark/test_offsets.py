@@ -138,7 +138,7 @@ def test_a_worker_that_missed_a_rebalance_is_found_by_its_reports(
     assert answer.outcome.counts["takeovers"] == 2
 
 
-def test_what_was_set_while_a_connector_was_stopped_is_no_loss(
+def test_offsets_set_while_a_connector_was_stopped_are_not_a_loss(
     audit: Audit, worker: Seed, config: Seed, statuses: Seed
 ) -> None:
     """Offsets set back over REST are a note; the same while its task runs is a regression."""

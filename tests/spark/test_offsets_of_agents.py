@@ -41,7 +41,7 @@ def properties_of(topics: dict[str, str]) -> dict[str, str]:
     }
 
 
-def test_what_an_operator_did_over_rest_is_told_from_faults(
+def test_an_operators_changes_over_rest_are_distinguished_from_faults(
     audit: Audit, agents: Agents, tmp_path: Path
 ) -> None:
     """Read, stopped, set back, read again, stopped, reset, deleted: notes only, each once."""

@@ -265,7 +265,7 @@ def test_credentials_show_nowhere_on_a_shared_server(
     assert PASSWORD not in shown + ended.out + ended.err + json.dumps(ended.report)
 
 
-def test_a_server_that_goes_away_is_no_answer(
+def test_a_lost_server_gives_an_undecided_result(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
     """Exit 11 and no report, long before PySpark would have given up."""
@@ -301,7 +301,7 @@ def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Re
         assert "hunter2" not in ended.out + ended.err
 
 
-def test_what_a_shared_server_cannot_take_is_refused(
+def test_settings_that_a_shared_server_cannot_take_are_refused(
     kafka_broker: SharedBroker, server: ConnectServer, reconcile: Reconcile
 ) -> None:
     """Settings of its JVM and packages are named with where they belong."""

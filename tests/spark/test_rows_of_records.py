@@ -126,7 +126,7 @@ def test_a_boolean_may_be_a_number_in_the_table(spark: SparkSession) -> None:
     assert left == right == [(1,)]
 
 
-def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> None:
+def test_texts_of_sqlite_are_compared_by_their_meaning(spark: SparkSession) -> None:
     """Decimals and times are texts there; the schemas of the records say so."""
     table = spark.createDataFrame([("2.5", "01:30:00.123000")], "price string, clock string")
     schema = (
@@ -141,7 +141,7 @@ def test_texts_of_sqlite_are_compared_as_what_they_mean(spark: SparkSession) -> 
 
 
 @pytest.mark.parametrize("writes", [True, False])
-def test_without_schemas_the_table_says_what_values_are(spark: SparkSession, writes: bool) -> None:
+def test_without_schemas_the_table_gives_the_types(spark: SparkSession, writes: bool) -> None:
     """A source's decimals are in Base64; those of schemaless records in a sink are numbers."""
     schema = SchemaBuilder.struct().field("price", decimal_builder(2)).build()
     value = b'{"price": 2.5}' if writes else written(schema, Decimal("2.50"), enabled=False)

@@ -204,7 +204,9 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
 
 
 @pytest.mark.parametrize("wrong", ["password", "authority", "store-password"])
-def test_what_is_refused_is_said_at_once(clusters: TlsClusters, tmp_path: Path, wrong: str) -> None:
+def test_refused_credentials_are_reported_at_once(
+    clusters: TlsClusters, tmp_path: Path, wrong: str
+) -> None:
     """Exit 2 with the reason, and without what was tried."""
     stores = clusters.stores
     properties = {**clusters.scram_properties(), **trusting_store(stores, "JKS")}

@@ -120,7 +120,7 @@ def test_gaps_wider_than_a_chunk_are_one_interval(audit: Audit) -> None:
     assert answer.kinds() == {"missing"}
 
 
-def test_aborted_records_are_told_from_duplicates(audit: Audit) -> None:
+def test_aborted_records_are_distinguished_from_duplicates(audit: Audit) -> None:
     """A repetition after an abort is benign; a committed copy is a violation; both are named."""
     seed = seed_topic(audit.bootstrap)
     seed.write([numbered(n) for n in range(10)], outcome="commit")
@@ -145,7 +145,7 @@ def test_aborted_records_are_told_from_duplicates(audit: Audit) -> None:
     assert (counts.rows_committed, counts.aborted, counts.markers) == (21, 4, 4)
 
 
-def test_provenance_headers_find_what_values_cannot_tell(audit: Audit) -> None:
+def test_provenance_headers_find_duplicates_that_values_hide(audit: Audit) -> None:
     """Equal values are no duplicates; equal source offsets are; holes are of one start."""
     seed = seed_topic(audit.bootstrap)
 
@@ -266,7 +266,7 @@ def test_columns_of_files_are_compared_with_json_values(audit: Audit, tmp_path: 
     assert answer.kinds() == {"missing", "extra"}
 
 
-def test_retention_and_a_topic_made_anew_are_found_against_the_last_run(
+def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
     audit: Audit, tmp_path: Path
 ) -> None:
     """Offsets that no run has read are a loss; another topic id is another topic."""
@@ -304,7 +304,7 @@ def _created(seed: Seed) -> bool:
     return True
 
 
-def test_what_cannot_be_told_is_never_agreement(audit: Audit, tmp_path: Path) -> None:
+def test_an_undecided_check_is_never_a_match(audit: Audit, tmp_path: Path) -> None:
     """Empty ranges, compacted topics, unknown topics and values that never parse."""
     empty = seed_topic(audit.bootstrap)
     for job, members in {"sequence": NUMBERS, "duplicates": {}, "transactions": {}}.items():

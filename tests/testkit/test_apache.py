@@ -46,7 +46,7 @@ def without_time(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in event.items() if name != "time_ms"} for event in found]
 
 
-def test_verifiable_source_numbers_its_records_and_tells_of_each(tmp_path: Path) -> None:
+def test_verifiable_source_numbers_its_records_and_reports_each(tmp_path: Path) -> None:
     """Key the task, value the number; a line when polled, another when acknowledged."""
     output = tmp_path / "events"
     props = {"name": "v", "topic": "t", "throughput": "-1", "output.file": str(output)}
@@ -94,7 +94,7 @@ def test_a_number_that_is_none_fails_the_task(name: str) -> None:
         source.start()
 
 
-def test_verifiable_sink_tells_of_records_and_of_their_flush(tmp_path: Path) -> None:
+def test_verifiable_sink_reports_records_and_their_flush(tmp_path: Path) -> None:
     """A record is flushed once, with the partition it is of."""
     output = tmp_path / "events"
     other = TopicPartition("topic", 1)
@@ -162,7 +162,7 @@ def test_a_mock_connector_reports_its_failure_after_the_delay(
     connector.stop()
 
 
-def test_mock_tasks_fail_when_told_to_and_move_nothing() -> None:
+def test_mock_tasks_fail_on_request_and_move_no_records() -> None:
     """Without a mode they only run."""
     failing = {"mock_mode": "task-failure", "delay_ms": "-1"}
     source = SourceHarness(MockSourceTask, failing)
@@ -222,7 +222,7 @@ def test_monitorable_connectors_answer_and_fail_as_their_settings_say(tmp_path: 
     ]
 
 
-def test_monitorable_sink_tells_of_partitions_records_and_commits(tmp_path: Path) -> None:
+def test_monitorable_sink_reports_partitions_records_and_commits(tmp_path: Path) -> None:
     """In the order of the worker's calls."""
     output = tmp_path / "events"
     connector = ConnectorHarness(

@@ -98,7 +98,7 @@ def test_after_the_last_iteration_it_waits_in_slices() -> None:
     assert source.stop_requested.waits_s == [1.0]
 
 
-def test_throughput_lets_through_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_throughput_limits_records_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records a second since the start, at most a batch at a time."""
     now_s = 100.0
     monkeypatch.setattr("time.monotonic", lambda: now_s)
@@ -125,7 +125,7 @@ def schema(*fields: object) -> str:
     return json.dumps({"type": "record", "name": "R", "fields": list(fields)})
 
 
-def test_hints_say_what_is_generated() -> None:
+def test_hints_select_the_generated_values() -> None:
     """Each of them, nested types and unions included."""
 
     def field(name: str, kind: object, **hints: object) -> dict[str, object]:

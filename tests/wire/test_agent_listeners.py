@@ -16,7 +16,7 @@ from tests.support.rest_services import rest_config, serving
 pytestmark = pytest.mark.wire
 
 
-def test_it_is_on_the_rest_listeners_unless_told_otherwise() -> None:
+def test_it_is_on_the_rest_listeners_by_default() -> None:
     """A loopback listener needs no credentials."""
     with serving(rest_config(), FakeHerder(), FakeAdmin()) as server:
         url = f"http://{server.listeners[0].netloc}"

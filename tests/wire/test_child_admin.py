@@ -106,7 +106,7 @@ def test_stacks_show_where_python_code_hangs() -> None:
     run(scenario)
 
 
-def test_stacks_show_who_holds_the_interpreter() -> None:
+def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
     """A plugin that lets no other thread run is seen all the same."""
 
     async def scenario() -> None:

@@ -48,7 +48,7 @@ def framed(body: bytes) -> bytes:
     return FRAME_HEADER.pack(len(body)) + body
 
 
-def test_what_was_said_before_the_end_is_read_after_a_write_that_failed() -> None:
+def test_reports_from_before_the_end_are_read_after_a_failed_write() -> None:
     """And after as many as are tried."""
 
     async def scenario() -> None:
@@ -94,7 +94,7 @@ def test_frames_are_whole_however_they_come() -> None:
     run(scenario)
 
 
-def test_what_the_other_side_does_not_take_waits_in_its_order() -> None:
+def test_unread_data_waits_in_order() -> None:
     """Nothing blocks meanwhile, and what is waiting is known."""
 
     async def scenario() -> None:
@@ -114,7 +114,7 @@ def test_what_the_other_side_does_not_take_waits_in_its_order() -> None:
     run(scenario)
 
 
-def test_what_waits_is_forgotten_when_the_other_side_has_gone() -> None:
+def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
     """Nobody will take it."""
 
     async def scenario() -> None:
@@ -127,7 +127,7 @@ def test_what_waits_is_forgotten_when_the_other_side_has_gone() -> None:
     run(scenario)
 
 
-def test_the_rest_is_read_at_once_although_somebody_holds_the_pipe_open() -> None:
+def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None:
     """A process that is gone may have had a child."""
 
     async def scenario() -> None:

@@ -257,7 +257,7 @@ def test_a_task_is_not_started_twice() -> None:
         ),
     ],
 )
-def test_a_child_that_sends_what_is_no_message_is_killed(act: str, reason: str) -> None:
+def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
     """It fails alone, as after any other death, and its trace says what was wrong."""
 
     async def scenario() -> None:
@@ -379,7 +379,7 @@ def test_a_failing_store_is_an_answer_too() -> None:
     run(scenario)
 
 
-def test_used_topics_are_told() -> None:
+def test_used_topics_are_reported() -> None:
     """The listener hears of the task and the topic."""
 
     async def scenario() -> None:

@@ -339,7 +339,7 @@ def test_a_sink_needs_topics() -> None:
         ("tests.support.bad_plugins.BadSourceTask", "any class that implements Connector"),
     ],
 )
-def test_a_class_that_makes_no_connector_is_told_in_the_trace(class_name: str, text: str) -> None:
+def test_a_class_that_is_not_a_connector_is_named_in_the_trace(class_name: str, text: str) -> None:
     """Of the connector, and of a task of its that is started all the same."""
 
     async def scenario() -> None:

@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 pytestmark = pytest.mark.wire
 
 
-def test_an_unreachable_broker_is_told_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_broker_is_logged_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
     """librdkafka tries many times a second, which nobody wants to read."""
     address = f"127.0.0.1:{free_port()}"
     config: dict[str, Any] = {"bootstrap.servers": address, "group.id": "unused"}

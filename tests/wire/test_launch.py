@@ -80,7 +80,7 @@ def test_a_fork_server_that_was_killed_is_replaced(launcher: Launcher) -> None:
     assert exit_code(before) is None
 
 
-def test_no_process_goes_on_whose_end_nobody_would_tell(launcher: Launcher) -> None:
+def test_a_process_ends_when_its_end_could_not_be_reported(launcher: Launcher) -> None:
     """The fork server was killed; its children would run beside those that replace them."""
     launched = launch(launcher, "hang")
     child = psutil.Process(launched.pid)
@@ -91,7 +91,7 @@ def test_no_process_goes_on_whose_end_nobody_would_tell(launcher: Launcher) -> N
     eventually(lambda: not child.is_running(), 30)
 
 
-def test_a_forked_server_has_what_its_maker_had_loaded() -> None:
+def test_a_forked_server_has_the_modules_of_its_parent() -> None:
     """And what it loads itself is not in its maker."""
     program = (
         "import json, sys\n"

@@ -81,7 +81,7 @@ def supervised() -> Iterator[Supervised]:
         started.close()
 
 
-def test_a_frozen_supervisor_loses_its_child(supervised: Supervised) -> None:
+def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None:
     """The child ends itself within its lease; the worker process hears of it when it goes on."""
     supervised.signal(signal.SIGSTOP, supervisor=True)
     started = time.monotonic()
@@ -101,7 +101,7 @@ def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
 
 
 @pytest.mark.parametrize("first", ["supervisor", "child"])
-def test_a_child_frozen_with_its_supervisor_ends_whoever_wakes_first(
+def test_a_child_frozen_with_its_worker_process_ends_in_any_order_of_waking(
     supervised: Supervised, first: str
 ) -> None:
     """A lease issued after the last one had run out does not count."""

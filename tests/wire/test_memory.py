@@ -27,7 +27,7 @@ print(before - resident())
 FREED_BYTES = 100_000_000
 
 
-def test_what_is_free_between_what_is_used_is_given_back() -> None:
+def test_free_memory_between_used_blocks_is_returned() -> None:
     """Every fiftieth block stays in use; without being told, the heap keeps all between them."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True)
     assert int(done.stdout) > FREED_BYTES // 2

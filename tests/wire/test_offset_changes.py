@@ -64,9 +64,7 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
 
 
 @pytest.mark.parametrize("hook", ["true", "false", "none"])
-def test_what_the_connector_accepts_is_written_when_it_is_confirmed(
-    hook: str, tmp_path: Path
-) -> None:
+def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
     """Whatever it answers; nothing is written before, and partitions not named stay."""
     told = tmp_path / "told"
 
@@ -124,7 +122,7 @@ def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) ->
     ],
 )
 @pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])
-def test_what_the_connector_refuses_leaves_everything_as_it_was(
+def test_a_refusal_of_the_connector_changes_nothing(
     hook: str, error: type[RequestError], text: str, offsets: Any
 ) -> None:
     """Connect's own errors keep text and meaning, any other is not shown."""
@@ -184,7 +182,7 @@ def test_a_second_change_ends_the_first() -> None:
     with_world(scenario)
 
 
-def test_a_store_that_fails_is_told_in_the_words_of_kafka_connect() -> None:
+def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
     """Before the connector is asked, and when it is written."""
     text = "Failed to modify offsets for source connector c"
 
@@ -255,7 +253,7 @@ def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
     with_world(scenario)
 
 
-def test_values_that_are_no_primitives_are_refused_before_the_connector_is_asked(
+def test_nested_values_are_refused_before_the_connector_is_asked(
     tmp_path: Path,
 ) -> None:
     """Connect's text names the field."""

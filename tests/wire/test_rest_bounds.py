@@ -98,7 +98,7 @@ def test_chunks_that_are_none_end_the_connection(body: bytes, worker_url: str) -
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_what_follows_a_body_is_the_next_request(worker_url: str) -> None:
+def test_bytes_after_a_body_are_the_next_request(worker_url: str) -> None:
     """And is refused as such when it is none; the first one is answered."""
     begin = head(b"/connectors", HOST + JSON_BODY + b"Content-Length: 2\r\n", method=b"POST")
     answer = exchange(worker_url, begin + b"{} and more\r\n\r\n")

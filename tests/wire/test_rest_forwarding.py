@@ -156,7 +156,7 @@ def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None
         asyncio.run(send(url))
 
 
-def test_a_wrong_store_is_told_when_it_is_needed() -> None:
+def test_a_wrong_store_is_reported_when_it_is_needed() -> None:
     """A TLS mistake of the sender shows as such, not as a network failure."""
 
     async def send() -> None:

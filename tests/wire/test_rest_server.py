@@ -198,7 +198,7 @@ def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
             server.bind()
 
 
-def test_connections_are_refused_until_there_is_somebody_to_answer_them() -> None:
+def test_connections_are_refused_until_the_worker_can_answer() -> None:
     """A worker looks for its brokers first; nobody has to wait for that to end."""
 
     async def run() -> None:

@@ -105,7 +105,7 @@ def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:
         ),
     ],
 )
-def test_wrong_tls_settings_are_told(settings: dict[str, object], message: str) -> None:
+def test_wrong_tls_settings_are_reported(settings: dict[str, object], message: str) -> None:
     """A TLS mistake is found at start, with the key to look at."""
     with pytest.raises(WorkerConfigError, match=message):
         server_context(settings)

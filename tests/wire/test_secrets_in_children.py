@@ -27,7 +27,7 @@ def reference(tmp_path: Path) -> str:
     return f"${{file:{secrets}:password}}"
 
 
-def test_a_refused_configuration_does_not_tell_a_secret(reference: str) -> None:
+def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> None:
     """Also where validation itself gives up."""
 
     async def scenario() -> None:
@@ -41,7 +41,7 @@ def test_a_refused_configuration_does_not_tell_a_secret(reference: str) -> None:
     run(scenario)
 
 
-def test_a_failing_task_does_not_tell_a_part_of_its_setting(reference: str) -> None:
+def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: str) -> None:
     """A plugin quotes what it cut out of a longer value."""
     config = {**SOURCE, "login": f"alice:{reference}", "task.start": "quote"}
 

@@ -94,7 +94,7 @@ def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str
         ("AbstractTaskSource", "Could not construct tests.support.bad_plugins.AbstractTask"),
     ],
 )
-def test_a_class_that_makes_no_task_is_told_in_its_trace(class_name: str, text: str) -> None:
+def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:
     """With the connector that named it."""
 
     async def scenario() -> None:

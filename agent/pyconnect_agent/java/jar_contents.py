@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from pyconnect_agent.core.java.class_file import ClassHead, read_class_head
@@ -91,12 +90,7 @@ class JarContents(AbstractContextManager["JarContents"]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
 
     def declared(self) -> Found:

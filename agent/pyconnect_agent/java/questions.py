@@ -7,7 +7,6 @@ because it ends after its answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from pyconnect_agent.java.errors import JavaFailure
@@ -32,12 +31,7 @@ class JavaQuestions:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def ask(self, method: str, **arguments: object) -> Any:

@@ -42,7 +42,7 @@ class JoinedGroup:
 
 
 class MembershipHooks(Protocol):
-    """Asked on the network thread during a join."""
+    """Called on the network thread during a join."""
 
     def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Names and metadata of this member, preferred first; called at each JoinGroup request."""
@@ -51,7 +51,7 @@ class MembershipHooks(Protocol):
     def assign(
         self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
     ) -> Mapping[str, bytes]:
-        """Assignments for every member, when this one was elected."""
+        """Return assignments for every member; this one is the leader."""
         ...
 
     def rejoin_needed(self) -> None:
@@ -146,7 +146,7 @@ class GroupMembership:
         )
 
     def find_coordinator(self, timeout_ms: int) -> bool:
-        """True when the group coordinator is known."""
+        """Return True once the group coordinator is known."""
         return self._call(lambda c: bool(c.ensure_coordinator_ready(timeout_ms=timeout_ms)))
 
     @property
@@ -170,7 +170,7 @@ class GroupMembership:
         """Drive the join for at most `timeout_ms`.
 
         None: not done yet, call again within the session timeout; the request stays in flight.
-        Raises KafkaError for what repeating does not cure.
+        Raises KafkaError for a failure that a retry does not cure.
         """
         coordinator = self._opened()
         if not self._call(lambda c: bool(c.ensure_active_group(timeout_ms=timeout_ms))):
@@ -181,7 +181,7 @@ class GroupMembership:
     def poll_heartbeat(self) -> None:
         """Show that the owner of this membership is alive.
 
-        Raises what ended the heartbeats, or the network thread, which sends them.
+        Raises the error that ended the heartbeats or the network thread, which sends them.
         """
         crash = self._client._net._exception  # noqa: SLF001  nothing public returns it
         if crash is not None:
@@ -192,7 +192,7 @@ class GroupMembership:
         self._call(lambda c: c.maybe_leave_group(reason, timeout_ms=timeout_ms))
 
     def close(self, timeout_ms: int) -> None:
-        """Leave and close all connections; never raises for what cannot be reached any more."""
+        """Leave and close all connections; never raises for unreachable brokers."""
         closings: list[Callable[[], object]] = []
         if self._coordinator is not None:
             closings.append(partial(self._coordinator.close, timeout_ms=timeout_ms))
@@ -201,7 +201,7 @@ class GroupMembership:
         for close in closings:
             try:
                 close()
-            # Of any kind: what the network thread died of is raised again.
+            # Any exception: the library raises the one that ended the network thread.
             except Exception as exc:  # noqa: BLE001
                 _log.warning("leaving the group failed; its session will expire: %s", exc)
 

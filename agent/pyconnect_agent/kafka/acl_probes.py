@@ -1,4 +1,4 @@
-"""Ask a broker what a client may do, without doing it.
+"""Ask a broker for a client's permissions without a change.
 
 Layer: kafka. No Kafka counterpart. Uses kafka-python because librdkafka offers no raw requests.
 Topics and groups: the operations that a broker lists as authorized. Transactional ids: an
@@ -45,12 +45,12 @@ class AclProbes:
     """One connection as one principal; use as a context manager."""
 
     def __init__(self, config: KafkaPythonConfig, timeout_ms: int) -> None:
-        """Connect; raises KafkaError when no broker lets us in within `timeout_ms`."""
+        """Connect; raises KafkaError if no broker accepts the client within `timeout_ms`."""
         arguments = client_arguments(config)
         arguments |= {
             "bootstrap_timeout_ms": timeout_ms,
             "request_timeout_ms": timeout_ms,
-            # The library fails what it is given beyond these, five by default.
+            # The library fails requests beyond this number, five by default.
             "max_in_flight_requests_per_connection": _AT_ONCE + 1,
         }
         try:
@@ -65,7 +65,7 @@ class AclProbes:
         self._admin.close()
 
     def ask(self, needs: Sequence[AclNeed]) -> dict[AclNeed, Answer]:
-        """Answer each need; what cannot be asked is UNKNOWN with the reason. Never raises."""
+        """Answer each need; a failed request gives UNKNOWN with the reason. Never raises."""
         answers: dict[AclNeed, Answer] = {}
         for kind, question in (
             (AclResource.TOPIC, self._topics),
@@ -107,7 +107,7 @@ class AclProbes:
                     raise
                 found[name] = (exc.errno, None)
                 continue
-            # From version 6 on groups without members are not found, so they show nothing.
+            # From version 6 on brokers report groups without members as not found.
             request = DescribeGroupsRequest(
                 groups=[name], include_authorized_operations=True, min_version=3, max_version=5
             )
@@ -142,7 +142,7 @@ class AclProbes:
 
 
 _Seen = tuple[int, Any]
-"""A broker's error code, and the operations it lists as authorized: their numbers, or None."""
+"""A broker's error code, and the numbers of the operations that it lists as authorized, or None."""
 
 
 async def _one(admin: Any, request: Any, node_id: int | None = None) -> Any:

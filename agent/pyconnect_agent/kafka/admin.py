@@ -42,9 +42,9 @@ class TopicSpec:
 
 
 class TopicCreated(Enum):
-    """What became of a request for a topic.
+    """The result of a request to create a topic.
 
-    NOT: the broker does not know the request, or does not let us make it; the topic may exist.
+    NOT: the broker does not know the request or denies it; the topic may exist.
     """
 
     NOW = auto()
@@ -62,15 +62,15 @@ class Admin:
         self._leaders_in_doubt = False
 
     def create_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
-        """Create a topic; False when it is there already or must be assumed to be.
+        """Create a topic; return False if it exists or may exist.
 
-        As in Kafka, a broker that does not know the request or does not let us make it is no
-        error: the topic may exist.
+        As in Kafka, it is not an error if the broker does not know the request or denies it: the
+        topic may exist.
         """
         return self.create_or_find_topic(topic, timeout_ms) is TopicCreated.NOW
 
     def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated:
-        """Create a topic and return why that was not needed, or not possible."""
+        """Create a topic and return whether it was created, exists, or may exist."""
         try:
             self._request_creation(topic, timeout_ms)
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
@@ -79,9 +79,9 @@ class Admin:
         return TopicCreated.NOW
 
     def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool:
-        """Create a topic unless it is listed; False when it is there already.
+        """Create a topic unless it is listed; return False if it exists.
 
-        Unlike `create_topic` this raises KafkaError for everything else that prevents it.
+        Unlike `create_topic` this raises KafkaError if the broker does not create it.
         """
         deadline = Deadline(timeout_ms)
         if topic.name in self.topic_names(timeout_ms):
@@ -141,7 +141,7 @@ class Admin:
             time.sleep(retry_backoff_ms / 1000)
 
     def topic_setting(self, topic: str, name: str, timeout_ms: int) -> str | None:
-        """Return a setting of a topic; None when unknown, unreadable or without the topic."""
+        """Return a setting of a topic; None if it is unknown or unreadable."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             futures = self._client.describe_configs([resource], request_timeout=timeout_ms / 1000)
@@ -216,12 +216,12 @@ class Admin:
             )
             self._leaders_in_doubt = True
             if errors.code_of(exc) == errors.NO_LEADERS:
-                # Brokers that are starting will elect them.
+                # Starting brokers will elect leaders soon.
                 raise RetriableKafkaError(failure.message) from exc
             raise failure from exc
 
     def _describing_failed(self, topic: str, failure: object, action: str) -> KafkaError:
-        """Translate; a denial also says which grant mends it."""
+        """Translate a failure; the text of a denial also names the missing grant."""
         translated = errors.translate(failure, action)
         if errors.code_of(failure) not in errors.TOPIC_NOT_AUTHORIZED:
             return translated
@@ -231,7 +231,7 @@ class Admin:
         )
 
     def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:
-        """Let the next request find the leaders: librdkafka would go on asking the old ones."""
+        """Look up the leaders again, because librdkafka would keep asking the old ones."""
         with contextlib.suppress(*errors.CLIENT_ERRORS):
             self._client.list_topics(topic, timeout=max(0.001, deadline.remaining_s() / 2))
             self._leaders_in_doubt = False
@@ -321,15 +321,15 @@ class Admin:
             ) from exc
         failure = errors.translate(exc, f"Error while attempting to create/find topic(s) '{topic}'")
         if code == errors.INVALID_REPLICATION_FACTOR:
-            # Brokers that are still starting may make it valid.
+            # It may become valid once all brokers have started.
             raise RetriableKafkaError(failure.message) from exc
         raise failure from exc
 
 
 def _wait(future: Future[Any], timeout_ms: float) -> Any:
-    """Return a future's result; raise the client's exception, or TimeoutError when it hangs.
+    """Return a future's result; raise the client's exception, or TimeoutError if it hangs.
 
-    The client applies the timeout itself, with a better text; the second is for a stuck client.
+    The client applies the timeout itself, with a better text; this one is for a client that hangs.
     """
     try:
         return future.result(timeout_ms / 1000 + 1)

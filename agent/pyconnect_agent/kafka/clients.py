@@ -3,8 +3,8 @@
 Layer: kafka. Java client properties were translated before (`core/clients/configs.py`); here key
 stores are read, the first token of a login is waited for, and log and error callbacks are added:
 librdkafka's lines go to the Python logger of the client's kind, connection errors are warnings,
-since librdkafka reconnects by itself, twenty times a second: the same error of one client is logged
-once in a while. Both callbacks run on the thread that polls the client.
+since librdkafka reconnects by itself. It does so twenty times a second, so a repeated error of a
+client is logged only at intervals. Both callbacks run on the thread that polls the client.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def create_consumer(config: ClientConfig) -> Consumer:
 def create_admin(config: ClientConfig) -> AdminClient:
     """WorkerConfigError when librdkafka refuses the configuration.
 
-    librdkafka takes an admin client for a producer: it would have brokers create the topics it asks
-    about. Java's does not.
+    librdkafka treats an admin client as a producer, whose requests make brokers create topics;
+    Java's admin client does not, so the setting is switched off.
     """
     settings = {**config, "allow.auto.create.topics": False}
     admin: AdminClient = _create(AdminClient, settings, "admin client")
@@ -86,5 +86,5 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
 
 
 def _is_not_told_otherwise(record: logging.LogRecord) -> bool:
-    """Drop librdkafka's own line for what its error callback reports too."""
+    """Drop librdkafka's own line for errors that its error callback reports too."""
     return not record.getMessage().startswith("FAIL [")

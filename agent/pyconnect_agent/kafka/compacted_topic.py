@@ -1,4 +1,4 @@
-"""An internal topic: create it or check that it is fit to be read as a log.
+"""An internal topic: create it, or check that it can be read as a log.
 
 Layer: kafka. Kafka: KafkaTopicBasedBackingStore, TopicAdmin.verifyTopicCleanupPolicyOnlyCompact,
 the look-up of partitions in KafkaBasedLog.start.
@@ -22,7 +22,7 @@ METADATA_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactedTopic:
-    """An internal topic and what messages call it.
+    """An internal topic and its names in messages.
 
     `worker_key`: the worker property that names the topic. `settings`: extra topic settings;
     `cleanup.policy` among them is overruled. -1 is the broker's default for both numbers.

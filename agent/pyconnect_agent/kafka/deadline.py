@@ -1,6 +1,6 @@
 """One time budget for an operation of several steps.
 
-Layer: kafka. Each step is given what is `remaining`; the clock is the monotonic one.
+Layer: kafka. Each step gets the `remaining` time; the clock is the monotonic one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 
 
 class Deadline:
-    """A moment `timeout_ms` from its making."""
+    """The moment `timeout_ms` after its construction."""
 
     __slots__ = ("_end_s",)
 

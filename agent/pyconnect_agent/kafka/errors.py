@@ -1,9 +1,9 @@
 """The only translation of confluent-kafka's errors into the agent's.
 
 Layer: kafka. Callers catch `CLIENT_ERRORS` around client calls and raise `translate(…) from exc`;
-above this layer only `core.errors` are seen, and `retriable` is asked of them, never their text.
-What Java's clients call a RetriableException is retriable here too, with librdkafka's own codes
-for the same facts (transport, timeouts, queue full).
+above this layer there are only `core.errors`, and callers check `retriable`, never the text.
+Errors that are a RetriableException of Java's clients are retriable here too, and librdkafka's own
+codes for the same facts (transport, timeouts, queue full).
 """
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
 
@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException as ClientException
 from pyconnect_agent.core import errors
 
 CLIENT_ERRORS = (ClientException, BufferError)
-"""What calls of confluent-kafka raise at run time; BufferError is a full producer queue."""
+"""The exceptions of confluent-kafka's calls at run time; BufferError: a full producer queue."""
 
 PARTITION_EOF: int = ClientError._PARTITION_EOF
 
@@ -89,7 +89,7 @@ TOPIC_ALREADY_EXISTS: int = ClientError.TOPIC_ALREADY_EXISTS
 INVALID_CONFIG: int = ClientError.INVALID_CONFIG
 INVALID_REPLICATION_FACTOR: int = ClientError.INVALID_REPLICATION_FACTOR
 NO_LEADERS: int = ClientError._NOENT
-"""What asking for offsets gives while the topic's partitions have no leaders."""
+"""The errors of a request for offsets while the topic's partitions have no leaders."""
 UNSUPPORTED_VERSION: int = ClientError.UNSUPPORTED_VERSION
 GROUP_ID_NOT_FOUND: int = ClientError.GROUP_ID_NOT_FOUND
 UNKNOWN_TOPIC: frozenset[int] = frozenset(
@@ -124,7 +124,7 @@ def code_of(failure: BaseException | Any) -> int | None:
 def translate(failure: BaseException | Any, action: str) -> errors.KafkaError:
     """Turn a client's exception or delivery error into ours.
 
-    `action` starts the message: what was being done, to what.
+    `action` starts the message: the failed operation and its object.
     """
     error = error_of(failure)
     if error is None:

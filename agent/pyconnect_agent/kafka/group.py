@@ -1,9 +1,10 @@
 """The thread that keeps this worker a member of its group.
 
-It joins only when permitted: the herder permits each join once, after what must not run during it
-has stopped. Between joins it shows the group that the herder is alive, and only while it is: a
-wedged herder's worker leaves the group after `rebalance.timeout.ms`, as a Java worker's does.
-Any exception that repeating does not cure ends the membership, and with it the worker.
+It joins only with permission: the herder permits each join once, after it has stopped work that
+must not run during the join. Between joins the thread reports to the group only while the herder is
+alive: if the herder hangs, the worker leaves the group after `rebalance.timeout.ms`, as a Java
+worker does.
+An exception that a retry does not cure ends the membership, and with it the worker.
 
 Threading: `permit_join` and `leave` may be called from any thread and return at once, `start` and
 `stop` wait; the listener is called on this thread and must only post events.
@@ -43,10 +44,10 @@ _LONGEST_WAIT_S = 0.5
 
 
 class GroupListener(Protocol):
-    """Hears of the membership, in order, on the group thread."""
+    """Gets events of the membership, in order, on the group thread."""
 
     def rejoin_needed(self) -> None:
-        """Answer with `permit_join` when nothing runs that must not."""
+        """Call `permit_join` once all work has stopped that must not run during a join."""
         ...
 
     def joined(self, joined: JoinedGroup) -> None: ...
@@ -61,7 +62,7 @@ class GroupListener(Protocol):
 
 
 class LeaderHooks(Protocol):
-    """Asked on Kafka's network thread: must neither wait nor raise for bad input of members."""
+    """Called on Kafka's network thread: must neither wait nor raise for bad input of members."""
 
     def offered_protocols(self) -> Sequence[tuple[str, bytes]]: ...
 
@@ -72,7 +73,7 @@ class LeaderHooks(Protocol):
 
 @dataclass(slots=True)
 class _Wishes:
-    """What other threads asked for; guarded by the condition."""
+    """Requests of other threads; guarded by the condition."""
 
     join_permitted: bool = False
     leave_reason: str | None = None
@@ -113,10 +114,10 @@ class GroupThread:
         return self._membership.member_id
 
     def keeps_membership(self) -> bool:
-        """Whether work that the group gave to this worker may go on; thread-safe.
+        """Return whether work that the group assigned to this worker may continue; thread-safe.
 
         False once the thread has died, hangs for longer than a session lasts, or finds no
-        coordinator: others may have been given the work.
+        coordinator: other workers may have the work by then.
         """
         turned_ms = (time.monotonic() - self._turned_s) * 1000
         return (
@@ -126,7 +127,7 @@ class GroupThread:
         )
 
     def permit_join(self) -> None:
-        """Join once, also when the group does not ask for it."""
+        """Join once, even if the group does not ask for it."""
         with self._condition:
             self._wishes.join_permitted = True
             self._wake_locked()

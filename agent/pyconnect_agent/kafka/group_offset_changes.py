@@ -1,4 +1,4 @@
-"""Changing what consumer groups have committed, from outside of them.
+"""Changes of consumer groups' committed offsets by a client that is not a member.
 
 Layer: kafka. Kafka: the part of Java's Admin client that `Worker` uses to alter and reset the
 offsets of sink connectors. librdkafka's Python client cannot delete single offsets (OffsetDelete),
@@ -61,7 +61,7 @@ class GroupOffsetChanges:
         self._deadline = deadline
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit as no member. Raises GroupInUseError, KafkaError when any could not be."""
+        """Commit without a membership. Raises GroupInUseError, KafkaError if a commit fails."""
         if not positions:
             return
         if negative := [found for found in positions if found.partition < 0]:
@@ -84,7 +84,7 @@ class GroupOffsetChanges:
         self._call(alter, self._altering())
 
     def delete(self, partitions: Sequence[TopicPartition]) -> None:
-        """Delete single offsets; those that are not there are no failure. Errors as above."""
+        """Delete single offsets; a missing offset is not an error. Errors as above."""
         if not partitions:
             return
         arguments = _deletion_arguments(self._config)
@@ -108,7 +108,7 @@ class GroupOffsetChanges:
                 raise KafkaError(f"{action}: {found.topic}-{found.partition}: {error.__name__}")
 
     def delete_group(self) -> None:
-        """Delete the group; without one all is well. Errors as above."""
+        """Delete the group; a missing group is not an error. Errors as above."""
 
         def delete() -> None:
             futures = self._client.delete_consumer_groups(
@@ -134,7 +134,7 @@ class GroupOffsetChanges:
             self._refuse(exc, action)
 
     def _refuse(self, failure: Any, action: str) -> None:
-        """Raise what a client's error means."""
+        """Raise our error for a client's error."""
         error = errors.translate(failure, action)
         cause = failure if isinstance(failure, BaseException) else None
         if errors.code_of(failure) in _IN_USE:

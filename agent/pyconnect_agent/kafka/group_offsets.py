@@ -1,4 +1,4 @@
-"""What consumer groups have committed.
+"""The committed offsets of consumer groups.
 
 Layer: kafka. Kafka: the part of Java's Admin client that `Worker` uses for the offsets of sink
 connectors. Threading: any thread; each call blocks its own.
@@ -15,7 +15,7 @@ from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.kafka import clients, errors
 
 _NO_OFFSET = -1001
-"""librdkafka's offset of a partition for which nothing is committed."""
+"""librdkafka's offset of a partition without a committed offset."""
 
 
 class GroupOffsets:

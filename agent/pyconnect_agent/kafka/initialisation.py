@@ -1,8 +1,8 @@
 """Initialise a transactional id: fence its producers, end its transaction (KIP-98, KIP-360).
 
-Layer: kafka. Blocks its thread. librdkafka looks for the coordinator when it is asked to, and again
-half a second later if no broker was connected yet, which is usual of a client just made. Asked
-again it looks at once. A call that timed out has ended nothing: the next one goes on with it.
+Layer: kafka. Blocks its thread. Each call makes librdkafka look for the coordinator at once. If no
+broker is connected yet, as is usual for a new client, librdkafka looks again only half a second
+later, so this module repeats short calls. A call after a timeout continues the one before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def initialise(
 ) -> bool:
     """Initialise the id of a librdkafka producer; False when given up before.
 
-    Raises the client's error: at once one that repeating does not cure, any other at the deadline.
+    Raises the client's error: at once if a retry does not cure it, otherwise at the deadline.
     """
     call_s = FIRST_CALL_S
     while True:

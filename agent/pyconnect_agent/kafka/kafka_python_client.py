@@ -1,7 +1,7 @@
 """Connection arguments of kafka-python's clients.
 
-Layer: kafka. The settings were translated before (`core/clients/kafka_python.py`); what needs files
-or objects is made here. What this client cannot use is refused.
+Layer: kafka. The settings were translated before (`core/clients/kafka_python.py`); this module adds
+arguments that need files or objects. It refuses settings that this client cannot use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyconnect_clients.errors import ClientPropertyError
 
 
 def client_arguments(config: KafkaPythonConfig) -> dict[str, Any]:
-    """Return all arguments; raises WorkerConfigError for what this client cannot use."""
+    """Return all arguments; raises WorkerConfigError for settings that this client cannot use."""
     servers = config.arguments.get("bootstrap_servers")
     bootstrap = ",".join(servers) if isinstance(servers, list) else ""
     try:

@@ -1,7 +1,7 @@
-"""Puts the content of key stores among librdkafka's properties.
+"""Replaces key stores among librdkafka's properties by their content.
 
-Layer: kafka. `core/clients/librdkafka.py` leaves them under Java's names, because reading files is
-none of core's business, and librdkafka reads PEM only. Done once for each client, as it is made.
+Layer: kafka. `core/clients/librdkafka.py` leaves them under Java's names, because core reads no
+files, and librdkafka reads PEM only. Runs once for each client, at its construction.
 """
 
 from __future__ import annotations

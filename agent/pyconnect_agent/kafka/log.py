@@ -1,16 +1,16 @@
 """A compacted topic as a log: create or check it, read it all, tail it, write to it.
 
-Layer: kafka. Kafka: KafkaBasedLog. Differs from Kafka: a record
-that its reader cannot take loses nothing but itself; a read to the end asks for the end
-offsets itself, so the tailing thread never waits for an admin request.
+Layer: kafka. Kafka: KafkaBasedLog. Differs from Kafka: if the reader raises, only that record is
+lost; the thread that reads to the end requests the end offsets, so the tailing thread never waits
+for an admin request.
 
 The end is reached when the tail has read the record before the target, or when a PARTITION_EOF
 event's own offset is at or past it: transaction markers are never delivered, so records alone
 would not get there. Targets are read_uncommitted end offsets; an open transaction blocks a
 read_committed tail until it ends, as intended.
 
-A denied read fails at once: a denial fails the wait for the tail, where Kafka's log goes on
-polling without end. The tail itself tries on, so a grant that comes later mends it.
+A denied read fails at once: a denial fails the wait for the tail, whereas Kafka's log polls without
+end. The tail itself keeps trying, so a later grant takes effect.
 
 Threading: one tailing thread calls the reader, and an exception that ends it ends the process;
 `write`, `send`, `flush` and `read_to_end` may be called from any thread and all but `send` block.
@@ -53,7 +53,7 @@ _ADMIN_TIMEOUT_MS = 30_000
 _RETRY_BACKOFF_S = 0.1
 _RETRY_BACKOFF_MAX_S = 10.0
 _WARNING_PAUSE_S = 2.0
-"""Shorter pauses between retries are not worth a warning; they take 3 s together."""
+"""The least pause between retries that is logged as a warning; shorter ones take 3 s together."""
 _TELL_EVERY_S = 30.0
 
 
@@ -74,23 +74,23 @@ class ReadRecord(NamedTuple):
 
 
 class LogReader(Protocol):
-    """Told of every record, on the tailing thread."""
+    """Gets every record, on the tailing thread."""
 
     def apply(self, record: ReadRecord) -> None:
         """Take one record. An exception is logged and loses this record only."""
         ...
 
     def applied(self) -> None:
-        """The records so far may be shown; called after each batch, before waiters are woken."""
+        """Publish the records so far; called after each batch, before waiters are woken."""
         ...
 
     def caught_up(self) -> None:
-        """The first read to the end is done; called once, before `start` returns."""
+        """Called once after the first read to the end, before `start` returns."""
         ...
 
 
 class Log(Protocol):
-    """What the stores need of a log; `CompactedLog` is the real one."""
+    """The log for the stores; `CompactedLog` implements it."""
 
     def start(self, reader: LogReader) -> None: ...
     def stop(self) -> None: ...
@@ -102,7 +102,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogClients:
-    """librdkafka configurations, complete but for what a log needs itself.
+    """librdkafka configurations, complete except for settings that the log adds.
 
     `producer` None: the log is only read; writing to it raises KafkaError.
     """
@@ -142,7 +142,7 @@ class CompactedLog:
         """Create or check the topic, read it to its end, go on tailing.
 
         WorkerConfigError for a topic with the wrong policy or number of partitions,
-        WorkerStartError when Kafka does not let it be read.
+        WorkerStartError if the topic cannot be read.
         """
         self._reader = reader
         try:
@@ -179,9 +179,9 @@ class CompactedLog:
             _log.warning("Log did not stop in time", extra={"topic": self._topic.name})
 
     def read_to_end(self, timeout_ms: float) -> None:
-        """Return once everything written before this call was given to the reader.
+        """Return once the reader got every record that was written before this call.
 
-        RetriableKafkaError at the deadline, AuthorizationError when the topic may not be read.
+        RetriableKafkaError at the deadline, AuthorizationError if reading the topic is denied.
         """
         deadline = Deadline(timeout_ms)
         self.flush(deadline.remaining_ms())
@@ -211,7 +211,7 @@ class CompactedLog:
             {**log_consumer.DEFAULTS, **self._clients.consumer, **log_consumer.FORCED}
         )
         self._look_up_leaders()
-        # From the beginning whatever was committed for the group id, which this never uses.
+        # From the beginning: this consumer never uses committed offsets of the group id.
         self._consumer.assign(
             [
                 ClientTopicPartition(self._topic.name, partition, OFFSET_BEGINNING)
@@ -220,9 +220,9 @@ class CompactedLog:
         )
 
     def _look_up_leaders(self) -> None:
-        """A consumer that already knows the leaders starts at once, otherwise within a second.
+        """Look up leaders, so that the consumer starts at once and not after a second.
 
-        Raises AuthorizationError when it may not even know them.
+        Raises AuthorizationError if describing the topic is denied.
         """
         name = self._topic.name
         action = f"Failed to look up the leaders of topic '{name}'"
@@ -251,7 +251,7 @@ class CompactedLog:
         self._await_tail(lambda: self._caught_up, deadline)
 
     def _await_tail(self, has_come: Callable[[], bool], deadline: Deadline) -> None:
-        """Wait until the tail has come so far; log from time to time that it has not."""
+        """Wait until the tail has reached a position; log at intervals that it has not."""
         name = self._topic.name
         while True:
             with self._progress:
@@ -274,8 +274,8 @@ class CompactedLog:
     def _offsets(self, ask: _AskOffsets, deadline: Deadline) -> Mapping[int, int]:
         """Ask for offsets by partition, repeating what is retriable until the deadline.
 
-        The pauses grow. The first failures are no warnings: the partitions of a topic that was just
-        created have no leader for a moment.
+        The pauses grow. The first failures are not logged as warnings, because the partitions of a
+        new topic have no leader for a moment.
         """
         assert self._admin is not None
         pause_s = _RETRY_BACKOFF_S
@@ -302,7 +302,7 @@ class CompactedLog:
     def _tail(self) -> None:
         """Run on the tailing thread until stopped; no failure of the client ends it.
 
-        Anything else ends the process: its view of the topic would be out of date for ever.
+        Any other exception ends the process: its view of the topic would stay out of date.
         """
         try:
             self._show({})
@@ -346,9 +346,9 @@ class CompactedLog:
         self._show(reached, denial)
 
     def _show(self, reached: Mapping[int, int], denial: AuthorizationError | None = None) -> None:
-        """Let the reader show what it took, then wake those who wait for it, or for its failure.
+        """Let the reader publish its records, then wake threads that wait for them or a failure.
 
-        What is read after a denial takes it back.
+        A successful read clears an earlier denial.
         """
         assert self._reader is not None
         try:

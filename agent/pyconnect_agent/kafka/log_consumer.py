@@ -23,6 +23,6 @@ DEFAULTS = {
 # after it are partitions fetched that were not in that request, and is the end known that is
 # behind a transaction's marker.
 BRIEF_FETCH = {"fetch.wait.max.ms": 10}
-"""For a process that soon ends, so it need not spare the brokers."""
+"""For a short-lived process, whose frequent fetches do not burden the brokers for long."""
 TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 100}
-"""For a topic that is written in transactions."""
+"""For a topic with transactional writers."""

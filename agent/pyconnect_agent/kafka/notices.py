@@ -1,4 +1,4 @@
-"""Writing the reducers' notices into the worker's log (layer: kafka)."""
+"""Write the reducers' notices to the worker's log (layer: kafka)."""
 
 from __future__ import annotations
 

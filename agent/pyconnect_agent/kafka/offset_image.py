@@ -1,4 +1,4 @@
-"""What an offset topic holds, kept up to date by the log that reads it.
+"""The content of an offset topic, kept up to date by the log that reads it.
 
 Layer: kafka. Kafka: the data map of KafkaOffsetBackingStore. Serves the worker's own offset store
 and, in their processes, connectors and tasks with an offsets topic of their own.
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetImage:
-    """Implements `log.LogReader`. Each answer is as of the last record that was read."""
+    """Implements `log.LogReader`. Each answer reflects all records that were read so far."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

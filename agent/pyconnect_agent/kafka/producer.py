@@ -1,9 +1,9 @@
-"""Writing to an internal topic: a producer whose callbacks a thread of its own serves.
+"""Writes to an internal topic: a producer with a thread that serves its callbacks.
 
 Layer: kafka. Kafka: the send side of KafkaBasedLog, and the fencable producer of
 KafkaConfigBackingStore behind `LeaderWriter`.
-Threading: `send`, `write` and `flush` may be called from any thread; what is passed to `send` is
-called on the producer's thread and must not block.
+Threading: `send`, `write` and `flush` may be called from any thread; the callback of `send` runs on
+the producer's thread and must not block.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ OnDelivery = Callable[[KafkaError | None], None]
 
 
 class LeaderWriter(Protocol):
-    """How the leader writes what only a leader may write.
+    """The leader's writer of records that only a leader may write.
 
     Plain while `exactly.once.source.support` is `disabled`; a transactional writer, which fences
     the leader before, for `preparing` and `enabled` (KIP-618).
     """
 
     def claim(self) -> None:
-        """Make this worker the one that may write; harmless when it is already."""
+        """Make this worker the only one that may write; harmless if it is already."""
         ...
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
@@ -47,12 +47,12 @@ class LeaderWriter(Protocol):
         ...
 
     def relinquish(self) -> None:
-        """Give the right to write back, at once."""
+        """Release the right to write at once."""
         ...
 
 
 class AcknowledgedWrite:
-    """Counts the acknowledgements of one batch and wakes who waits for them."""
+    """Counts the acknowledgements of one batch and wakes the waiting thread."""
 
     def __init__(self, count: int) -> None:
         self._missing = count
@@ -72,7 +72,7 @@ class AcknowledgedWrite:
                 self._done.set()
 
     def wait(self, deadline: Deadline, action: str) -> None:
-        """RetriableKafkaError at the deadline, else the first failure if there was one."""
+        """Wait for all; RetriableKafkaError at the deadline, or the first failure."""
         if not self._done.wait(deadline.remaining_s()):
             raise RetriableKafkaError(f"{action}: timed out waiting for acknowledgement")
         if self._failure is not None:
@@ -123,7 +123,7 @@ class LogProducer:
             )
 
     def stop(self, timeout_ms: float) -> None:
-        """Deliver what is outstanding until the deadline, give up the rest."""
+        """Deliver outstanding records until the deadline, and drop the rest."""
         deadline = Deadline(timeout_ms)
         try:
             self.flush(deadline.remaining_ms())
@@ -146,7 +146,7 @@ class LogProducer:
     def _produce_when_there_is_room(
         self, record: LogRecord, report: Callable[[Any, Any], None], deadline: Deadline
     ) -> None:
-        """A batch may be larger than the client's queue."""
+        """Produce one record; wait for room, because a batch may be larger than the queue."""
         while True:
             try:
                 self._produce(record, report)
@@ -170,7 +170,7 @@ class LogProducer:
 
 
 class PlainLeaderWriter:
-    """Any worker may write: nothing is claimed and no producer is fenced."""
+    """Any worker may write: a claim does nothing and fences no producer."""
 
     def __init__(self, write: Callable[[Sequence[LogRecord], int], None]) -> None:
         self._write = write
@@ -186,10 +186,10 @@ class PlainLeaderWriter:
 
 
 class TransactionalLeaderWriter:
-    """Writes under the leader's transactional id, fencing the leader before (KIP-618).
+    """Writes with the leader's transactional id, which fences the leader before (KIP-618).
 
-    Kafka: the fencable producer of KafkaConfigBackingStore. Every failure gives the right back:
-    the herder claims it again once it knows that it still leads. One thread at a time.
+    Kafka: the fencable producer of KafkaConfigBackingStore. Every failure releases the right: the
+    herder claims it again once it knows that it still leads. One thread at a time.
     """
 
     def __init__(self, topic: str, config: clients.ClientConfig) -> None:
@@ -198,7 +198,7 @@ class TransactionalLeaderWriter:
         self._producer: Any = None
 
     def claim(self) -> None:
-        """Fence the producer of the id; keep one already held. KafkaError when impossible."""
+        """Fence the id's producer unless this worker holds it; KafkaError if impossible."""
         if self._producer is not None:
             return
         producer = clients.create_producer(self._config)
@@ -211,7 +211,7 @@ class TransactionalLeaderWriter:
         self._producer = producer
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
-        """Write all records in one transaction; PrivilegedWriteError gives the right back."""
+        """Write all records in one transaction; PrivilegedWriteError releases the right."""
         if self._producer is None:
             raise PrivilegedWriteError(
                 "Cannot produce to config topic without claiming write privileges first"
@@ -232,7 +232,7 @@ class TransactionalLeaderWriter:
             raise PrivilegedWriteError("Failed to perform fencable send to config topic") from exc
 
     def relinquish(self) -> None:
-        """Give the right back, also after a failure: an open transaction is aborted if possible."""
+        """Release the right, also after a failure; abort an open transaction if possible."""
         producer, self._producer = self._producer, None
         if producer is None:
             return

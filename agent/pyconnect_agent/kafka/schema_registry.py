@@ -2,7 +2,7 @@
 
 Layer: kafka. An adapter of `confluent_kafka.schema_registry`, which needs one of the extras `avro`,
 `json-schema` and `protobuf`; the only place that translates its errors. A registry that cannot be
-reached, is overloaded or fails is a RetriableException; what it refuses is a DataException.
+reached, is overloaded or fails is a RetriableException; its refusal is a DataException.
 Threads: an instance serves one thread.
 """
 

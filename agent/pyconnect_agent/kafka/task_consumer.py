@@ -1,7 +1,7 @@
 """A sink task's consumer: group membership, positions, pause, commits with their results.
 
-Layer: kafka. What Java's consumer has and librdkafka has not is made up for here: a position right
-after the assignment, seeks at any time, and a result for each single asynchronous commit.
+Layer: kafka. Adds functions of Java's consumer that librdkafka lacks: a position right after the
+assignment, seeks at any time, and a result for each single asynchronous commit.
 Everything runs on the task's thread; rebalances happen inside `poll`, `commit_sync` and `close`.
 """
 
@@ -35,7 +35,7 @@ TUNING: Mapping[str, Any] = {
     # The default of a second starves a consumer that is faster than its queue.
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 20_000,
-    # What waits in the client is memory of the task's process.
+    # Messages in the client's queue take memory of the task's process.
     "queued.max.messages.kbytes": 8_192,
 }
 """Defaults below the user's settings, in librdkafka's names."""
@@ -52,7 +52,7 @@ SEEK_RETRY_S = 0.02
 LOOK_UP_RETRY_S = 0.1
 LIST_TIMEOUT_S = 5.0
 METADATA_MAX_AGE_MS = 300_000
-"""Java's default of `metadata.max.age.ms`: how long a new topic may go unnoticed."""
+"""Java's default of `metadata.max.age.ms`: the time until a new topic is found."""
 
 _STATE: int = KafkaError._STATE
 _IGNORED = frozenset({errors.PARTITION_EOF})
@@ -94,7 +94,7 @@ class RebalanceListener(Protocol):
     """Called inside `poll` and `close`; must not raise."""
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """New partitions and where their reading starts; `seek` and `pause` may be called."""
+        """Called with new partitions and their start positions; may call `seek` and `pause`."""
         ...
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None: ...
@@ -143,9 +143,9 @@ class TaskConsumer:
         )
 
     def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]:
-        """Return what is there, else the first records to come within `timeout_s`.
+        """Return waiting messages, else the first ones that arrive within `timeout_s`.
 
-        A batch may hold errors. Raises KafkaError for what ends the task.
+        A batch may hold errors. Raises KafkaError for an error that ends the task.
         """
         if self._matching is not None:
             self._follow_pattern(self._matching)
@@ -161,7 +161,7 @@ class TaskConsumer:
 
     @staticmethod
     def check(message: ConsumedMessage) -> None:
-        """Deal with a message whose `error()` is set: log what passes, raise what does not."""
+        """Handle a message whose `error()` is set: log a temporary error, raise another one."""
         failure = message.error()
         if failure.code() in _IGNORED:
             return
@@ -189,7 +189,7 @@ class TaskConsumer:
                 self._consumer.seek(target)
                 return
             except errors.CLIENT_ERRORS as exc:
-                # A partition can be sought only once librdkafka fetches it, soon after assignment.
+                # librdkafka accepts a seek only once it fetches the partition.
                 if errors.code_of(exc) != _STATE or time.monotonic() > deadline:
                     raise errors.translate(exc, f"Failed to seek {partition} to {offset}") from exc
                 time.sleep(SEEK_RETRY_S)
@@ -251,7 +251,7 @@ class TaskConsumer:
         if not wanted:
             return
         if self._starting is not None:
-            # The client does not know these yet; `_on_assign` pauses what is to be paused.
+            # The client does not know these partitions yet; `_on_assign` pauses them.
             wanted = wanted - self._starting.keys()
         try:
             call([ClientPartition(p.topic, p.partition) for p in wanted])
@@ -261,7 +261,7 @@ class TaskConsumer:
     def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
         fingerprint = _fingerprint(partitions)
         if all(expected != fingerprint for expected, _ in self._commits):
-            return  # of a synchronous commit, whose caller has the result
+            return  # a synchronous commit, whose caller has the result
         expected, done = self._commits.popleft()
         while expected != fingerprint:
             expected, done = self._commits.popleft()
@@ -309,7 +309,7 @@ class TaskConsumer:
             consumer.unassign()
 
     def _positions(self, consumer: Consumer, partitions: list[Any]) -> dict[TopicPartition, int]:
-        """Where reading starts: the committed offset, else what the reset policy says."""
+        """Return start positions: the committed offset, else the one of the reset policy."""
         if not partitions:
             return {}
         try:
@@ -351,7 +351,7 @@ class TaskConsumer:
                 if place.error is None:
                     positions[partition] = place.offset
                 elif _passes(place.error) and time.monotonic() < deadline:
-                    # A logical position in its place would be nothing to rewind to.
+                    # A logical position cannot be used to rewind.
                     asked.append(ClientPartition(place.topic, place.partition, reset))
                 else:
                     raise errors.translate(
@@ -363,7 +363,7 @@ class TaskConsumer:
 
 
 def _passes(failure: Any) -> bool:
-    """Whether a client's error may go away by itself."""
+    """Return whether a client's error is temporary."""
     return errors.translate(failure, "").retriable or failure.code() in _TRANSIENT
 
 

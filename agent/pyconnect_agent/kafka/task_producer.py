@@ -1,13 +1,13 @@
 """A source task's producer.
 
-Layer: kafka. The hot call is the client's own `produce`, taken as it is; everything else is here:
-back-pressure, waiting, translation of errors. Used by one task thread; `serve` also by the thread
-that keeps callbacks going while the task blocks in `poll`.
+Layer: kafka. The hot call is the client's own `produce`, without a wrapper; this module has the
+rest: back-pressure, waits, translation of errors. Used by one task thread; `serve` also by the
+thread that serves callbacks while the task blocks in `poll`.
 
 Many records go through the same `produce`, called from C with all arguments by position, which
 takes 0.35 us a record; keywords cost as much again. The client's `produce_batch` is not used: it
-takes 0.5 us, drops headers without a word, refuses timestamps, ignores the partition of a message,
-and goes on after a record that was refused.
+takes 0.5 us, drops headers silently, refuses timestamps, ignores the partition of a message, and
+continues after a refused record.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ LOG = logging.getLogger(__name__)
 CLIENT_ERRORS = errors.CLIENT_ERRORS
 
 TUNING: Mapping[str, Any] = {
-    # Few large requests: librdkafka's small batches cost a third of the rate.
+    # Few large requests: with librdkafka's small batches the rate is a third lower.
     "batch.size": 1_000_000,
     "batch.num.messages": 1_000_000,
     "linger.ms": 5,
-    # What waits in the client is memory of the task's process.
+    # Records in the client's queue take memory of the task's process.
     "queue.buffering.max.kbytes": 16_384,
     "sticky.partitioning.linger.ms": 10,
 }
 """Defaults below the user's settings, in librdkafka's names."""
 
 FORCED: Mapping[str, Any] = {
-    # Each waiting record also has a callback in Python, which the limit in bytes does not see.
+    # Each waiting record also has a callback in Python, which the limit in bytes does not count.
     "queue.buffering.max.messages": 100_000,
 }
 
@@ -52,7 +52,7 @@ KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
 
 class DeliveredMessage(Protocol):
-    """What a delivery callback learns of a record in Kafka."""
+    """The arguments of a delivery callback about a record in Kafka."""
 
     def topic(self) -> str | None: ...
     def partition(self) -> int | None: ...
@@ -94,10 +94,10 @@ class TaskProducer:
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
 
     def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int:
-        """Produce records, each with its callback; return how many were taken.
+        """Produce records, each with its callback; return how many were accepted.
 
-        That is all of them, or those before the first one that `produce` refuses. To produce that
-        one alone says why it is refused.
+        These are all of them, or those before the first one that `produce` refuses. A call of
+        `produce` with that record raises the reason.
         """
         left = iter(records.values)
         calls = map(
@@ -119,9 +119,9 @@ class TaskProducer:
         return len(records.values)
 
     def serve(self, timeout_s: float = 0.0) -> int:
-        """Run the callbacks that are due; return how many.
+        """Run the callbacks that are due; return their number.
 
-        Raises KafkaError once the producer cannot go on, for instance because it was fenced.
+        Raises KafkaError once the producer cannot continue, for instance because it was fenced.
         """
         try:
             return int(self._producer.poll(timeout_s))
@@ -133,7 +133,7 @@ class TaskProducer:
         return len(self._producer)
 
     def drain(self, timeout_s: float, *, until: Callable[[], bool]) -> bool:
-        """Serve callbacks until `until()`; False when the time is over first.
+        """Serve callbacks until `until()`; return False if the time is over first.
 
         Records that still linger are sent at once. Raises KafkaError as `serve` does.
         """
@@ -160,11 +160,11 @@ class TaskProducer:
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:
-        """Whether Java's producer reports this by callback instead of raising it from send."""
+        """Return whether Java's producer reports this by callback instead of raising it in send."""
         return errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE
 
     def close(self, timeout_s: float) -> None:
-        """Wait for what is in flight, then give up the rest."""
+        """Wait for records in flight, then drop the rest."""
         try:
             if timeout_s > 0:
                 self._producer.flush(timeout_s)

@@ -1,8 +1,8 @@
-"""Which topics of a cluster match a sink's `topics.regex`, looked up again and again.
+"""The topics of a cluster that match a sink's `topics.regex`, looked up at intervals.
 
-Layer: kafka. Stands in for the pattern subscription of Java's consumer: librdkafka's has another,
-narrower syntax. Runs on the consumer's thread: a list asked for by another one has to wait while
-the client consumes.
+Layer: kafka. Replaces the pattern subscription of Java's consumer, because librdkafka's has a
+narrower syntax. Runs on the consumer's thread: on another thread a request for the list would wait
+while the client consumes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class MatchingTopics:
     """The topics whose whole names match `pattern`.
 
     `topic_names` lists all topics or raises KafkaError; it is called by the first `change`, and
-    then every `interval_s`. Raises re.error for a pattern that is none.
+    then every `interval_s`. Raises re.error for an invalid pattern.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class MatchingTopics:
         self._found: tuple[str, ...] = ()
 
     def change(self) -> tuple[str, ...] | None:
-        """Return the sorted names when there is a change since the last call, else None."""
+        """Return the sorted names if they changed since the last call, else None."""
         if self._now_s() < self._next_s:
             return None
         try:
             names = self._topic_names()
         except KafkaError as exc:
-            LOG.warning("topics could not be listed, which is repeated", extra={"reason": str(exc)})
+            LOG.warning("topics could not be listed, trying again", extra={"reason": str(exc)})
             self._next_s = self._now_s() + min(RETRY_S, self._interval_s)
             return None
         self._next_s = self._now_s() + self._interval_s

@@ -1,8 +1,8 @@
 """A transactional producer of a source task (KIP-618, KIP-98).
 
-Layer: kafka. Adds to `TaskProducer` the four calls of a transaction. Each is made in short slices
-that are repeated, so that a task that is asked to stop does not sit in one; librdkafka goes on with
-the same call. Errors are translated; the first one that is not retriable ends the call.
+Layer: kafka. Adds to `TaskProducer` the four calls of a transaction. Each call runs in short slices
+that are repeated, so that a stopping task does not wait in one; librdkafka continues the same call.
+Errors are translated; the first one that is not retriable ends the call.
 Used by one thread.
 """
 
@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 SLICE_S = 0.5
 ABORT_AT_CLOSE_S = 1.0
 REGISTRATION_S = 5.0
-"""How long an abort waits for records that are under way."""
+"""Maximum wait of an abort for records in flight."""
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -61,20 +61,21 @@ class TransactionalProducer(TaskProducer):
     def commit(self) -> None:
         """Deliver everything, then commit.
 
-        Raises KafkaError: nothing was committed, unless the broker's answer was lost.
+        After a KafkaError the transaction is not committed, unless the broker's answer was lost.
         """
         self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
         self._in_transaction = False
 
     def abort(self) -> None:
-        """Drop what was sent since `begin`. Raises KafkaError.
+        """Drop the records since `begin`. Raises KafkaError.
 
-        Records under way are delivered first. The broker refuses to register a partition while it
-        ends the transaction before; librdkafka repeats that, but ends the new transaction
-        meanwhile, which the broker does not know yet: a fatal error (INVALID_TXN_STATE).
+        Records in flight are delivered first. The broker refuses to register a partition while it
+        ends the previous transaction, and librdkafka repeats the request. If librdkafka aborts
+        meanwhile, the broker does not know the new transaction yet: a fatal error
+        (INVALID_TXN_STATE).
         """
         self._in_transaction = False
-        # After an error that requires an abort, librdkafka sends nothing: then this wait is over.
+        # After an error that requires an abort librdkafka sends nothing, so this wait ends.
         self._producer.flush(REGISTRATION_S)
         self._repeat(self._producer.abort_transaction, "Failed to abort the transaction")
 

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them.
+"""Metrics in the text format of Prometheus.
 
 Layer: observability. `kafka_connect_<group>_<name>`, dashes as underscores, tags as labels.
 Texts such as states become a label of a metric whose value is 1. Import it where it is used: the
@@ -38,7 +38,7 @@ class _Given(Collector):
                 family = families[metric.group, metric.name] = _family(metric)
             labels, value = dict(metric.tags), metric.value
             if isinstance(value, str):
-                # The label is named by the metric's last word: status, type, class, version, …
+                # The metric's last word is the name of the label: status, type, class, version, …
                 labels[metric.name.rpartition("-")[2]], value = value, 1.0
             family.add_sample(_name(metric), labels, value)
         return families.values()

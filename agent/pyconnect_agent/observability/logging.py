@@ -43,21 +43,21 @@ _NAMES = {
     logging.WARNING: "WARN",
     logging.CRITICAL: "FATAL",
 }
-# Noise of libraries: this worker logs the same events in its own words.
+# Libraries whose events this worker logs itself.
 _QUIET_LIBRARIES = {"uvicorn": "WARN", "httpx": "WARN", "httpcore": "WARN", "kafka": "WARN"}
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _scope: ContextVar[Mapping[str, str]] = ContextVar("scope")
 
 
 class LogFormat(Enum):
-    """`text` is for people, with tracebacks below their line; `json` is one object a line."""
+    """`text`: lines with tracebacks below them; `json`: one object a line."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def bind_scope(**fields: str) -> None:
-    """Add fields to every later record of this context; at a process' start, of the process."""
+    """Add fields to all later records of this context; at its start, of the whole process."""
     _scope.set({**_scope.get({}), **fields})
 
 
@@ -69,8 +69,8 @@ def configure_logging(
 ) -> RuntimeLevels:
     """Send all records to `stream` (default: standard error) and return the levels' owner.
 
-    `levels`: Log4j level by logger name; `root` is the root logger, INFO unless given. Handlers
-    that were there before are removed.
+    `levels`: Log4j level by logger name; `root` is the root logger, INFO unless given. Earlier
+    handlers are removed.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else TextFormatter())
@@ -82,14 +82,14 @@ def configure_logging(
 
 
 def mask_logs(mask: Callable[[str], str]) -> None:
-    """Let `mask` hide in later lines of this process what config providers supplied."""
+    """Let `mask` hide values of config providers in later lines of this process."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, _MaskingFormatter):
             handler.formatter.mask = mask
 
 
 def masked(text: str) -> str:
-    """Hide in `text` what later log lines of this process hide."""
+    """Hide the same values in `text` as in log lines of this process."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, _MaskingFormatter):
             text = handler.formatter.mask(text)
@@ -139,7 +139,7 @@ def record_fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def own_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return the fields that the event itself has."""
+    """Return the fields of the event itself."""
     own = {key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS}
     # Uvicorn's records carry a coloured copy of their text.
     own.pop("color_message", None)
@@ -147,7 +147,7 @@ def own_fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 class _MaskingFormatter(logging.Formatter):
-    """`mask` is applied to texts, values of fields and traces, not to what frames them."""
+    """Applies `mask` to texts, values of fields and traces, but not to times and names."""
 
     mask: Callable[[str], str] = staticmethod(str)
 
@@ -205,7 +205,7 @@ class JsonFormatter(_MaskingFormatter):
         return json.dumps(event, default=lambda value: self.mask(str(value)), ensure_ascii=False)
 
     def _plain(self, value: object) -> object:
-        """Task ids are tuples to JSON, but not to who reads it."""
+        """Return task ids as texts, because JSON would show them as lists."""
         if isinstance(value, str | ConnectorTaskId):
             return self.mask(str(value))
         return value

@@ -61,14 +61,14 @@ _TEST_CONNECTORS = (
 _DATAGEN = f"{_TESTKIT}.datagen.connector.DatagenSourceConnector"
 _OTHER_NAMES = {
     _DATAGEN: (
-        # Its name in releases before the package of test connectors.
+        # The name in releases before the package of test connectors.
         "pyconnect_agent.builtin.connectors.datagen.connector.DatagenSourceConnector",
         "Datagen",
         "DatagenConnector",
         "io.confluent.kafka.connect.datagen.DatagenConnector",
     ),
 }
-"""Names beside Java's and the class's own: those of Confluent's connectors that these stand for."""
+"""Further aliases: names of Confluent's connectors that these classes replace."""
 _WITH_REGISTRY = (
     ("avro.AvroConverter", "avro.converter:AvroConverter"),
     ("json.JsonSchemaConverter", "registry_json.converter:JsonSchemaConverter"),

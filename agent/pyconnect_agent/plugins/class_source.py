@@ -24,7 +24,7 @@ from pyconnect_api.errors import ConnectException
 class CatalogPluginSource:
     """Loads the Python plugins that the catalog lists; full Python paths work without being listed.
 
-    Where only Java has a class of a name, ConnectException says so.
+    ConnectException for a name that only a Java class has.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -117,6 +117,6 @@ def _version(loaded: type) -> str | None:
         return None
     try:
         return loaded().version()
-    # Both calls are the plugin's code; without a version it can still be used.
+    # Both calls run the plugin's code; without a version it can still be used.
     except Exception:  # noqa: BLE001  plugin code
         return None

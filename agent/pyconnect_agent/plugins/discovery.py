@@ -1,6 +1,6 @@
-"""Finding plugins by the metadata of installed distributions, without importing them.
+"""Find plugins by the metadata of installed distributions, without importing them.
 
-Layer: plugins. Entry points stand in for Java's service files: a distribution lists its classes in
+Layer: plugins. Entry points correspond to Java's service files: a distribution lists its classes in
 the groups below as ``<alias> = package.module:Class``. A directory of ``plugin.path`` holds plugins
 as directories, each filled by ``pip install --target``.
 """
@@ -79,8 +79,8 @@ def entry_point_plugins(
 def known_class(catalog: Catalog, name: str) -> str:
     """Return the full name of a class without importing it; LookupError when there is none.
 
-    For checking a worker's properties. Of a full Python path that is not listed only the
-    top-level package is looked for, since anything more would run its code.
+    Used to check a worker's properties. For an unlisted full Python path only the top-level
+    package is looked up, because a further look-up would run its code.
     """
     found = catalog.find(name)
     if found:

@@ -1,7 +1,8 @@
-"""Which side a connector is on, Java or Python, and the classes that its names stand for there.
+"""The language of a connector, Java or Python, and the classes of its names in that language.
 
-Layer: plugins. A connector, its converters, transformations and predicates are all of one side. A
-name that both sides know, such as Apache's converters, means the class of the connector's side.
+Layer: plugins. A connector, its converters, transformations and predicates are in one language. A
+name that both languages have, such as Apache's converters, means the class in the connector's
+language.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pyconnect_api.errors import ConnectException
 def is_java_connector(catalog: Catalog, config: Mapping[str, str | None]) -> bool:
     """Return whether a config names a Java connector; False when the name is not known.
 
-    A version that is not there changes nothing: the side that has the class says which there are.
+    An unknown version does not matter here: the look-up of the class reports the known ones.
     """
     name = config.get("connector.class")
     if not name:
@@ -56,11 +57,11 @@ def java_class(
     *,
     jars: tuple[str, ...] = (),
 ) -> JavaClass:
-    """Return the class that a Java connector's config means by a name.
+    """Return the class of a name in a Java connector's config.
 
-    `jars` are the connector's: they count first, unless a version is asked for, and a class that no
-    plugin lists is looked for in them. Raises PluginVersionNotFoundError, and ConnectException when
-    only the Python side has the class.
+    `jars` are the connector's: they come first unless the config names a version, and they may hold
+    a class that no plugin lists. Raises PluginVersionNotFoundError, and ConnectException if only
+    Python has the class.
     """
     try:
         found = java_plugin(catalog, name, kind, version_range=version_range, jars=jars)
@@ -78,9 +79,9 @@ def java_plugin(
     version_range: str | None = None,
     jars: tuple[str, ...] = (),
 ) -> PluginDesc:
-    """Return the Java plugin of a name: that of `jars`, else the latest that is wanted.
+    """Return the Java plugin of a name: the one in `jars`, else the latest in the range.
 
-    Raises as `Catalog.plugin`, and ConnectException when only the Python side has the class.
+    Raises as `Catalog.plugin`, and ConnectException if only Python has the class.
     """
     known = [plugin for plugin in catalog.java.find(name) if not kinds or plugin.kind in kinds]
     if jars and version_range is None and len(known) > 1:
@@ -99,7 +100,7 @@ def java_plugin(
 def refuse_other_side(
     other: Catalog, name: str, *kinds: PluginKind, wanted: str, found: str
 ) -> None:
-    """Raise ConnectException when the other side has a class of this name.
+    """Raise ConnectException if the other language has a class of this name.
 
     Config providers are always Python's.
     """

@@ -1,7 +1,7 @@
-"""The settings of Java plugins as definitions of ours; Java's validators and recommenders answer.
+"""The settings of Java plugins as ConfigDefs whose validators and recommenders ask Java.
 
 Layer: plugins. Types, defaults and texts are copied when the definition is made. A value goes to
-Java as text, where the key's own type parses it again.
+Java as text, and Java parses it again by the type of the key.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ask(Protocol):
     """Asks the Java process about one class."""
 
     def __call__(self, method: str, **arguments: object) -> Any:  # whatever JSON can hold
-        """Return the answer. Raises what the plugin raised, as a ConnectException."""
+        """Return the answer. Raises the plugin's exception as a ConnectException."""
         ...
 
 
@@ -59,7 +59,7 @@ def definition_of(keys: Sequence[Mapping[str, Any]], ask: Ask) -> ConfigDef:
 
 @dataclass(frozen=True, slots=True)
 class _JavaValidator:
-    """`key` is the name that Java knows; an embedded key is checked under it too."""
+    """`key`: the name in Java; an embedded key is checked by this name too."""
 
     key: str
     ask: Ask
@@ -99,7 +99,7 @@ class _JavaRecommender:
 
 
 def _plain_text(value: object) -> str | None:
-    """Return what Java parses to the same value; the text of a secret included."""
+    """Return a text that Java parses to the same value, also for a secret."""
     if value is None:
         return None
     if isinstance(value, Password):

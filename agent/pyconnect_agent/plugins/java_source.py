@@ -1,8 +1,8 @@
-"""Java plugins as validation sees them: classes by name, whose settings a Java process knows.
+"""Java plugins for validation: stand-in classes whose settings come from a Java process.
 
-Layer: plugins. Implements `core.config.plugin_source.PluginSource` for the connectors of Java's
-side. What stands for a Java class here is a class too, of the kind that it is in Java; it can be
-asked for its settings and validates, and does nothing else. Runs in child processes only.
+Layer: plugins. Implements `core.config.plugin_source.PluginSource` for Java connectors. A stand-in
+is a Python class of the same kind as the Java class; it has settings, can validate, and does
+nothing else. Runs in child processes only.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Questions(Protocol):
     """A Java process that answers questions about classes."""
 
     def ask(self, method: str, **arguments: object) -> Any:  # whatever JSON can hold
-        """Return the answer. Raises ConnectException, or what stands for Java's exception."""
+        """Return the answer. Raises ConnectException, or the counterpart of Java's exception."""
         ...
 
 
 class JavaPluginSource:
-    """The plugins of Java's side, for one connector or for describing one plugin."""
+    """Java plugins, for one connector or for the description of one plugin."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class JavaPluginSource:
         questions: Questions,
         process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
     ) -> None:
-        """Take the whole catalog: names of the Python side are refused with the reason.
+        """`catalog` has all plugins, so that a name of a Python class is refused with the reason.
 
-        `process_errors` finds what is wrong with the keys of a connector's Java processes.
+        `process_errors` returns errors of a connector's keys for its Java processes.
         """
         self._catalog = catalog
         self._questions = questions
@@ -55,12 +55,12 @@ class JavaPluginSource:
         self._connector_jars: tuple[str, ...] = ()
 
     def connector(self, name: str, version_range: str | None = None) -> PluginClass:
-        """Return a connector class; its jars are where unlisted classes are looked for."""
+        """Return a connector class; unlisted classes are then looked up in its jars."""
         found = self._catalog.java.connector(name, version_range=version_range)
         return self.plugin(found.class_name, found.kind, version_range)
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
-        """Return a class of one kind; ConnectException when only Python's side has it."""
+        """Return a class of one kind; ConnectException if only Python has it."""
         found = java_plugin(
             self._catalog, name, kind, version_range=version_range, jars=self._connector_jars
         )
@@ -106,9 +106,9 @@ def _stand_in(
     questions: Questions,
     process_errors: Callable[[RawConfig], Iterable[ConfigValue]],
 ) -> type:
-    """Return a class of ours for one of Java's, of every kind that it is.
+    """Return a stand-in for a Java class, with all of its kinds.
 
-    Raises LookupError when its jars do not hold it.
+    Raises LookupError if its jars do not hold it.
     """
     plugin = java_class.to_json()
 
@@ -124,14 +124,14 @@ def _stand_in(
     name = str(loaded["name"]).rpartition(".")[2]
     made: Any = type(name, (own, *bases), members)
     if not loaded["abstract"]:
-        # The methods that are missing belong to tasks, which never see this class.
+        # Only tasks call the missing methods, and tasks never get this class.
         made.__abstractmethods__ = frozenset()
     assert isinstance(made, type)
     return made
 
 
 class _JavaPlugin:
-    """What validation needs of any plugin."""
+    """The part of any plugin that validation needs."""
 
     ask: Any
     process_errors: Any
@@ -146,7 +146,7 @@ class _JavaPlugin:
 
 
 class _JavaConnector(_JavaPlugin):
-    """A connector validates whole configs besides."""
+    """A connector also validates whole configs."""
 
     def validate(self, config: RawConfig) -> Config | None:
         found = self.ask("validate", config=dict(config))

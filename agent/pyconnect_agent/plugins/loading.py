@@ -1,7 +1,7 @@
-"""Importing plugin classes. Runs in child processes only.
+"""Import plugin classes. Runs in child processes only.
 
-Layer: plugins. Where Kafka Connect isolates plugins by class loaders, here each child process sees
-only the directories of the plugins it uses, the connector's own first.
+Layer: plugins. Kafka Connect isolates plugins by class loaders. Here each child process imports
+only from the directories of the plugins that it uses, the connector's own first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BASE_CLASSES: dict[PluginKind, type] = {
 def load(plugin: PluginDesc) -> type:
     """Return the class of ``plugin``; its directory joins ``sys.path`` for good.
 
-    Raises ConnectException when it cannot be imported or is not what its kind says.
+    Raises ConnectException if it cannot be imported or is not of its kind.
     """
     if plugin.search_path is not None:
         activate(plugin.search_path)
@@ -52,8 +52,8 @@ def load(plugin: PluginDesc) -> type:
 def activate(directory: str) -> None:
     """Let this process import from a plugin directory.
 
-    The first directory activated is the connector's and is searched before all others; later
-    ones come behind it but before what the worker itself uses.
+    The first activated directory is the connector's and is searched before all others; later ones
+    come after it and before the worker's own libraries.
     """
     if directory in sys.path:
         return
@@ -86,7 +86,7 @@ def import_plugin_module(name: str) -> ModuleType:
     """Return the module; raises ConnectException with the cause when importing it fails."""
     try:
         return importlib.import_module(name)
-    # Importing runs the plugin's code, which may raise anything.
+    # The import runs the plugin's code, which may raise any exception.
     except Exception as error:
         extra = EXTRAS.get(name.rpartition(".")[0])
         if extra is not None and isinstance(error, ModuleNotFoundError):
@@ -104,7 +104,7 @@ def instantiate(plugin_class: type) -> object:
     """Return a new instance; raises ConnectException when the class cannot be constructed."""
     try:
         return plugin_class()
-    # The constructor is the plugin's code, which may raise anything.
+    # The constructor is the plugin's code, which may raise any exception.
     except Exception as error:
         raise ConnectException(
             f"Could not construct {plugin_class.__module__}.{plugin_class.__qualname__}: "

@@ -1,9 +1,9 @@
-"""Finding out what only an import shows: sources or sinks, versions, unlisted classes.
+"""Find facts that need an import: source or sink, versions, unlisted classes.
 
 Layer: plugins. Corresponds to ``ReflectionScanner`` and ``ServiceLoaderScanner`` of Kafka Connect.
-It imports plugins, so it runs in processes of its own: `scan` in a child of the worker process, and
-for each directory of ``plugin.path`` one more, since the dependencies of two plugins may contradict
-each other. What goes wrong with one plugin is reported and leaves it out.
+It imports plugins, so it runs in separate processes: `scan` in a child of the worker process, and
+one more for each directory of ``plugin.path``, because the dependencies of two plugins may
+conflict. A plugin that fails is reported and left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyconnect_api.connector import Connector, SinkConnector
 from pyconnect_api.errors import ConnectException
 
 MODULE = "pyconnect_agent.plugins.scan"
-"""This module; its `__name__` is another when it was started as a process."""
+"""This module's name; `__name__` differs in the process that runs it."""
 SCAN_TIMEOUT_S = 60.0
 ALL_PLUGINS = "--all"
 """Instead of a directory: scan everything; the entries of plugin.path follow the discovery."""
@@ -37,7 +37,7 @@ ALL_PLUGINS = "--all"
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """What was found; ``warnings`` name plugins that were left out, and why."""
+    """The plugins; ``warnings`` name those that were left out, with the reason."""
 
     catalog: Catalog
     warnings: tuple[str, ...]
@@ -51,7 +51,7 @@ class ScanResult:
 
     @classmethod
     def from_json(cls, data: Mapping[str, list[object]]) -> ScanResult:
-        """Return what :meth:`to_json` was made of."""
+        """Return the result from its :meth:`to_json` form."""
         plugins = [PluginDesc.from_json(item) for item in data["plugins"] if isinstance(item, dict)]
         return cls(Catalog(tuple(plugins)), tuple(map(str, data["warnings"])))
 
@@ -147,7 +147,7 @@ def _connector_version(loaded: type) -> str | None:
         instance = loaded()
         assert isinstance(instance, Connector)
         return instance.version()
-    # Both calls are the plugin's code; without a version it can still be used.
+    # Both calls run the plugin's code; without a version it can still be used.
     except Exception:  # noqa: BLE001  plugin code
         return None
 

@@ -32,7 +32,7 @@ from pyconnect_api.errors import ConnectException
 
 DEFAULT_TIME_S = 10.0
 SPARE_S = 1.0
-"""A step that waits for records uses its whole time."""
+"""Time beyond that of a step: a step that waits for records uses its whole time."""
 SCAN_S = 60.0
 
 Begin = Callable[[str], None]
@@ -40,7 +40,7 @@ Begin = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """How a step went; `detail` is for people."""
+    """The result of a step; `detail` is a text for the user."""
 
     step: str
     result: str
@@ -60,7 +60,7 @@ def check(
 ) -> Iterator[StepResult]:
     """Yield the steps in order, up to the first that fails; `begin` is called before each.
 
-    Without `config` only what needs none is tried. A source may take `time_s` to have records.
+    Without `config` only steps that need none are run. A source has `time_s` to return records.
     """
     found: list[PluginDesc] = []
     loaded: list[type] = []
@@ -102,7 +102,7 @@ def _run(trial: Trial, begin: Begin) -> Iterator[StepResult]:
 def _tried(step: str, action: Callable[[], str]) -> StepResult:
     try:
         detail = action()
-    # The plugin's code may raise anything, also by exiting.
+    # The plugin's code may raise any exception, SystemExit too.
     except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f" ({Path(place.filename).name}:{place.lineno})"
@@ -124,7 +124,7 @@ def _find(name: str, plugin_path: Sequence[str]) -> PluginDesc:
 
 
 def _define(plugin_class: type) -> str:
-    """Construct the plugin and look at what it says of itself."""
+    """Construct the plugin and check its version and its definition."""
     instance = instantiate(plugin_class)
     if isinstance(instance, Connector):
         version = instance.version()
@@ -144,7 +144,7 @@ def _define(plugin_class: type) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Check one plugin and print the steps."""
-    parser = argparse.ArgumentParser(description="Try a plugin out without Kafka.")
+    parser = argparse.ArgumentParser(description="Test a plugin without Kafka.")
     parser.add_argument("name")
     parser.add_argument("--plugin-path", action="append", default=[])
     parser.add_argument("--config-from-stdin", action="store_true", help="a JSON object of texts")
@@ -156,7 +156,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def begin(step: str) -> None:
         limit_s = options.time + (SCAN_S if step == "find" else SPARE_S)
-        # A thread of the interpreter waits for it, which needs no lock that the plugin may hold.
+        # faulthandler's thread waits for it, and needs no lock that the plugin may hold.
         faulthandler.dump_traceback_later(limit_s, file=options.stack_to, exit=True)
         _print(StepResult(step, "begun", ""))
 
@@ -168,12 +168,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print(result: StepResult) -> None:
-    # What the plugin prints may stand before it, on a line of its own or not.
+    # Output of the plugin may come before it, without an end of line.
     sys.stdout.write(f"\n{json.dumps(result.to_json())}\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
     code = main(sys.argv[1:])
-    # A thread that the plugin has left may not hold the process up.
+    # A thread that the plugin left must not delay the exit.
     os._exit(code)

@@ -39,14 +39,14 @@ from pyconnect_api.testing import (
 )
 
 Steps = Iterator[tuple[str, Callable[[], str]]]
-WITHOUT_CONFIG = "skipped: give a config to go on"
+WITHOUT_CONFIG = "skipped: give a config for this step"
 SAMPLE = "a text of the self-check"
 SAMPLE_PARTITION = TopicPartition("self-check", 0)
 LONGEST_WAIT_S = 1.0
 
 
 class Trial(ABC):
-    """Steps to be run in order, then `close`, whatever came of them."""
+    """Steps to run in order, then `close`, also after a failure."""
 
     @abstractmethod
     def steps(self) -> Steps:
@@ -59,7 +59,7 @@ class Trial(ABC):
 def trial_of(
     plugin_class: type, desc: PluginDesc, config: Mapping[str, str] | None, time_s: float
 ) -> Trial:
-    """Return the trial of a plugin; `time_s` is how long a source may take to have records."""
+    """Return the trial of a plugin; `time_s`: the time for a source to return records."""
     if config is None:
         return _Unconfigured()
     if issubclass(plugin_class, Connector):
@@ -74,7 +74,7 @@ class _Unconfigured(Trial):
 
 
 class _TimedStop(ManualStop):
-    """A stop signal that is waited for, a second at most."""
+    """A stop signal; a wait for it lasts a second at most."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class _ConnectorTrial(Trial):
         yield "stop", self._stop
 
     def close(self) -> None:
-        """Stop what a failed step left running; errors of that are not news."""
+        """Stop task and connector after a failed step; ignore further errors."""
         for stop in (self._stop_task, self._stop_connector):
             try:
                 stop()
@@ -165,7 +165,7 @@ class _ConnectorTrial(Trial):
         while time.monotonic() < deadline:
             records = source.poll()
             if records:
-                # Whether it changes what it has given shows with the next ones.
+                # The next poll shows whether the task changes records that it has returned.
                 source.poll()
                 topics = ", ".join(sorted({str(record.topic) for record in records}))
                 return f"{len(records)} records for {topics}"

@@ -7,7 +7,6 @@ own properties are resolved (`plugins.resolve_worker`); plugin code, so in child
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from pyconnect_agent.core.config.prefixes import below
@@ -21,7 +20,7 @@ from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConfigException
 
 UNRESOLVED_KEYS = frozenset({"plugin.path", JAVA_HOME_KEY, KAFKA_HOME_KEY})
-"""Worker keys that are needed before there are providers."""
+"""Worker keys that are read before the providers exist."""
 
 
 class VariableResolver:
@@ -30,8 +29,7 @@ class VariableResolver:
     def __init__(self, worker_properties: Mapping[str, str], catalog: Catalog) -> None:
         """Load and configure the providers of ``config.providers``.
 
-        Raises ConfigException when one has no class or its class is not known, and what its
-        ``configure`` raises.
+        Raises ConfigException for a provider without a known class, and errors of ``configure``.
         """
         names = parse_type(
             "config.providers", worker_properties.get("config.providers"), ConfigType.LIST
@@ -44,20 +42,15 @@ class VariableResolver:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def resolve(self, config: Mapping[str, str | None]) -> ResolvedConfig:
-        """Return ``config`` with its references replaced; raises what a provider raises."""
+        """Return ``config`` with its references replaced; raises errors of providers."""
         return resolve(config, self._lookup)
 
     def resolve_worker_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return a worker's properties with references replaced, except in what finds plugins."""
+        """Return a worker's properties with references replaced, except in keys for plugins."""
         resolved = self.resolve(
             {name: value for name, value in properties.items() if name not in UNRESOLVED_KEYS}
         )

@@ -3,8 +3,8 @@
 Layer: rest. Credentials are in files that are read at each request, so that they can be changed
 while the worker runs: user names and passwords as properties (`name=password`), tokens one a line.
 
-Without credentials only a listener on a loopback address serves the interface, and only to clients
-that are no web pages: a browser on this machine must not obey a foreign page.
+Without credentials only a listener on a loopback address serves the interface, and never to web
+pages: a browser on this machine must not obey a foreign page.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class AdminAccess:
             expected = _passwords(self.basic_file).get(user)
             return bool(colon) and _same(password, expected)
         if scheme == "bearer" and self.token_file is not None:
-            # All of them, so that the time does not reveal which one was nearly right.
+            # All of them are compared, so that the time reveals nothing about a wrong value.
             return sum(_same(given, token) for token in _tokens(self.token_file)) > 0
         return False
 

@@ -4,7 +4,7 @@ Layer: rest. Corresponds to ``RestServer``'s Jersey applications and ``ConnectEx
 Requests and responses are Starlette's; routing is not (see `routing`). Lives on the event loop;
 knows nothing of sockets (see `server`).
 
-Answered from the first moment, before the herder is ready: what needs the herder waits for it.
+It answers before the herder is ready: only resources that need the herder wait for it.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class RestApplication:
         except ClientDisconnect:
             raise
         except asyncio.CancelledError:
-            # Only the server's stop cancels a request: its time is over, but not the connection.
+            # Only the server's stop cancels a request; the connection still carries an answer.
             response = error_response(InternalError("Worker is shutting down"))
         except Exception as error:  # noqa: BLE001  every failure becomes an answer
             response = error_response(error)
@@ -96,7 +96,7 @@ class RestApplication:
 
     async def _dispatch(self, request: Request) -> Response:
         if {"content-length", "transfer-encoding"}.issubset(request.headers):
-            # A proxy may see another end of this body, and take its rest for the next request.
+            # A proxy may see another end of this body, and read the rest as the next request.
             refused = error_response(
                 BadRequestError("A request must not have Content-Length and Transfer-Encoding")
             )
@@ -127,5 +127,5 @@ def _raw_path(request: Request) -> str:
 
 def _content_type(request: Request) -> str | None:
     headers = request.headers.getlist("content-type")
-    # Two of them make no media type.
+    # Two headers do not give one media type.
     return content_type(",".join(headers)) if headers else None

@@ -3,7 +3,7 @@
 Layer: rest, pure. Corresponds to ``CreateConnectorRequest``, ``ConnectorOffsets`` and the
 ``Map<String, String>`` bodies, which Apache's worker binds with Jackson. Statuses are Apache's: a
 body that is not JSON or has the wrong shape is a `BodyError`, answered with status 500. The texts
-are ours. A scalar where a text belongs becomes its JSON text, as Jackson makes it. An empty body
+are pyconnect's. A scalar in place of a text becomes its JSON text, as with Jackson. An empty body
 and JSON `null` bind to None.
 """
 
@@ -42,7 +42,7 @@ class CreateConnectorRequest:
 
 
 class _Number(str):
-    """A number as it was written: `1.50` is not `1.5` in a config."""
+    """A number in its original spelling: `1.50` is not `1.5` in a config."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ def check_offsets(body: bytes) -> None:
 
 
 def _count(entries: Iterable[Any]) -> int:
-    """Return how many offsets there are. Raises BodyError for one of another shape."""
+    """Return the number of offsets. Raises BodyError for one of another shape."""
     count = 0
     for entry in entries:
         place = f"offset {count}"
@@ -118,7 +118,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _without_repetition(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse two values of one name: one of them would be lost without a word."""
+    """Refuse two values of one name: one of them would be lost silently."""
     found = dict(members)
     if len(found) != len(members):
         names = [name for name, _ in members]

@@ -1,7 +1,7 @@
-"""One connection of a client, and how long it may keep the server waiting.
+"""One connection of a client, with limits of the server's waits.
 
 Layer: rest. uvicorn's protocol with two more limits: the time until a head is complete, and the
-time for the rest of a body whose request was answered already. uvicorn limits the time between
+time for the rest of a body after the answer to its request. uvicorn limits the time between
 requests, h11 the size of a head; `exchange` limits the time and the size of a body. Lives on the
 event loop.
 """
@@ -16,13 +16,13 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_TIMEOUT_S = 90.0
-"""From the first byte of a head to its last, of the first one from the connection's making."""
+"""From the first byte of a head to its last; for the first head from the connection's start."""
 MAX_HEAD_BYTES = 8_192
-"""Of a head that arrives in parts; one that arrives at once is at most one read of the socket."""
+"""Limit of a head that arrives in parts; one in a single part is at most one socket read."""
 
 
 class Connection(H11Protocol):
-    """Reads requests of one client, one after another, and has them answered."""
+    """Reads requests of one client, one after another, and passes them to the application."""
 
     head_timeout_s = HEAD_TIMEOUT_S
 
@@ -49,13 +49,13 @@ class Connection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer bytes that are not a request, and close the connection."""
-        # h11 refuses to send when the answer to the request has begun already.
+        # h11 raises if the answer to the request has begun already.
         with contextlib.suppress(h11.LocalProtocolError):
             super().send_400_response(msg)
         self.transport.close()
 
     def _limit_wait(self) -> None:
-        """Have a timer run while only the client can go on, and do not start it again meanwhile."""
+        """Run a timer while the server waits for the client, without a restart meanwhile."""
         waits_for_head = self.conn.their_state is h11.IDLE
         if self.transport.is_closing() or not (waits_for_head or self.conn.our_state is h11.DONE):
             self._end_wait()

@@ -10,7 +10,7 @@ RestError                   an answer that is an error
 ├── UnauthorizedError       401 of the admin interface, with the schemes it takes
 ├── RunsElsewhereError      409 of the admin interface, with the owner's address
 ├── NullBodyError           500: a body is needed and there is none, or it is null
-└── RelayedError            what another worker answered, status and code as they came
+└── RelayedError            the answer of another worker, with its status and code
 `bodies.BodyError`          500: the body cannot be read or bound
 """
 
@@ -77,7 +77,7 @@ class RouterError(RestError):
 
 
 class ResourceNotFoundError(RestError):
-    """A path parameter has the wrong form; unlike a RouterError a method had been chosen."""
+    """A path parameter has the wrong form; unlike for a RouterError, a method was chosen."""
 
     def __init__(self) -> None:
         super().__init__(HTTPStatus.NOT_FOUND, _router_text(HTTPStatus.NOT_FOUND))
@@ -92,7 +92,7 @@ class UnsupportedBodyError(RestError):
 
 
 class BodyTooLargeError(RestError):
-    """The body is larger than this worker would keep in memory; Apache's has only its heap."""
+    """The body is larger than this worker keeps in memory; Apache's only limit is its heap."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(

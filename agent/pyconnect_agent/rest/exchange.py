@@ -1,4 +1,4 @@
-"""One request on its way through a resource, with what the resource may use.
+"""One request on its way through a resource, with the services for the resource.
 
 Layer: rest. Lives on the event loop.
 """
@@ -29,7 +29,7 @@ Bound = TypeVar("Bound")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminServices:
-    """The admin interface of this worker, and who may use it."""
+    """The admin interface of this worker, and the access to it."""
 
     worker: WorkerAdmin
     access: AdminAccess
@@ -37,7 +37,7 @@ class AdminServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What resources work with; one value for all requests."""
+    """The services for resources; one value for all requests."""
 
     herder: Herder
     forwarder: Forwarder
@@ -71,11 +71,11 @@ class Exchange:
         return self.parameters["connector"]
 
     def remaining_ms(self) -> int:
-        """Return the rest of the request's time, at least 1 ms: the answer's text needs a wait."""
+        """Return the rest of the request's time, at least 1 ms, because 0 is not a timeout."""
         return max(1, round((self.deadline_s - asyncio.get_running_loop().time()) * 1000))
 
     async def submit(self, request: herder_requests.Request) -> Any:
-        """Ask the herder within what is left of the request's time."""
+        """Ask the herder within the rest of the request's time."""
         return await self.herder.submit(request, timeout_ms=self.remaining_ms())
 
     async def submit_or_forward(
@@ -145,12 +145,12 @@ class Exchange:
         return default if value is None else value.lower() == "true"
 
     def query(self, name: str) -> str | None:
-        """Return a query parameter, the first of several as JAX-RS does; None without one."""
+        """Return a query parameter: as in JAX-RS the first of several; None without one."""
         return next(iter(self.request.query_params.getlist(name)), None)
 
     @property
     def forward(self) -> bool | None:
-        """The `forward` query parameter, None when a client sent the request."""
+        """The `forward` query parameter; None if a client sent the request."""
         return self.flag("forward") if "forward" in self.request.query_params else None
 
 

@@ -1,10 +1,10 @@
 """Requests to other workers.
 
 Layer: rest. Corresponds to ``RestClient`` and ``HerderRequestHandler``. Lives on the event loop.
-At most two hops: the `forward` value a request arrives with decides whether it may go on.
+At most two hops: the `forward` value of a request decides whether it may be sent on.
 
-`WorkerClient` is given to the herder too, which sends its signed internal requests with it. httpx
-is imported with the first request: most workers never send one.
+The herder uses `WorkerClient` too, for its signed internal requests. httpx is imported with the
+first request: most workers never send one.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-# Connect sets no limit but the HTTP client's for connecting. A target answers within its own 90 s;
-# the margin lets its own text arrive.
+# Connect limits only the time for the connection. A target answers within its own 90 s; with the
+# margin its own error arrives.
 CONNECT_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 100.0
 
@@ -50,9 +50,9 @@ class WorkerResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardableRequest:
-    """What is sent on: `path` holds decoded segments, `query` follows `forward` in its order.
+    """A request to send on: `path` holds decoded segments, `query` follows `forward` in order.
 
-    `body`: bytes are sent as they are, everything else as JSON.
+    `body`: bytes are sent unchanged, other values as JSON.
     """
 
     method: str
@@ -83,8 +83,8 @@ class WorkerClient:
     ) -> WorkerResponse:
         """Return the answer of a 2xx.
 
-        Raises RelayedError for an error answer of the worker, NoAnswerError when there was none,
-        InternalError when it cannot be understood.
+        Raises RelayedError for an error answer of the worker, NoAnswerError without an answer,
+        InternalError for an answer that cannot be read.
         """
         import httpx
 
@@ -117,7 +117,7 @@ class WorkerClient:
                 verify=self._ssl_context() if is_https else False,
                 timeout=httpx.Timeout(ANSWER_TIMEOUT_S, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                # Proxies of the environment are for clients, not between workers.
+                # Proxies of the environment are for clients, not for requests between workers.
                 trust_env=False,
             )
             self._clients[is_https] = client
@@ -128,13 +128,13 @@ class WorkerClient:
             return ssl.create_default_context()
         try:
             return self._make_ssl_context()
-        # Of settings, of files, of certificates: they have no class in common.
+        # Errors of settings, files and certificates have no common class.
         except Exception as exc:
             raise InternalError(f"Failed to start RestClient: {exc}") from exc
 
 
 class Forwarder:
-    """Runs requests here, or where the herder says they belong."""
+    """Runs requests here, or sends them to the worker that the herder names."""
 
     def __init__(self, client: WorkerClient) -> None:
         self._client = client
@@ -142,9 +142,9 @@ class Forwarder:
     async def complete_or_forward(
         self, local: Awaitable[Result], request: ForwardableRequest
     ) -> Result | WorkerResponse:
-        """Return the local result, or the answer of the worker the herder has named.
+        """Return the local result, or the answer of the worker that the herder names.
 
-        Raises what `local` raises, and ConflictError when the request may not be sent on.
+        Raises the errors of `local`, and ConflictError if the request may not be sent on.
         """
         try:
             return await local

@@ -28,7 +28,7 @@ def content_type(header: str) -> str:
 
 
 def consumes_json(name: str) -> bool:
-    """Whether an endpoint that consumes JSON may be called with this content type."""
+    """Return whether an endpoint that consumes JSON accepts this content type."""
     return name in (JSON, "*/*", "application/*")
 
 
@@ -41,6 +41,6 @@ def accepted_ranges(header: str | None) -> tuple[str, ...]:
 
 
 def accepts(ranges: tuple[str, ...], name: str) -> bool:
-    """Whether any of the ranges covers a media type."""
+    """Return whether any of the ranges covers a media type."""
     main = name.partition("/")[0]
     return any(item in (name, "*/*", f"{main}/*") for item in ranges)

@@ -1,7 +1,7 @@
 """Headers put on every answer of the main listeners: CORS and configured rules.
 
 Layer: rest, pure. Corresponds to Jetty's ``CrossOriginFilter`` and ``HeaderFilter`` as Kafka
-Connect sets them up. Requests go on to routing whatever is decided here.
+Connect sets them up. They never stop a request before routing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PREFLIGHT_MAX_AGE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class CrossOriginPolicy:
-    """Which origins may read answers. `*` in an origin stands for any text."""
+    """The origins that may read answers. `*` in an origin stands for any text."""
 
     origins: tuple[str, ...]
     methods: tuple[str, ...]

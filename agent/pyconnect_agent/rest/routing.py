@@ -1,4 +1,4 @@
-"""Which resource method answers a request (JAX-RS' choice).
+"""The choice of the resource method for a request, as in JAX-RS.
 
 Layer: rest, pure. Starlette's router does not fit: it matches decoded paths, and JAX-RS decides in
 the order path (404), method (405), content type (415), accepted type (406).
@@ -57,7 +57,7 @@ class _Path:
     routes: dict[str, Route]
 
     def parameters(self, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """Return the undecoded parameters, None when the segments are those of another path."""
+        """Return the undecoded parameters, None if the segments do not match."""
         if len(segments) != len(self.segments):
             return None
         found: dict[str, str] = {}

@@ -79,7 +79,7 @@ class RestServer:
 
     @functools.cached_property
     def advertised_url(self) -> str:
-        """Where other workers reach this one, ending with a slash; known once bound."""
+        """The address for other workers, ending with a slash; known once bound."""
         config = self._config
         return advertised_url(
             self.listeners,
@@ -92,7 +92,7 @@ class RestServer:
     async def start(self, herder: Herder, admin: WorkerAdmin | None = None) -> None:
         """Serve requests; returns when all listeners answer. `admin` None: no `/agent`.
 
-        Raises WorkerStartError when another process listens there by now.
+        Raises WorkerStartError if another process has taken an address meanwhile.
         """
         config = self._config
         for bound in (*self._main, *self._admin):
@@ -125,7 +125,7 @@ class RestServer:
         )
 
     async def wait(self) -> None:
-        """Return when any server has ended, by `stop` or unexpectedly; its failure is raised."""
+        """Return when any server has ended, by `stop` or unexpectedly; raise its failure."""
         done, _ = await asyncio.wait(
             [running.task for running in self._running], return_when=asyncio.FIRST_COMPLETED
         )
@@ -133,7 +133,7 @@ class RestServer:
             task.result()
 
     async def stop(self, timeout_ms: int = GRACEFUL_STOP_MS) -> None:
-        """Accept no more connections; let requests end within the time, then cut them off."""
+        """Accept no more connections; let requests end within the time, then abort them."""
         for running in self._running:
             running.server.stop(timeout_ms)
         tasks = [running.task for running in self._running]
@@ -203,7 +203,7 @@ class _Server(uvicorn.Server):
                 await asyncio.wait_for(self._stop_event.wait(), 1)
 
     async def wait_started(self, serving: asyncio.Task[None]) -> None:
-        """Return when requests are answered; raise what ended `serving` before."""
+        """Return when the server answers requests; raise the error of an earlier end."""
         started = asyncio.create_task(self._started_event.wait())
         await asyncio.wait([started, serving], return_when=asyncio.FIRST_COMPLETED)
         started.cancel()

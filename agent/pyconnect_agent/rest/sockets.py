@@ -1,7 +1,7 @@
-"""Sockets of listeners, bound before anything is served so that ports are known.
+"""Sockets of listeners, bound before the first request so that ports are known.
 
-Layer: rest. Until `listen` connections are refused, as by Apache's worker: who would connect
-earlier would wait for as long as the brokers are away.
+Layer: rest. Until `listen` connections are refused, as by Apache's worker: an accepted client would
+have to wait while the brokers cannot be reached.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def bind(listener: Listener) -> BoundListener:
     """Bind; port 0 takes a free one. Raises WorkerStartError."""
     try:
         bound = _bound_socket(listener)
-    # UnicodeError: a host name that cannot be.
+    # UnicodeError: an impossible host name.
     except (OSError, UnicodeError) as exc:
         raise _start_error(listener, exc) from exc
     port = bound.getsockname()[1]

@@ -1,7 +1,7 @@
 """An answer that is written while it is sent, for bodies too large to be in memory at once.
 
-Layer: rest. Its body has no length beforehand: HTTP/1.1 sends it in chunks. What goes wrong after
-the first part cuts the connection, since the status is gone by then.
+Layer: rest. The length of the body is unknown: HTTP/1.1 sends it in chunks. An error after the
+first part closes the connection, because the status was already sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 
 class StreamedResponse(Response):
-    """`parts` is gone through in threads, one part at a time, as fast as the client reads."""
+    """Threads read `parts`, one part at a time, as fast as the client reads."""
 
     def __init__(self, parts: Iterator[bytes], *, media_type: str) -> None:
         super().__init__(media_type=media_type)

@@ -1,8 +1,8 @@
 """Targets of requests: the path in segments.
 
 Layer: rest, pure. Routes match undecoded segments, as JAX-RS does; only captured segments are
-percent-decoded. A path is refused when another server could read it as another resource: a proxy
-in front of the worker decides by the path which requests it lets through.
+percent-decoded. A path is refused if another server could read it as another resource, because a
+proxy in front of the worker may permit requests by their path.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def segments_of(raw_path: str) -> tuple[str, ...]:
 
 
 def decode_segment(segment: str) -> str:
-    """Return the text of a segment that `segments_of` has let through."""
+    """Return the text of a segment from `segments_of`."""
     return unquote_to_bytes(segment).decode()
 
 

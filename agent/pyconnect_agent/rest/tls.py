@@ -38,7 +38,7 @@ _VERSIONS = {
 
 
 def server_context(settings: Settings) -> ssl.SSLContext:
-    """Return the context of an `https` listener; WorkerConfigError says what is wrong."""
+    """Return the context of an `https` listener; WorkerConfigError names a fault."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _set_versions(context, settings)
     if not _load_own_certificate(context, settings):
@@ -97,7 +97,7 @@ def _identity(settings: Settings) -> PemIdentity | None:
 
 
 def _store(settings: Settings, store: str) -> StoreFile | None:
-    """Return a file of any type: its content decides, because JKS is the default type."""
+    """Return a store; the content of its file decides the type, because the default is JKS."""
     location = _text(settings, f"{store}.location")
     if location is None:
         return None

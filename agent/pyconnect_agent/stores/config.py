@@ -1,13 +1,14 @@
 """Config stores: the config topic of distributed workers, memory for standalone ones.
 
 Layer: stores. Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore: the order of writes, and 30
-seconds for each write with its read-back. Not done here: comparing task configs with those stored,
-and references in them (the herder does).
+seconds for each write with its read-back. The herder, not this module, compares task configs with
+the stored ones and restores references in them.
 
-Threading: writes block and may come from any thread; `snapshot` returns the last one published.
-Changes are reported on the tailing thread, in memory on the writing thread; each before `snapshot`
-shows it. An effect that reads the snapshot can therefore never reach the herder before the changes
-that made it, which say more: a config that was written again without a change, for instance.
+Threading: writes block and may come from any thread; `snapshot` returns the last published one.
+Changes are reported on the tailing thread (in memory on the writing thread), each before `snapshot`
+shows it. So the result of an effect that reads the snapshot never reaches the herder before the
+changes themselves, which the herder needs: a snapshot does not show, for instance, that the same
+config was written again.
 """
 
 from __future__ import annotations
@@ -97,11 +98,11 @@ class KafkaConfigStore:
         self._log.read_to_end(timeout_ms)
 
     def claim_write_privileges(self) -> None:
-        """KafkaError when the leader's producer cannot be had."""
+        """Claim the privileges; KafkaError if the leader's producer cannot be initialised."""
         self._leader_writer.claim()
 
     def relinquish_write_privileges(self) -> None:
-        """Another worker leads now: the next claim must fence it again."""
+        """Release the privileges, so that the next claim fences the leader in between."""
         self._leader_writer.relinquish()
 
     def put_connector_config(
@@ -178,7 +179,7 @@ class KafkaConfigStore:
 
 
 class _ConfigReader:
-    """What the tailing thread calls. Changes before the end of the first read are not reported."""
+    """The reader of the log. Changes before the end of the first read are not reported."""
 
     def __init__(self, published: _PublishedConfigs) -> None:
         self.on_change: OnChange | None = None
@@ -189,7 +190,7 @@ class _ConfigReader:
         self._published.apply(record.offset, record.key, record.value)
 
     def applied(self) -> None:
-        # Publishing copies what changed: not for every batch of a long first read.
+        # Each publication copies changes, which would slow a long first read down.
         if self._caught_up:
             self._published.publish(self.on_change)
 
@@ -219,7 +220,7 @@ class MemoryConfigStore:
         return self._published.snapshot
 
     def refresh(self, timeout_ms: int) -> None:
-        """Nothing to read: writes are visible when they return."""
+        """Do nothing: writes are visible when they return."""
 
     def claim_write_privileges(self) -> None:
         """There is no other writer."""
@@ -279,7 +280,7 @@ class MemoryConfigStore:
 
 @contextmanager
 def _failing_as(text: str) -> Iterator[None]:
-    """Give a Kafka failure Apache's text; the cause stays attached and is logged."""
+    """Replace the text of a Kafka failure by Apache's; the cause is attached and logged."""
     try:
         yield
     except KafkaError as exc:

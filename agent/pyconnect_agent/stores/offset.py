@@ -20,7 +20,7 @@ class KafkaOffsetStore:
         self._image = OffsetImage()
 
     def start(self) -> None:
-        """WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
+        """Start the log; WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
         self._log.start(self._image)
 
     def stop(self) -> None:

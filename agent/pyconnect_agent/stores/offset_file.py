@@ -1,11 +1,11 @@
 """The offset store of standalone workers: a file.
 
-Layer: stores. Kafka: FileOffsetBackingStore, whose Java-serialised map this replaces by JSON:
+Layer: stores. Kafka: FileOffsetBackingStore. Its file is a Java-serialised map; this one is JSON:
 
     {"version":1,"entries":[{"key":<base64>,"value":<base64>}, …]}
 
-with the raw keys and values of an offset topic. The whole file is written at every flush, to a
-temporary file beside it which then takes its place, so it is always complete.
+with the raw keys and values of an offset topic. Every flush writes the whole content to a temporary
+file beside it, which then replaces the file, so the file is always complete.
 Threading: `write` blocks and may come from any thread.
 """
 
@@ -58,7 +58,7 @@ class FileOffsetStore:
                 self._offsets.apply(key, value)
 
     def stop(self) -> None:
-        """Nothing to do: every write is on disk when it returns."""
+        """Do nothing: every write is on disk when it returns."""
 
     def read(
         self,
@@ -73,7 +73,7 @@ class FileOffsetStore:
         entries: Mapping[bytes, bytes | None],
         timeout_ms: int,  # noqa: ARG002 - the disk cannot be hurried
     ) -> None:
-        """Replace the file; AgentError when the disk refuses."""
+        """Replace the file; AgentError if it cannot be written."""
         with self._lock:
             for record in self._offsets.plan_write(entries.items()):
                 self._offsets.apply(*record)
@@ -112,7 +112,7 @@ def _encode(entries: Mapping[bytes, bytes]) -> bytes:
 
 
 def _decode(content: bytes) -> list[tuple[bytes, bytes | None]]:
-    """Raise ValueError, KeyError, TypeError or AttributeError for anything but our format."""
+    """Decode the file; ValueError, KeyError, TypeError or AttributeError for another format."""
     body = json.loads(content)
     if body["version"] != FORMAT_VERSION:
         raise ValueError(f"unknown version {body['version']}")

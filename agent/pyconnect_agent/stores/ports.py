@@ -1,4 +1,4 @@
-"""What the herder and the rooms of the children need of the stores.
+"""The interfaces of the stores, for the herder and for `children`.
 
 Distributed mode backs them with compacted topics, standalone mode with memory and a file.
 `start`, `stop`, `refresh` and every write block: call them from an executor thread, never from the
@@ -62,7 +62,7 @@ class StatusStore(Protocol):
         ...
 
     def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
-        """Send without waiting. `safe`: only if no other worker wrote since (Kafka's putSafe)."""
+        """Send without waiting. `safe`: only without a later write of another worker (putSafe)."""
         ...
 
     def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None: ...
@@ -101,5 +101,5 @@ class OffsetStore(Protocol):
         ...
 
     def connector_entries(self, connector: str) -> Mapping[bytes, bytes]:
-        """Every live raw entry of a connector."""
+        """Return every live raw entry of a connector."""
         ...

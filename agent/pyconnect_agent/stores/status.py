@@ -36,11 +36,11 @@ RETRY_BACKOFF_S = 0.1
 _STOP_TIMEOUT_S = 10.0
 
 _Send = StatusSend | LogRecord
-"""A bare record is that of a topic status, which is repeated without conditions."""
+"""A plain record is a topic status, which is repeated without conditions."""
 
 
 class _StatusReads:
-    """Reading from the reducer; both stores do it alike."""
+    """Reads from the reducer, for both stores."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,12 +83,12 @@ class KafkaStatusStore(_StatusReads):
         self._stopping = threading.Event()
         self._failed: SimpleQueue[_Send | None] = SimpleQueue()
         self._retries = long_lived.Thread("status-retries", self._repeat_failed)
-        # Sends neither acknowledged nor given up; notified at every end.
+        # Number of sends that are neither acknowledged nor dropped; notified at every end.
         self._outstanding = 0
         self._settled = threading.Condition()
 
     def start(self) -> None:
-        """WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
+        """Start the log; WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
         self._log.start(_StatusReader(self._lock, self._statuses))
         self._retries.start()
 
@@ -100,7 +100,7 @@ class KafkaStatusStore(_StatusReads):
             self._retries.join(_STOP_TIMEOUT_S)
 
     def flush(self, timeout_ms: int) -> None:
-        """Wait until every send is acknowledged or given up.
+        """Wait until every send is acknowledged or dropped.
 
         RetriableKafkaError at the deadline.
         """
@@ -153,7 +153,7 @@ class KafkaStatusStore(_StatusReads):
             self._delivered(send, exc)
 
     def _delivered(self, send: _Send, failure: KafkaError | None) -> None:
-        """Called on the producer's thread, or at once when there was no sending."""
+        """Handle the result, on the producer's thread or, without a send, at once."""
         if failure is None:
             self._settle()
         elif failure.retriable and not self._stopping.is_set():
@@ -169,7 +169,7 @@ class KafkaStatusStore(_StatusReads):
 
     def _repeat_failed(self) -> None:
         while (send := self._failed.get()) is not None:
-            # Kafka repeats at once; a broker that refuses would keep both sides busy.
+            # Kafka repeats at once, which keeps worker and broker busy while the broker refuses.
             if self._stopping.wait(self._retry_backoff_s):
                 return
             with self._lock:
@@ -180,7 +180,7 @@ class KafkaStatusStore(_StatusReads):
 
 
 class _StatusReader:
-    """What the tailing thread calls."""
+    """The reader of the log."""
 
     def __init__(self, lock: threading.Lock, statuses: StatusLog) -> None:
         self._lock = lock
@@ -203,13 +203,13 @@ class MemoryStatusStore(_StatusReads):
     """Statuses of a standalone worker, gone with its process. Implements `ports.StatusStore`."""
 
     def start(self) -> None:
-        """Nothing to read."""
+        """Do nothing: there is no log to read."""
 
     def stop(self) -> None:
-        """Nothing to deliver."""
+        """Do nothing: there are no sends."""
 
     def flush(self, timeout_ms: int) -> None:
-        """Puts are visible when they return."""
+        """Do nothing: puts are visible when they return."""
 
     def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
         with self._lock:

@@ -1,6 +1,6 @@
-"""The logs behind the distributed stores, from the few values of a worker that they need.
+"""The logs of the distributed stores, made from values of the worker's configuration.
 
-Layer: stores. Kafka: what the three KafkaXBackingStores pass to KafkaBasedLog.
+Layer: stores. Kafka: the arguments of the three KafkaXBackingStores for KafkaBasedLog.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyconnect_agent.kafka.log import CompactedLog, LogClients
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreTopic:
-    """One internal topic as a worker's configuration gives it.
+    """One internal topic, from a worker's configuration.
 
     `partitions`, `replication_factor`: -1 is the broker's default. `settings`: extra topic
     settings, prefix stripped. `producer`, `consumer`, `admin`: librdkafka's properties of this
@@ -36,7 +36,7 @@ class StoreTopic:
 
 
 def config_log(topic: StoreTopic) -> CompactedLog:
-    """The config topic always has one partition, whatever `topic` says."""
+    """Return the log of the config topic, which always has one partition."""
     return _log(topic, "config", "connector configurations", single_partition=True)
 
 
@@ -51,7 +51,7 @@ def status_log(topic: StoreTopic) -> CompactedLog:
 def _log(
     topic: StoreTopic, kind: str, purpose: str, *, single_partition: bool = False
 ) -> CompactedLog:
-    """`kind` is the word of the worker's keys and of the thread's name."""
+    """`kind`: the word in the worker's keys and in the thread's name."""
     return CompactedLog(
         CompactedTopic(
             name=topic.name,

@@ -1,10 +1,10 @@
 """Check that the brokers grant this worker the rights of its phase.
 
 Composition root. Answers `/agent/acls`. The worker asks
-before it reads its topics and joins its group, and refuses `preparing` and `enabled` only when a
-broker has proven that it may not do what they need; what could not be asked is a warning.
-Connectors' clients are asked for on request, with the very configuration that they have, as long as
-no secret has to be looked up: that is done in child processes only.
+before it reads its topics and joins its group. It refuses `preparing` and `enabled` only if a
+broker denies a needed right; a right that could not be checked gives a warning.
+On request the check includes connectors' clients, with their own configuration, unless it refers to
+secrets: only child processes resolve these.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ JavaConfig = Mapping[str, str | None]
 
 
 class Probes(Protocol):
-    """One client's questions to its brokers."""
+    """One client's requests to its brokers."""
 
     def __enter__(self) -> Self: ...
 
@@ -59,16 +59,15 @@ class WorkerAcls:
         config: DistributedConfig,
         connect: Callable[[KafkaPythonConfig, int], Probes] = AclProbes,
     ) -> None:
-        """`connect` is given the client's configuration and a time in milliseconds."""
+        """`connect` takes the client's configuration and a time in milliseconds."""
         self._config = config
         self._connect = connect
         self._one_at_a_time = threading.Lock()
 
     def check_start(self) -> None:
-        """Log what is missing; WorkerStartError for a blocker that is proven to be denied.
+        """Log missing rights; WorkerStartError for a blocker that a broker denies.
 
-        Topics that do not exist yet are no finding: the worker creates them, and fails if it may
-        not.
+        A topic that does not exist yet is not a finding: the worker creates it, or fails then.
         """
         phase = self._config.exactly_once_source_support
         findings = self.findings(phase, ())
@@ -105,7 +104,7 @@ class WorkerAcls:
     def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
         """Return the document of `GET /agent/acls`; `phase` None: that of the worker.
 
-        ValueError for what is no phase. Blocks while brokers are asked.
+        ValueError for a wrong phase. Blocks while brokers are asked.
         """
         support = ExactlyOnceSourceSupport(phase or self._config.exactly_once_source_support.value)
         findings = self.findings(support, connectors)
@@ -122,7 +121,7 @@ class WorkerAcls:
     def findings(
         self, phase: ExactlyOnceSourceSupport, connectors: Sequence[ConnectorAclFacts]
     ) -> list[AclFinding]:
-        """Ask the brokers about all that is needed in a phase."""
+        """Ask the brokers about all needs of a phase."""
         configs = {one.name: one.config for one in connectors}
         needs = [*worker_needs(self._config)]
         for one in connectors:
@@ -186,7 +185,7 @@ def _unknown(
 
 
 def _connection(java: JavaConfig) -> dict[str, str | None]:
-    """Leave what decides where a client goes and as whom: clients alike share a connection."""
+    """Return the keys for addresses and credentials, because equal clients share a connection."""
     return {
         name: value
         for name, value in java.items()

@@ -33,7 +33,7 @@ def admin_interface(
 ) -> AgentAdmin:
     """`url` is the advertised one; the worker counts as started now.
 
-    `stop_and_run_again` has the worker stop in order and its process run again.
+    `stop_and_run_again` stops the worker in order and runs its command again.
     """
     clock = WorkerClock()
     distributed = config if isinstance(config, DistributedConfig) else None

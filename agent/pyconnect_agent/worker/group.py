@@ -1,4 +1,4 @@
-"""How this worker joins its group, from its configuration.
+"""The settings of this worker's group membership, from its configuration.
 
 Composition root. Kafka: the group part of DistributedConfig and WorkerGroupMember.
 """
@@ -21,7 +21,7 @@ OPEN_TIMEOUT_MS = 60_000
 
 
 def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:
-    """Raises WorkerConfigError for security settings the group's client cannot use."""
+    """Return the options; WorkerConfigError for security settings that the client cannot use."""
     client_id = config.client_id or f"connect-{urlsplit(worker_url).netloc}"
     client = kafka_python_config(config.originals, client_id=client_id)
     for text in client.warnings:

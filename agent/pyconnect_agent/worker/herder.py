@@ -1,6 +1,6 @@
 """The settings of a distributed worker's herder, from its configuration.
 
-Composition root. Kafka: what DistributedHerder reads of DistributedConfig.
+Composition root. Kafka: the keys that DistributedHerder reads from DistributedConfig.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 
 
 def distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
-    """Return `settings`, which every worker has, with what only a group needs."""
+    """Return `settings`, which every worker has, with the settings of a group."""
     return replace(
         settings,
         group_id=config.group_id,

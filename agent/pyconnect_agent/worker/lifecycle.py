@@ -2,7 +2,7 @@
 
 Composition root. Kafka: AbstractConnectCli, Connect, ConnectDistributed, ConnectStandalone. Start
 order: sockets bound, the Kafka cluster's id, REST, herder, and for a standalone worker its
-connectors; the fork server was there before. Stop order is the reverse, except that the herder
+connectors; the fork server runs before. Stop order is the reverse, except that the herder
 answers all requests first, so that REST has none to wait for. SIGTERM, SIGINT and SIGHUP drain; a
 second signal shortens the stop. The unexpected death of the herder or of a REST server stops the
 worker in the same order.
@@ -66,7 +66,7 @@ EXIT_START = 3
 RUN_AGAIN = 64
 
 LOOKUP_ATTEMPT_MS = 3_000
-"""Of asking for the cluster's id, so that a signal is heeded in between."""
+"""Pause between requests for the cluster's id, so that a signal can end the start."""
 
 PROBE_MS = 10_000
 
@@ -75,7 +75,7 @@ AfterStart = Callable[[HerderService], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
-    """What makes one worker. `after_start` creates a standalone worker's connectors."""
+    """The parts of one worker. `after_start` creates a standalone worker's connectors."""
 
     config: WorkerConfig
     file: PropertiesFile
@@ -87,7 +87,7 @@ class WorkerParts:
 
 
 def run_worker(parts: WorkerParts, launcher: Launcher) -> int:
-    """Run until asked to stop or until something dies; returns the exit code."""
+    """Run until a signal or until a part dies; return the exit code."""
     memory.use_one_heap()
     return asyncio.run(Worker(parts, launcher).run())
 
@@ -122,7 +122,7 @@ class Worker:
             return EXIT_START
         except _StopRequestedError:
             LOG.info("worker was stopped before it had started")
-        # The last resort: whatever a part died of, the log has it and the exit code says so.
+        # The last resort: every exception of a part is logged and gives the exit code.
         except Exception:
             LOG.exception("worker has stopped because one of its parts died")
             return EXIT_DIED
@@ -130,7 +130,7 @@ class Worker:
         return RUN_AGAIN if self._restarts else 0
 
     async def _run(self) -> None:
-        """Start everything, wait for a signal, stop everything; raise what ended a part."""
+        """Start all parts, wait for a signal, stop all parts; raise the error that ended a part."""
         rest = RestServer(self._parts.config)
         rest.bind()
         children = ChildProcesses(
@@ -189,7 +189,7 @@ class Worker:
     async def _while_alive(
         self, work: Coroutine[Any, Any, Any], herding: asyncio.Task[None], rest: RestServer
     ) -> None:
-        """Await `work`; raise what ended the herder or REST, or _StopRequestedError, before it."""
+        """Await `work`; raise _StopRequestedError, or an error of the herder or REST, before it."""
         tasks = {
             "work": asyncio.create_task(work),
             "rest": asyncio.create_task(rest.wait(), name="rest"),
@@ -203,7 +203,7 @@ class Worker:
                 tasks["work"].result()
             elif tasks["rest"].done():
                 tasks["rest"].result()
-                raise WorkerDiedError("The REST server ended without being told to")
+                raise WorkerDiedError("The REST server ended without a request to stop")
             else:
                 raise _StopRequestedError
         finally:
@@ -240,14 +240,14 @@ class Worker:
             self._manager.notify(service_manager.STOPPING)
             LOG.info("signalled: stopping, no restart", extra={"signal": number.name})
         elif self._stop_requested.is_set():
-            LOG.warning("signalled again: killing what still runs", extra={"signal": number.name})
+            LOG.warning("signalled again: killing the children", extra={"signal": number.name})
             self._hurry.set()
         else:
             LOG.info("signalled: stopping", extra={"signal": number.name})
             self._stop_requested.set()
 
     def _stop_and_run_again(self) -> None:
-        """Stop as for a signal, unless one came already: a stop is not undone."""
+        """Stop as for a signal; after an earlier signal do not run again."""
         if not self._stop_requested.is_set():
             self._restarts = True
             self._stop_requested.set()
@@ -298,7 +298,7 @@ class Worker:
                 file_bytes=parts.config.agent_log_file_bytes,
                 files=parts.config.agent_log_file_count,
             ),
-            # A group of one has no session to lose.
+            # A group of one has no session that could expire.
             lease_ms=(
                 parts.config.session_timeout_ms
                 if isinstance(parts.config, DistributedConfig)
@@ -336,7 +336,7 @@ class Worker:
 
 
 async def _is_ready(herder: HerderService) -> bool:
-    """Ask as `GET /health` does."""
+    """Return the answer of `GET /health`."""
     try:
         await herder.submit(Probe(), timeout_ms=PROBE_MS)
     except AgentError:

@@ -1,8 +1,8 @@
-"""Which plugins the worker has, found out without importing plugin code into the worker process.
+"""The plugins of the worker, found without importing plugin code into the worker process.
 
-Composition root. Kafka: Plugins.initLoaders. Only when there is more than the built-in plugins does
-a process of its own import the others, to learn what is a source or a sink and in which version;
-and only when there are config providers does another one ask them for the worker's properties.
+Composition root. Kafka: Plugins.initLoaders. If there are more plugins than the built-in ones, a
+separate process imports the others to determine kinds and versions. If there are config providers,
+another process resolves the worker's properties with them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
 def _java_plugins(
     properties: Mapping[str, str], path: Sequence[str], discovery: str
 ) -> tuple[PluginDesc, ...]:
-    """Return the Java plugins; without Java or Kafka's jars none, as Python's still run."""
+    """Return the Java plugins; none without Java or Kafka's jars: Python's still run."""
     try:
         installation = find_installation(properties, fetch=True)
     except ConnectException as error:
@@ -100,7 +100,7 @@ def _warn(warnings: Iterable[str]) -> None:
 
 
 def connector_type(catalog: Catalog, config: Mapping[str, str | None] | None) -> str:
-    """Return `source`, `sink`, or `unknown` when the class is not known here."""
+    """Return `source`, `sink`, or `unknown` if this worker does not know the class."""
     name = (config or {}).get("connector.class")
     kinds = {plugin.kind for plugin in catalog.find(name)} if name else set()
     if PluginKind.SOURCE in kinds:
@@ -124,7 +124,7 @@ def resolve_properties(properties: Mapping[str, str], catalog: Catalog) -> dict[
 
 
 def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
-    """Raise ConfigException for a default converter that is no plugin's name and no Python path."""
+    """Raise ConfigException for a default converter that is neither a plugin nor a Python path."""
     for key, name in (
         ("key.converter", config.key_converter),
         ("value.converter", config.value_converter),
@@ -137,9 +137,9 @@ def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
 
 
 def check_rest_extensions(config: WorkerConfig) -> None:
-    """Raise ConfigException when there are any.
+    """Raise ConfigException if there are any.
 
-    One that was ignored might be what keeps strangers out, such as Connect's basic authentication.
+    An ignored extension might be the only access control, such as Connect's basic authentication.
     """
     for name in config.rest_extension_classes:
         raise invalid_value(
@@ -152,9 +152,9 @@ def check_rest_extensions(config: WorkerConfig) -> None:
 
 
 def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:
-    """Run a module that imports plugins; return its last line, for they may print before it.
+    """Run a module that imports plugins; return its last line, because plugins may print too.
 
-    An exit code of 2 says that the last line is the reason. Raises WorkerConfigError.
+    With exit code 2 the last line is the reason. Raises WorkerConfigError.
     """
     try:
         done = subprocess.run(

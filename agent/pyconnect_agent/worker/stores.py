@@ -1,7 +1,6 @@
 """The stores of a worker, from its configuration.
 
-Composition root. Kafka: the parts of ConnectDistributed and ConnectStandalone that make the
-backing stores.
+Composition root. Kafka: parts of ConnectDistributed and ConnectStandalone.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ DEFAULT_API_TIMEOUT_MS = 60_000
 
 
 def standalone_stores(config: StandaloneConfig) -> Stores:
-    """Everything in memory but the offsets."""
+    """Return stores in memory, except that offsets are in a file."""
     return Stores(
         config=MemoryConfigStore(),
         status=MemoryStatusStore(),
@@ -44,7 +43,7 @@ def standalone_stores(config: StandaloneConfig) -> Stores:
 
 
 def distributed_stores(config: DistributedConfig) -> Stores:
-    """Three internal topics; nothing connects before the stores are started."""
+    """Return stores of three internal topics; clients connect when the stores are started."""
     configs = config_log(_store_topic(config, InternalTopic.CONFIGS))
     return Stores(
         config=KafkaConfigStore(configs, _leader_writer(config)),
@@ -76,7 +75,7 @@ def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
     admin = shared_admin(config).build()
     name, partitions, replication_factor, kind = _placement(config, topic)
     if topic is InternalTopic.CONFIGS:
-        # The three topics' clients differ in what is forced, not in what is warned about.
+        # The three topics' clients differ in forced settings; the warnings are the same.
         _warn(_all_warnings((producer, consumer, admin)))
     return StoreTopic(
         name=name,
@@ -92,7 +91,7 @@ def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
 
 
 def _fetch(config: DistributedConfig, topic: InternalTopic) -> Mapping[str, int]:
-    """Return how a topic is tailed that is written in transactions, nothing for another."""
+    """Return fetch settings for a topic with transactional writers; none for others."""
     match topic:
         case InternalTopic.CONFIGS:
             transactional = config.exactly_once_source_support.uses_transactional_leader

@@ -23,7 +23,7 @@ from pyconnect_api.task import (
 
 
 def offset_key(partition: SourcePartition) -> str:
-    """Return what tells source partitions apart, whatever the order of their keys."""
+    """Return the identity of a source partition, with keys in any order."""
     return json.dumps(partition, sort_keys=True)
 
 
@@ -85,7 +85,7 @@ class ManualStop:
 
 
 class FakeTransactionContext(TransactionContext):
-    """Notes where the task wants transactions to end; read and cleared for each batch."""
+    """Notes the task's requests to end transactions; read and cleared for each batch."""
 
     def __init__(self) -> None:
         self.commit_records: list[SourceRecord] = []

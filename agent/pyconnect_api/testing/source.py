@@ -103,7 +103,7 @@ class SourceHarness:
         del self._unacknowledged[:taken]
 
     def commit(self) -> None:
-        """Commit the offsets of all acknowledged records, and tell the task."""
+        """Commit the offsets of all acknowledged records, and call the task's hook."""
         self._check_places()
         for record in self._acknowledged:
             if record.source_partition is not None:

@@ -1,4 +1,4 @@
-"""MockSource and MockSink: they move nothing, and fail when they are told to.
+"""MockSource and MockSink: they move no records, and fail on request.
 
 Layer: builtin. Kafka: `org.apache.kafka.connect.tools`. `mock_mode` is `connector-failure` or
 `task-failure`, `delay_ms` when (15,000); without a mode they only run.

@@ -196,7 +196,7 @@ class MonitorableSourceTask(SourceTask):
 
 
 class MonitorableSinkConnector(_MonitorableConnector, SinkConnector):
-    """A sink that tells."""
+    """A sink that reports its calls."""
 
     def task_class(self) -> type[SinkTask]:
         return MonitorableSinkTask

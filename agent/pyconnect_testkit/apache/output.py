@@ -1,4 +1,4 @@
-"""Where test connectors say what they do: a line of JSON for each event.
+"""The output of test connectors: a line of JSON for each event.
 
 Layer: builtin. Apache's print to standard output. Here `output.file` names a file to append to, for
 tasks run in processes of their own; without it lines go to standard output too.

@@ -7,7 +7,7 @@ property `arg.properties` of a type, as those of Avro's random generator:
 |-------------|---------------------|------------------------------------------------------------|
 | `options`   | any                 | one of these values                                        |
 | `range`     | numbers             | `min` up to, not including, `max`                          |
-| `iteration` | numbers, booleans   | `start`, then `step` more each time, anew at `restart`     |
+| `iteration` | numbers, booleans   | `start`, then `step` more each time, again at `restart`    |
 | `regex`     | string              | a text that matches                                        |
 | `length`    | texts, bytes, lists | a number, or `min` and `max`                               |
 | `odds`      | boolean             | the probability of true                                    |

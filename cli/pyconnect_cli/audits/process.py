@@ -21,7 +21,7 @@ TAIL_LINES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class ProcessEnd:
     """The end of the process; `error` is its last report, if it failed.
 
     `log` holds the last lines of Spark's log.
@@ -54,7 +54,7 @@ class EventCalls:
 
 def run_process(
     spec: Path, report: Path, log: Path, told: EventCalls, environment: Mapping[str, str]
-) -> Ended:
+) -> ProcessEnd:
     """Run a spec in a child process and wait for it.
 
     KeyboardInterrupt and every other exception end the process first: it cancels Spark's jobs.
@@ -86,7 +86,7 @@ def run_process(
                 with suppress(OSError):
                     stream.close()
     error, hint = last or (None, None)
-    return Ended(exit_code=code, error=error, hint=hint, log=_tail(log))
+    return ProcessEnd(exit_code=code, error=error, hint=hint, log=_tail(log))
 
 
 def _relay(

@@ -85,7 +85,7 @@ def print_offers(words: Sequence[str]) -> int:
 def offers(words: Sequence[str]) -> Iterator[Offer]:
     """Yield the words that can replace the last word."""
     *before, current = words or [""]
-    line = Line()
+    line = TypedWords()
     for word in before:
         line.read(word)
     flag, equals, _ = current.partition("=")
@@ -103,7 +103,7 @@ def offers(words: Sequence[str]) -> Iterator[Offer]:
 
 
 @dataclass(slots=True)
-class Line:
+class TypedWords:
     """The words that have been typed, read from left to right."""
 
     noun: Noun | None = None

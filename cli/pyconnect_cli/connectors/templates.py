@@ -23,7 +23,7 @@ _WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class TemplateSetting:
     """One setting of a template; `value` None leaves the setting at its default."""
 
     key: str
@@ -37,7 +37,7 @@ class Template:
     """A configuration; `empty` are required settings without a value."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[TemplateSetting]
 
     @property
     def empty(self) -> list[str]:
@@ -79,9 +79,11 @@ def template_of(
 ) -> Template:
     """Return a template with these values; settings that the plugin does not define come last."""
     lines = [
-        Line(key="name", value=name, example="", documentation="Name of the connector."),
-        Line(key="connector.class", value=plugin.class_name, example="", documentation=""),
-        Line(
+        TemplateSetting(key="name", value=name, example="", documentation="Name of the connector."),
+        TemplateSetting(
+            key="connector.class", value=plugin.class_name, example="", documentation=""
+        ),
+        TemplateSetting(
             key="tasks.max",
             value=values.get("tasks.max") or "1",
             example="",
@@ -90,7 +92,7 @@ def template_of(
     ]
     if plugin.type == "sink":
         lines.append(
-            Line(
+            TemplateSetting(
                 key="topics",
                 value=values.get("topics") or "",
                 example="",
@@ -105,7 +107,7 @@ def template_of(
     lines += [_line(key, values) for key in defined]
     known = named | {key.name for key in defined}
     lines += [
-        Line(key=key, value=value, example="", documentation="")
+        TemplateSetting(key=key, value=value, example="", documentation="")
         for key, value in values.items()
         if key not in known and value is not None
     ]
@@ -116,14 +118,14 @@ def _is_written(key: ConfigKey) -> bool:
     return key.required or (key.importance == "HIGH" and bool(key.default_value))
 
 
-def _line(key: ConfigKey, values: Mapping[str, str | None]) -> Line:
+def _line(key: ConfigKey, values: Mapping[str, str | None]) -> TemplateSetting:
     given = values.get(key.name)
     value = given if given is not None else (key.default_value or "" if _is_written(key) else None)
     example = key.default_value or ""
     if key.type == "PASSWORD":
         example = "${file:/etc/connect/secrets.properties:" + key.name + "}"
     words = " ".join(key.documentation.split())
-    return Line(key=key.name, value=value, example=example, documentation=words)
+    return TemplateSetting(key=key.name, value=value, example=example, documentation=words)
 
 
 def as_json(template: Template) -> str:

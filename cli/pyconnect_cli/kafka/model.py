@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,6 +31,24 @@ class OffsetRange:
 Ranges = Mapping[TopicPartition, OffsetRange]
 
 
+class SinkPosition(NamedTuple):
+    """A sink's position in one partition; None: no committed offset, or no such partition.
+
+    `all_read`: no record is left, only markers of transactions.
+    """
+
+    offset: int | None
+    end: int | None
+    all_read: bool = False
+
+    @property
+    def lag(self) -> int | None:
+        """The number of unread records."""
+        if self.offset is None or self.end is None:
+            return None
+        return 0 if self.all_read else max(self.end - self.offset, 0)
+
+
 def sink_topics(config: Mapping[str, str | None], offsets: Sequence[OffsetEntry]) -> set[str]:
     """Return the topics that a sink reads: the configured ones and those with its offsets.
 
@@ -51,6 +69,21 @@ def topic_partition(partition: Partition) -> TopicPartition:
 def kafka_offset(entry: OffsetEntry) -> int | None:
     """Return the number of a sink's offset."""
     return None if entry.offset is None else int(str(entry.offset[SINK_OFFSET_KEY]))
+
+
+def sink_positions(
+    topics: Collection[str], offsets: Iterable[OffsetEntry], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, SinkPosition]:
+    """Return a sink's positions in all partitions of its topics and all with its offsets, sorted.
+
+    `ends`: end offsets of existing partitions, maybe of other topics too.
+    """
+    stored = {topic_partition(entry.partition): kafka_offset(entry) for entry in offsets}
+    existing = {partition for partition in ends if partition.topic in topics}
+    return {
+        partition: SinkPosition(stored.get(partition), ends.get(partition))
+        for partition in sorted({*existing, *stored})
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.kafka.model import TopicPartition
+from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
 from pyconnect_cli.kafka.reader import read_to_the_end
 
 MOST_MARKERS = 10_000
 
 
-def near_the_end(offset: int | None, end: int | None) -> bool:
+def near_the_end(position: SinkPosition) -> bool:
     """Return whether so few offsets are left that all of them may be markers."""
-    return offset is not None and end is not None and 0 < end - offset <= MOST_MARKERS
+    return 0 < (position.lag or 0) <= MOST_MARKERS
 
 
 def all_read(
     settings: Mapping[str, str],
     config: Mapping[str, str | None],
-    places: Mapping[TopicPartition, tuple[int | None, int | None]],
+    positions: Mapping[TopicPartition, SinkPosition],
 ) -> set[TopicPartition]:
     """Return the partitions without an unread record, among those with an offset near the end.
 
-    `settings` are librdkafka's, `config` is the sink's; `places` are offsets and ends.
+    `settings` are librdkafka's, `config` is the sink's.
     """
     near = {
-        partition: (offset, end)
-        for partition, (offset, end) in places.items()
-        if offset is not None and end is not None and near_the_end(offset, end)
+        partition: (at.offset, at.end)
+        for partition, at in positions.items()
+        if at.offset is not None and at.end is not None and near_the_end(at)
     }
     isolation = config.get("consumer.override.isolation.level") or "read_uncommitted"
     try:

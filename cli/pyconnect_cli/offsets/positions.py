@@ -7,9 +7,8 @@ without any it starts over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -18,7 +17,13 @@ from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.kafka.model import TopicPartition, kafka_offset, sink_topics, topic_partition
+from pyconnect_cli.kafka.model import (
+    SinkPosition,
+    TopicPartition,
+    sink_positions,
+    sink_topics,
+    topic_partition,
+)
 from pyconnect_cli.offsets.behind_markers import all_read
 from pyconnect_cli.offsets.options import SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
@@ -35,25 +40,12 @@ from pyconnect_cli.verbs import SelectingVerb
 app = typer.Typer()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lag:
-    """One partition of a sink; `offset` None: none committed, `end` None: no such partition.
-
-    `all_read`: no record is left, only markers of transactions.
-    """
+class Lag(NamedTuple):
+    """The position of a sink in one partition, as a row."""
 
     connector: str
     partition: TopicPartition
-    offset: int | None
-    end: int | None
-    all_read: bool = False
-
-    @property
-    def records(self) -> int | None:
-        """The number of unread records; None without an offset."""
-        if self.offset is None or self.end is None:
-            return None
-        return 0 if self.all_read else max(self.end - self.offset, 0)
+    position: SinkPosition
 
     def to_json(self) -> dict[str, object]:
         """The stable form for machines."""
@@ -61,9 +53,9 @@ class Lag:
             "connector": self.connector,
             "topic": self.partition.topic,
             "partition": self.partition.partition,
-            "offset": self.offset,
-            "end": self.end,
-            "lag": self.records,
+            "offset": self.position.offset,
+            "end": self.position.end,
+            "lag": self.position.lag,
         }
 
 
@@ -75,9 +67,9 @@ COLUMNS: Sequence[Column[Lag]] = (
     Column(title="CONNECTOR", value=lambda lag: lag.connector, whole=True),
     Column(title="TOPIC", value=lambda lag: lag.partition.topic, whole=True),
     Column(title="PARTITION", value=lambda lag: str(lag.partition.partition), right=True),
-    Column(title="OFFSET", value=lambda lag: _number(lag.offset), right=True),
-    Column(title="END", value=lambda lag: _number(lag.end), right=True),
-    Column(title="LAG", value=lambda lag: _number(lag.records), right=True),
+    Column(title="OFFSET", value=lambda lag: _number(lag.position.offset), right=True),
+    Column(title="END", value=lambda lag: _number(lag.position.end), right=True),
+    Column(title="LAG", value=lambda lag: _number(lag.position.lag), right=True),
 )
 
 
@@ -153,34 +145,20 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
             _require_sink_type(view.name, view.type)
         if view.type == "sink":
             offsets = offsets_view(session, view)
-            rows += _behind_markers(settings, offsets, _lags(kafka, offsets))
+            rows += _lags(kafka, settings, offsets)
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
 
 
-def _lags(kafka: KafkaAdmin, view: OffsetsView) -> list[Lag]:
-    existing = kafka.partitions(sink_topics(view.config, view.offsets))
-    ends = kafka.ends(existing)
-    stored = {topic_partition(entry.partition): kafka_offset(entry) for entry in view.offsets}
+def _lags(kafka: KafkaAdmin, settings: Mapping[str, str], view: OffsetsView) -> list[Lag]:
+    topics = sink_topics(view.config, view.offsets)
+    positions = sink_positions(topics, view.offsets, kafka.ends(kafka.partitions(topics)))
+    read = all_read(settings, view.config, positions)
     return [
-        Lag(
-            connector=view.name,
-            partition=partition,
-            offset=stored.get(partition),
-            end=ends.get(partition),
-        )
-        for partition in sorted({*existing, *stored})
+        Lag(view.name, partition, position._replace(all_read=partition in read))
+        for partition, position in positions.items()
     ]
-
-
-def _behind_markers(
-    settings: Mapping[str, str], view: OffsetsView, lags: Sequence[Lag]
-) -> list[Lag]:
-    """Look for records if few offsets are left: transactions end with a marker."""
-    places = {lag.partition: (lag.offset, lag.end) for lag in lags}
-    read = all_read(settings, view.config, places)
-    return [replace(lag, all_read=lag.partition in read) for lag in lags]
 
 
 def _seek(

@@ -15,13 +15,13 @@ from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import (
     OpenProducer,
+    SinkPosition,
     TopicPartition,
-    kafka_offset,
+    sink_positions,
     sink_topics,
-    topic_partition,
 )
 from pyconnect_cli.offsets.behind_markers import all_read
-from pyconnect_cli.overview.look import ClusterLook, Place, Positions, WorkerLook
+from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.overview.markers import Markers
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
@@ -46,7 +46,7 @@ class Watcher:
         self._session = session
         self._without_admin: set[str] = set()
         self._kafka: KafkaAdmin | None = None
-        self._markers = Markers(self._read_through)
+        self._markers = Markers(self._all_read)
 
     def look(self, *, lag: bool = True) -> ClusterLook:
         """Look at connectors and workers, and with `lag` at the sinks' positions."""
@@ -85,17 +85,16 @@ class Watcher:
         ends = self._ends({topic for topics, _ in wanted.values() for topic in topics})
         time_s = time.monotonic()
         places = {
-            name: self._markers.places(name, stored[name][0], _places(topics, entries, ends))
+            name: self._markers.places(name, stored[name][0], sink_positions(topics, entries, ends))
             for name, (topics, entries) in wanted.items()
         }
         return Positions(time_s=time_s, places=places)
 
-    def _read_through(
-        self, config: Mapping[str, str | None], places: Mapping[TopicPartition, Place]
+    def _all_read(
+        self, config: Mapping[str, str | None], positions: Mapping[TopicPartition, SinkPosition]
     ) -> set[TopicPartition]:
         settings = kafka_cluster(self._session, PURPOSE).librdkafka()
-        asked = {partition: (place.offset, place.end) for partition, place in places.items()}
-        return all_read(settings, config, asked)
+        return all_read(settings, config, positions)
 
     def _stored_offsets(
         self, sinks: Sequence[ConnectorView], doubts: list[str]
@@ -157,14 +156,3 @@ def hanging_transactions(
     cluster = asked_cluster(session, group_id)
     topics = cluster_topics(session, cluster)
     return tuple(hanging_in(session, topics, min_idle_ms, PURPOSE))
-
-
-def _places(
-    topics: set[str], entries: Sequence[OffsetEntry], ends: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, Place]:
-    stored = {topic_partition(entry.partition): kafka_offset(entry) for entry in entries}
-    existing = {partition for partition in ends if partition.topic in topics}
-    return {
-        partition: Place(stored.get(partition), ends.get(partition))
-        for partition in sorted({*existing, *stored})
-    }

@@ -8,30 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from pyconnect_cli.acting.workers import WorkerHealth
-from pyconnect_cli.kafka.model import OpenProducer, TopicPartition
+from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
 from pyconnect_cli.rest.model import ConnectorView
-
-
-class Place(NamedTuple):
-    """A sink's position in one partition; None: no committed offset, or no such partition.
-
-    `all_read`: no record is left, only markers of transactions.
-    """
-
-    offset: int | None
-    end: int | None
-    all_read: bool = False
-
-    @property
-    def lag(self) -> int | None:
-        """The number of unread records."""
-        if self.offset is None or self.end is None:
-            return None
-        return 0 if self.all_read else max(self.end - self.offset, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +20,7 @@ class Positions:
     """Positions of sinks at `time_s` (of a monotonic clock), by connector and partition."""
 
     time_s: float
-    places: Mapping[str, Mapping[TopicPartition, Place]]
+    places: Mapping[str, Mapping[TopicPartition, SinkPosition]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pyconnect_cli.kafka.model import TopicPartition
+from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
 from pyconnect_cli.offsets.behind_markers import near_the_end
-from pyconnect_cli.overview.look import Place
 
-Places = Mapping[TopicPartition, Place]
+Places = Mapping[TopicPartition, SinkPosition]
 Config = Mapping[str, str | None]
 
 
@@ -35,9 +34,7 @@ class Markers:
         asked = {
             partition: place
             for partition, place in places.items()
-            if near_the_end(place.offset, place.end)
-            and last.get(partition) == place
-            and partition not in judged
+            if near_the_end(place) and last.get(partition) == place and partition not in judged
         }
         read = self._read_through(config, asked) if asked else set()
         judged |= {

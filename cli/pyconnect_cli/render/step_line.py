@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from pyconnect_cli.render.output import Output
@@ -42,12 +41,7 @@ class StepLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._erase()
 
     def _show(self, text: str, counted: tuple[int, int] | None = None) -> None:

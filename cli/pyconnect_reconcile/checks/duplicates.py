@@ -39,7 +39,7 @@ SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """What one pass counted; `repeated` has the HASHES and `count` of what is there twice."""
+    """The counts of one pass; `repeated` has the HASHES and `count` of repeated records."""
 
     rows: int
     unidentified: int

@@ -1,4 +1,4 @@
-"""offsets: what the internal topics tell of each source partition and who wrote its offset.
+"""offsets: the history of each source partition and its writers, from the internal topics.
 
 Spark reads the topics and keeps what is about source offsets, task configurations and statuses;
 these topics are compacted and small, so what they say is looked at in one place: `offset_history`,
@@ -47,7 +47,7 @@ PLACE = ("topic", "partition", "offset", "timestamp_ms")
 
 
 class _Read(NamedTuple):
-    """What the topics held."""
+    """The content of the topics."""
 
     commits: list[Commit]
     statuses: list[StatusReport]

@@ -1,4 +1,4 @@
-"""Which differences a compare cannot be sure of, and why.
+"""Uncertain differences of a comparison, with the reasons.
 
 Removed records may have been what the other side has. A sink may have written rows after its topic
 was looked at, where its rows could not be copied first: to a table, or in files that are no lines.

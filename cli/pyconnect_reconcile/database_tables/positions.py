@@ -1,4 +1,4 @@
-"""Which rows of a source's table are beyond its committed offset, as columns of Spark."""
+"""The rows of a source's table beyond its committed offset, as columns of Spark."""
 
 from __future__ import annotations
 

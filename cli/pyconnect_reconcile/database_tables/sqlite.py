@@ -49,7 +49,7 @@ _WRITTEN: Mapping[str, Callable[[object], object]] = {
     "bigint": lambda value: value,
     "double": lambda value: value,
 }
-"""How values are written to JSON; those of other types are texts, and Spark casts them."""
+"""Conversions of values to JSON; values of other types are texts, which Spark casts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

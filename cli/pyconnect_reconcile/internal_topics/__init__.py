@@ -1,1 +1,1 @@
-"""What Connect's own topics tell of source offsets and who wrote them. Pure."""
+"""Source offsets and their writers, from Connect's internal topics. Pure."""

@@ -1,4 +1,4 @@
-"""What is known about a connector at the time of a commit: who ran it, and with what work. Pure.
+"""A connector's circumstances at the time of a commit: its workers and its tasks. Pure.
 
 Commits of offsets do not name their writer. Statuses and task configurations narrow it down; the
 texts say what they say, and no more.
@@ -27,7 +27,7 @@ class Circumstances:
         return self.statuses.stopped_at(connector, time_ms)
 
     def of_writers(self, connector: str, source: str, time_ms: int) -> str:
-        """Return what is known of who may have written an offset, as sentences."""
+        """Return the possible writers of an offset, as sentences."""
         texts = self._texts(connector, source, time_ms)
         return "".join(f". {text[:1].upper()}{text[1:]}" for text in texts)
 

@@ -1,4 +1,4 @@
-"""What the last commits say: orphans, topics that disagree, offsets in two places. Pure."""
+"""Findings about last commits: orphans, topics that disagree, offsets in two places. Pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class LastCommits:
         return found
 
     def overlaps(self, circumstances: Circumstances) -> list[Finding]:
-        """Return source partitions that several tasks were told of, by their configurations."""
+        """Return source partitions that several tasks share by their configurations."""
         found: list[Finding] = []
         equal: set[str] = set()
         for _, connector, source in self.newest:

@@ -1,4 +1,4 @@
-"""What the records of an offsets topic say about each source partition. Pure.
+"""The history of each source partition, from the records of an offsets topic. Pure.
 
 The topic is compacted: history is what compaction has left, newest record of each key at least.
 A task that starts again goes on from the last commit, so one writer never goes back unless its
@@ -15,7 +15,7 @@ from itertools import combinations, pairwise
 from pyconnect_reconcile.findings import Finding, Place, Severity
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances, time_text
 
-# Runs of positions that are told apart in one history; the oldest are given up first.
+# Maximum number of runs of positions in one history; the oldest are dropped first.
 MOST_RUNS = 16
 COPIES_KEPT = 20
 
@@ -36,7 +36,7 @@ class Commit:
 
     @property
     def place(self) -> Place:
-        """Where the record is."""
+        """The place of the record."""
         return Place(
             topic=self.topic,
             partition=self.partition,

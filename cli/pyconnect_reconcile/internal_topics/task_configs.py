@@ -1,10 +1,10 @@
-"""What the config topic says about the division of work between tasks. Pure.
+"""The division of work between tasks, from the config topic. Pure.
 
 A leader writes every task's configuration and then a commit with their number; only what a commit
 closed is in force. The topic is compacted: the last set of each connector is whole, earlier ones
 may have lost configurations and are then not known.
 
-What configurations prove: that two tasks were told of the same source. Not that both read it.
+Configurations prove that two tasks were assigned the same source, not that both read it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TaskSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """Tasks that were told of the same source; no `properties`: their configurations are equal."""
+    """Tasks that were assigned the same source; no `properties`: equal configurations."""
 
     tasks: tuple[int, ...]
     properties: tuple[str, ...] | None = None
@@ -68,7 +68,7 @@ class TaskConfigSet:
 
     @property
     def count(self) -> int:
-        """How many sets are known."""
+        """The number of known sets."""
         return sum(map(len, self._sets.values()))
 
     def in_force(self, connector: str, time_ms: int | None = None) -> TaskSet | None:
@@ -115,9 +115,9 @@ def _content(value: bytes | None) -> Mapping[str, object] | None:
 
 
 def sharing(tasks: TaskSet, source: str) -> Shared | None:
-    """Return the tasks that were told of a source partition (JSON), None when at most one was.
+    """Return the tasks that were assigned a source partition (JSON), None for less than two.
 
-    A task is told of it when its configuration holds every text of the source partition, one of
+    A task is assigned it if its configuration holds every text of the source partition, one of
     them in a property that is not the same for all tasks: those are what divides the work.
     """
     if (equal := equal_tasks(tasks)) is not None:
@@ -158,7 +158,7 @@ def _items(value: str) -> set[str]:
 
 
 def overlap(tasks: TaskSet, shared: Shared, source: str | None) -> Finding:
-    """Return the note that tells of it; `source` None: it is about all of the connector's."""
+    """Return a note about shared tasks; `source` None: about all sources of the connector."""
     what = "every source partition" if source is None else source
     return Finding(
         kind="overlapping-tasks",

@@ -1,11 +1,11 @@
-"""What the status topic says about who ran which task, and when. Pure.
+"""The workers that ran each task, and the times, from the status topic. Pure.
 
 A worker reports a task's state with its own address and the generation of the group that it
 knows. The topic is compacted: what is gone proves nothing, so every answer is about what is left.
 Times are those of the workers' clocks.
 
 What reports prove: a worker that reports a state in HOLDING had the task then. What they do not: a
-worker that was replaced without UNASSIGNED has crashed, or still runs; the topic cannot tell which.
+worker that was replaced without UNASSIGNED has crashed, or still runs; the topic cannot show it.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _listed(system: Any, root: str) -> list[str]:
 
 
 def _is_data(name: str) -> bool:
-    """As LakeSource and Spark: names of markers and of directories that are hidden are left out."""
+    """Return whether a name is hidden for LakeSource and Spark: a marker or a hidden directory."""
     return not any(part.startswith(("_", ".")) for part in name.split("/"))
 
 

@@ -1,1 +1,1 @@
-"""What a run answers: one document, the page and charts drawn from it, the files that hold both."""
+"""The report of a run: one document, a page and charts made from it, and their files."""

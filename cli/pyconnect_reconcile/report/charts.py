@@ -132,7 +132,7 @@ def _bars(
 
 
 def _shortened(name: str) -> str:
-    """The end of a long name tells more than its start: there is the partition."""
+    """Cut the start of a long name, because the partition is at its end."""
     return name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
 
 

@@ -34,7 +34,7 @@ GAP_NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run answers; times in ms since the epoch."""
+    """The result of a run; times in ms since the epoch."""
 
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
@@ -45,7 +45,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """What the findings amount to."""
+        """The verdict on all findings."""
         return verdict_of(self.outcome.findings)
 
     def to_json(self) -> dict[str, object]:
@@ -116,7 +116,7 @@ def _main_snapshot(snapshots: Mapping[str, TopicsSnapshot]) -> dict[str, object]
 
 
 def _asked(spec: Spec) -> dict[str, object]:
-    """What was asked, without what may hold credentials."""
+    """Return the spec without members that may hold credentials."""
     clusters = {name: cluster.bootstrap for name, cluster in spec.clusters.items()}
     return {
         "topics": list(spec.topics),

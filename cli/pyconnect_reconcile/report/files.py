@@ -46,7 +46,7 @@ def write_report(report: Report, directory: Path, spark: SparkSession | None) ->
         rows = spark.createDataFrame([_row(each) for each in findings], FINDINGS_SCHEMA)
         _write_parquet(rows, directory / "findings" / "findings.parquet")
     _write(directory / "report.html", page(document))
-    # Last: who finds it finds a whole report.
+    # Written last, so that its existence shows a complete report.
     _write(directory / "report.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -37,13 +37,13 @@ def remote_of(settings: SparkSettings) -> str | None:
 def connect(url: str, app_name: str) -> SparkSession:
     """Return a new session; ReconcileError when no server answers.
 
-    URLs may hold a token and are never told. ImportError when packages of the client lack.
+    URLs may hold a token and are never shown. ImportError if packages of the client are missing.
     """
     from pyspark.sql import SparkSession
 
     _require_reachable(url)
     os.environ.pop(REMOTE_VARIABLE, None)
-    # Settings come later: with them PySpark would ask the server before it can be told how long.
+    # Settings follow later: with them PySpark would send a request before its time limit is set.
     session = SparkSession.builder.remote(url).create()
     _limit_retries(session, **RETRIES)
     session.addTag(app_name.replace(",", " "))

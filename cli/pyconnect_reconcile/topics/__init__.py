@@ -1,1 +1,1 @@
-"""What is read of topics: the snapshot taken first, what follows from it alone, the records."""
+"""Topics of a run: the snapshot, findings from the snapshot alone, and the records."""

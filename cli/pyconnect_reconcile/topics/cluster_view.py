@@ -33,7 +33,7 @@ HANDSHAKES_REFUSED = 2
 
 
 class _Connections:
-    """What librdkafka tells of its connections: it tries again for ever, also when refused."""
+    """librdkafka's errors of connections, which it repeats for ever, also after a refusal."""
 
     def __init__(self) -> None:
         self.last: str | None = None
@@ -217,7 +217,7 @@ class ClusterView:
     def _open_producers(
         self, at: list[tuple[str, int]]
     ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
-        """Return who holds transactions open; nothing where that cannot be asked.
+        """Return producers with open transactions; empty if the request is not possible.
 
         Names of producers explain a finding; the finding itself does not need them.
         """
@@ -265,7 +265,7 @@ class ClusterView:
 
     # The client publishes no types of its futures' results.
     def _result(self, future: Any) -> Any:
-        """Wait for an answer while the client tells of its connections."""
+        """Wait for an answer, and serve the client's reports of connections meanwhile."""
         while not future.done():
             wait([future], POLL_S)
             self._admin.poll(0)

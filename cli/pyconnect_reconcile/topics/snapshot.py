@@ -1,4 +1,4 @@
-"""What a run reads: partitions with their offsets, taken once before anything is read. Pure.
+"""The input of a run: partitions with their offsets, taken once before the first read. Pure.
 
 `start` is the first offset that is read and `end` the first that is not: the last stable offset
 (LSO) unless something narrower was asked for. Beyond it lie open transactions, up to the high
@@ -58,7 +58,7 @@ class PartitionRange:
 
     @property
     def open_tail(self) -> int:
-        """How many offsets lie beyond the last stable one."""
+        """The number of offsets beyond the last stable one."""
         return self.high_watermark - self.last_stable
 
 

@@ -1,1 +1,1 @@
-"""What of a record is looked at: where it is, in which form, decoded by which schema, as hashes."""
+"""Values of records: their place, form, schema and hashes."""

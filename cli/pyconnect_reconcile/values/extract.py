@@ -1,4 +1,4 @@
-"""Where values of a record are, written as short texts, as columns of Spark.
+"""Extractions, which are short texts for values of a record, as columns of Spark.
 
 header:NAME         the last header of that name, as text
 json:PATH           a member of the JSON value: `$.id`, or `id` for short
@@ -108,5 +108,5 @@ def _type(whole: bool) -> str:
 
 
 def json_path(argument: str) -> str:
-    """Return a path as Spark wants it."""
+    """Return a path in Spark's form."""
     return argument if argument.startswith("$") else f"$.{argument}"

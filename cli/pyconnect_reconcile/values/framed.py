@@ -29,7 +29,7 @@ from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
 MOST_SCHEMAS = 100
 HEAD_BYTES = 5
 SCHEMA_ID = "pyconnect_schema"
-# No JSON text: what stands for a value that cannot be decoded where JSON is expected.
+# Replaces a value that cannot be decoded; it is not a JSON text.
 NO_JSON = "X'00'"
 JSON_OPTIONS = (
     "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"

@@ -54,7 +54,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What values, or keys, of a topic are made of; `single`: they have no fields."""
+    """The fields of a topic's values or keys; `single`: they have no fields."""
 
     form: str = TEXT
     fields: Mapping[str, Field] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class RowColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:
-    """How records and rows are compared; `left_out` are columns without a form for that."""
+    """The comparison of records and rows; `left_out`: columns without a comparable form."""
 
     columns: tuple[RowColumn, ...]
     keys: tuple[str, ...]

@@ -59,7 +59,9 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
     assert (base / PLACE / "cgroup.procs").read_text() == ""
 
 
-def test_what_the_kernel_ended_says_so(tmp_path: Path, base: Path, own: Path) -> None:
+def test_the_trace_says_that_the_kernel_ended_the_task(
+    tmp_path: Path, base: Path, own: Path
+) -> None:
     """With the most memory it used; any other end says nothing."""
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None

@@ -78,7 +78,7 @@ def test_the_processor_is_looked_at_where_the_kernel_does_not_hold_it() -> None:
     assert ended(limits, kernel=Kernel(holds=True)) == []
 
 
-def test_what_is_without_limit_or_process_or_ends_already_is_left_alone() -> None:
+def test_tasks_without_limit_or_process_and_ending_tasks_are_left_alone() -> None:
     """Nothing is ended twice."""
     assert ended(TaskLimits()) == []
     assert ended(TaskLimits(memory_bytes=1), pid=None) == []

@@ -46,7 +46,7 @@ def test_a_connectors_name_never_leads_out_of_the_directory(
         ({"child": "connector a-b"}, None),
     ],
 )
-def test_what_the_worker_logs_about_a_child_is_in_its_log(
+def test_the_workers_records_about_a_child_are_in_the_childs_log(
     fields: dict[str, object], task: int | None
 ) -> None:
     """By the fields of the record."""

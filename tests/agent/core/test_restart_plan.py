@@ -43,7 +43,7 @@ def info(connector: State, *tasks: State) -> ConnectorStateInfo:
         (True, True, False, [1]),
     ],
 )
-def test_a_plan_selects_what_its_flags_say(
+def test_the_flags_of_a_plan_select_connector_and_tasks(
     *, only_failed: bool, include_tasks: bool, connector: bool, tasks: list[int]
 ) -> None:
     """Of a running connector with one failed task."""
@@ -53,7 +53,7 @@ def test_a_plan_selects_what_its_flags_say(
     assert plan.restart_tasks == {ConnectorTaskId("c", number) for number in tasks}
 
 
-def test_what_is_selected_is_shown_restarting_and_nothing_else_changes() -> None:
+def test_only_selected_instances_are_shown_restarting() -> None:
     """Worker ids, traces and versions are kept."""
     current = info(State.FAILED, State.RUNNING, State.FAILED)
     shown = restart_plan(request(only_failed=True, include_tasks=True), current).state_info

@@ -94,7 +94,7 @@ def test_a_short_run_does_not_make_up_for_failures() -> None:
 
 
 @pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
-def test_what_a_restart_does_not_cure_is_not_repeated(reason: NoRestart) -> None:
+def test_failures_that_a_restart_does_not_cure_are_not_restarted(reason: NoRestart) -> None:
     """A wrong setting, a missing right, an operator's kill."""
     history = after_failure(NO_RESTARTS, POLICY, 0, jitter=MIDDLE, no_restart=reason)
     assert (history.next_ms, history.ended) == (None, reason)
@@ -126,7 +126,7 @@ def test_auto_depends_on_the_group(agents_only: bool, mode: RestartMode) -> None
     assert POLICY.within(agents_only=agents_only).mode is RestartMode.ON_FAILURE
 
 
-def test_what_is_shown_forgets_what_a_stable_time_has_made_up_for() -> None:
+def test_shown_attempts_are_reset_after_a_stable_time() -> None:
     """The attempts of last week are not shown as those of today."""
     running = Restarts(attempts=(0,), failures=1, running_since_ms=1_000, total=1)
     shown = restarts_json(running, POLICY, 90_000)

@@ -32,7 +32,7 @@ def test_macs_are_those_of_rfc_4231() -> None:
 
 
 @given(body=st.binary(), algorithm=st.sampled_from(PERMITTED))
-def test_what_is_signed_is_accepted(body: bytes, algorithm: str) -> None:
+def test_signed_requests_are_accepted(body: bytes, algorithm: str) -> None:
     """Any body, under any permitted algorithm, with header names in any case."""
     headers = signature_headers(body, session_key=KEY, algorithm=algorithm)
     lower = {name.lower(): value for name, value in headers.items()}

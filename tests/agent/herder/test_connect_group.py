@@ -85,7 +85,7 @@ def test_an_assignment_that_cannot_be_decoded_permits_no_join() -> None:
     assert group.calls == []
 
 
-def test_a_join_claims_what_is_owned_beside_the_last_assignment() -> None:
+def test_a_join_claims_owned_work_and_the_last_assignment() -> None:
     """Without an assignment there is nothing to claim."""
     group = Group()
     rejoin = RequestRejoin(snapshot=ConfigSnapshot(), owned=OWNED)

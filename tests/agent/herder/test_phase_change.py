@@ -73,7 +73,7 @@ def test_the_file_is_rewritten_and_the_worker_restarts(file: Path) -> None:
     assert Worker(file, phase="preparing").last_run_id() == "r1"
 
 
-def test_what_is_in_force_needs_no_restart(file: Path) -> None:
+def test_a_phase_in_force_needs_no_restart(file: Path) -> None:
     """The file stays as it is; another run may come at once."""
     worker = Worker(file)
     assert worker.change("disabled")["restart"] == "not needed"
@@ -110,7 +110,7 @@ def test_another_run_waits_for_the_restart(file: Path) -> None:
     assert Worker(file, phase="preparing").change("disabled", "r2")["restart"] == "self"
 
 
-def test_who_may_not_and_what_is_no_phase(file: Path) -> None:
+def test_forbidden_changes_and_wrong_phases_are_refused(file: Path) -> None:
     """403 names the key to set; 400 for what cannot be meant; 409 standalone."""
     with pytest.raises(ForbiddenError, match=r"agent\.allow\.phase\.change=true"):
         Worker(file, allowed=False).change("preparing")
@@ -123,7 +123,7 @@ def test_who_may_not_and_what_is_no_phase(file: Path) -> None:
     assert file.read_text() == TEXT
 
 
-def test_a_file_that_cannot_be_read_is_told(file: Path) -> None:
+def test_an_unreadable_file_is_reported(file: Path) -> None:
     """With what to do."""
     worker = Worker(file)
     sha256 = worker.sha256

@@ -141,7 +141,7 @@ def test_a_created_connector_runs_with_its_tasks() -> None:
     run(scenario)
 
 
-def test_a_slow_write_holds_up_nobody_else() -> None:
+def test_a_slow_write_does_not_delay_other_requests() -> None:
     """Reads, health and other connectors' states are served while the broker takes its time."""
 
     async def scenario() -> None:
@@ -177,7 +177,7 @@ def test_a_timed_out_request_names_what_it_waits_for() -> None:
     run(scenario)
 
 
-def test_a_failed_write_is_told_with_its_text() -> None:
+def test_a_failed_write_is_reported_with_its_text() -> None:
     """And nothing is created."""
 
     async def scenario() -> None:

@@ -144,7 +144,7 @@ def test_a_task_here_is_killed_with_a_reason_for_its_trace(world: World) -> None
     assert "killed through the admin interface (at once)" in reason
 
 
-def test_what_is_not_known_is_not_found(world: World) -> None:
+def test_unknown_connectors_and_tasks_are_not_found(world: World) -> None:
     """Connectors and task numbers."""
     for task_id in (ConnectorTaskId("none", 0), ConnectorTaskId("c", 2)):
         with pytest.raises(NotFoundError):
@@ -180,7 +180,7 @@ def test_a_task_without_a_process_is_a_conflict(
     assert world.children.kills == []
 
 
-def test_stacks_that_cannot_be_had_are_told_why(world: World) -> None:
+def test_unavailable_stacks_are_reported_with_the_reason(world: World) -> None:
     """As a server error with the reason."""
     with pytest.raises(InternalError, match="no stacks of c-0"):
         asyncio.run(world.admin.stacks(HERE))
@@ -226,7 +226,7 @@ def test_every_phase_has_a_word(phase: Phase, *, drain_wanted: bool) -> None:
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
 
 
-def test_grants_are_asked_for_all_connectors_with_what_their_needs_follow_from(
+def test_the_check_of_grants_gets_the_facts_of_all_connectors(
     world: World,
 ) -> None:
     """Type, configuration, tasks and topics of each; the phase as it was given."""
@@ -236,7 +236,7 @@ def test_grants_are_asked_for_all_connectors_with_what_their_needs_follow_from(
     assert (facts.type, facts.tasks, facts.topics) == ("source", 2, ("c-topic",))
 
 
-def test_what_is_no_phase_is_a_bad_request(world: World) -> None:
+def test_a_wrong_phase_is_a_bad_request(world: World) -> None:
     """So is asking a standalone worker, which has none."""
     with pytest.raises(BadRequestError, match="must be disabled, preparing or enabled"):
         asyncio.run(world.admin.acls("never"))

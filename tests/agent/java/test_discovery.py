@@ -112,7 +112,7 @@ def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
     }
 
 
-def test_what_java_answers_decides(world: World) -> None:
+def test_the_answer_of_java_decides_about_a_class(world: World) -> None:
     """A class that cannot be made is left out with its reason, a copy of Kafka's silently."""
     services = {SOURCE_CONNECTOR: ["a.Good", "a.Bad", "a.Copy", "a.NoConstructor"]}
     make_jar(world.plugins / "p.jar", {}, services)

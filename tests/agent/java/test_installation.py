@@ -87,7 +87,7 @@ def test_an_old_java_is_refused(tmp_path: Path, version: str, message: str) -> N
         find_installation({}, {"JAVA_HOME": str(tmp_path / "old")})
 
 
-def test_what_is_missing_is_named_with_the_way_out(tmp_path: Path) -> None:
+def test_missing_java_or_kafka_is_named_with_the_remedy(tmp_path: Path) -> None:
     """No Java, a home without one, and a directory that is no Kafka."""
     make_java(tmp_path / "java")
     with pytest.raises(ConnectException, match="there is none: install it, or set"):

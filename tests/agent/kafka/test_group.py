@@ -95,7 +95,9 @@ def member(monkeypatch: pytest.MonkeyPatch) -> Iterator[Group]:
 
 
 @pytest.mark.parametrize("error", [KafkaError("denied"), RuntimeError("unforeseen")])
-def test_what_repeating_does_not_cure_fails_the_membership(member: Group, error: Exception) -> None:
+def test_an_error_that_a_retry_does_not_cure_fails_the_membership(
+    member: Group, error: Exception
+) -> None:
     """Errors of the agent's own kind or not: work that was given here must not go on."""
     assert member.thread.keeps_membership()
     member.fail(error)
@@ -135,7 +137,7 @@ def test_a_thread_that_hangs_does_not_keep_its_work(
     assert not member.thread.keeps_membership()
 
 
-def test_what_is_broken_can_be_closed() -> None:
+def test_a_broken_membership_can_be_closed() -> None:
     """The worker ends in order although leaving its group fails in an unforeseen way."""
 
     class Broken:

@@ -51,6 +51,6 @@ def test_at_the_deadline_the_last_error_is_raised() -> None:
     assert producer.calls_s == [0.0]
 
 
-def test_whoever_gives_up_is_not_told_an_error() -> None:
+def test_a_caller_that_gives_up_gets_no_error() -> None:
     """The id is as it was, or is initialised some time later."""
     assert not initialise(FakeProducer(TIMED_OUT), Deadline(60_000), lambda: True)

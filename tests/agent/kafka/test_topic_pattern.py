@@ -32,7 +32,7 @@ def test_the_whole_name_must_match() -> None:
     assert cluster.matching("[a-z&&[^d]]|_.*").change() == ("a", "b")
 
 
-def test_only_a_change_is_told() -> None:
+def test_only_a_change_is_returned() -> None:
     """Topics that come and go, looked up once in an interval."""
     cluster = Cluster("x")
     matching = cluster.matching("a.*")

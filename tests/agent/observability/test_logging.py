@@ -148,7 +148,7 @@ def test_importing_costs_little() -> None:
 
 
 @pytest.mark.parametrize("log_format", LogFormat)
-def test_what_is_to_be_hidden_is_hidden_in_texts_fields_and_tracebacks(
+def test_secrets_are_hidden_in_texts_fields_and_tracebacks(
     log_format: LogFormat,
 ) -> None:
     """What frames them stays readable, whatever a provider supplied."""

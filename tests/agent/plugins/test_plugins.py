@@ -269,7 +269,7 @@ def test_classes_are_checked_without_importing_them(name: str, known: str | None
         known_class(installed_catalog(), name)
 
 
-def test_a_python_path_to_something_else_is_no_connector() -> None:
+def test_a_python_path_to_another_object_is_not_a_connector() -> None:
     """It is reported as not found."""
     with pytest.raises(LookupError, match="Failed to find any class"):
         CatalogPluginSource(installed_catalog()).connector("collections.OrderedDict")

@@ -79,7 +79,7 @@ def test_a_good_plugin_passes_every_step(plugin_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_without_a_config_only_what_needs_none_is_tried(plugin_path: Path) -> None:
+def test_without_a_config_only_steps_that_need_none_are_run(plugin_path: Path) -> None:
     """The rest is skipped, and said to be."""
     found = steps(plugin_path, "Source")
     assert [step.result for step in found.values()] == ["passed"] * 3 + ["skipped"]
@@ -118,7 +118,9 @@ def test_a_source_without_records_is_not_a_failure(plugin_path: Path) -> None:
     ("name", "text"),
     [("Unversioned", "not a text"), ("Undocumented", "without documentation: x")],
 )
-def test_what_a_plugin_says_of_itself_is_checked(plugin_path: Path, name: str, text: str) -> None:
+def test_version_and_definition_of_a_plugin_are_checked(
+    plugin_path: Path, name: str, text: str
+) -> None:
     """Workers show version and settings to their users."""
     found = steps(plugin_path, name)
     assert found["define"].result == "failed"

@@ -33,7 +33,7 @@ class World:
         return call_app(self._app, method, path, body, {**JSON, **headers})
 
 
-def test_what_there_is_to_read() -> None:
+def test_the_admin_interface_shows_worker_config_and_children() -> None:
     """The worker, its configuration, its children as JSON."""
     world = World()
     assert world.call("GET", "/agent").json()["state"] == "active"
@@ -49,7 +49,7 @@ def test_grants_are_of_the_phase_that_is_asked_for() -> None:
     assert World().call("GET", "/agent/acls?phase=soon").status == 400
 
 
-def test_metrics_are_told_as_prometheus_reads_them_and_as_json() -> None:
+def test_metrics_are_served_for_prometheus_and_as_json() -> None:
     """Texts are labels; what is no number is NaN there and null here."""
     answer = World().call(
         "GET", "/agent/metrics", Accept="text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
@@ -253,7 +253,7 @@ def test_without_credentials_local_names_are_served(host: str) -> None:
     assert World().call("GET", "/agent", Host=host).status == 200
 
 
-def test_loopback_addresses_are_told_by_what_is_bound() -> None:
+def test_loopback_addresses_are_found_by_the_bound_address() -> None:
     """Every interface is not loopback, though it is reached over it too."""
     bound = [("127.0.0.1", 1), ("::1", 2), ("0.0.0.0", 3), ("::", 4), ("10.0.0.1", 5)]
     assert loopback_addresses(bound) == {("127.0.0.1", 1), ("::1", 2)}

@@ -33,7 +33,7 @@ def call(
     return call_app(application(herder, **settings), method, target, content, JSON)
 
 
-def test_create_answers_201_with_location_and_what_was_submitted(herder: FakeHerder) -> None:
+def test_create_answers_201_with_location_and_the_submitted_config(herder: FakeHerder) -> None:
     """The answer to POST holds the submitted config with its name, and the absolute location."""
     answer = call(herder, "POST", "/connectors", {"name": " a b;é\t", "config": CONFIG})
     assert answer.status == 201
@@ -139,7 +139,7 @@ def test_patch_without_a_body_is_refused_after_the_existence_check(
     assert herder.configs["c"] == CONFIG
 
 
-def test_expand_shows_what_was_asked_and_leaves_out_connectors_without_status(
+def test_expand_shows_the_requested_parts_and_leaves_out_connectors_without_status(
     herder: FakeHerder,
 ) -> None:
     """Any `expand` makes the answer an object; unknown kinds add nothing."""
@@ -328,7 +328,7 @@ def test_plugins_are_connectors_unless_all_are_asked_for(herder: FakeHerder) -> 
     }
 
 
-def test_health_tells_what_the_worker_is_doing(herder: FakeHerder) -> None:
+def test_health_reports_the_stage_of_the_worker(herder: FakeHerder) -> None:
     """A probe that times out is 503 while starting and 500 later, with the stage."""
     assert call(herder, "GET", "/health").json()["status"] == "healthy"
     herder.held = {requests.Probe}

@@ -189,7 +189,7 @@ def call(
         ),
     ],
 )
-def test_what_belongs_to_another_worker_is_sent_there(
+def test_a_request_for_another_worker_is_forwarded(
     method: str,
     target: str,
     body: object,

@@ -224,7 +224,7 @@ class Leader:
         self.asked.append("relinquish")
 
 
-def test_only_what_a_leader_may_write_goes_through_its_writer() -> None:
+def test_only_records_of_the_leader_go_through_its_writer() -> None:
     """Target states and logger levels come from any worker, never in a transaction."""
     log = FakeLog()
     leader = Leader(log)

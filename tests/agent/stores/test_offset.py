@@ -34,7 +34,7 @@ def file_store(directory: Path) -> FileOffsetStore:
     return FileOffsetStore(directory / "offsets.json")
 
 
-def test_what_was_written_is_read(store: OffsetStore) -> None:
+def test_written_offsets_are_read(store: OffsetStore) -> None:
     """Under equal keys of any order; missing entries are None."""
     store.write({KEY: b'{"p":1}', OTHER: b'{"p":2}'}, 1_000)
     assert store.read([KEY, SAME, b'["c",{}]'], 1_000) == {
@@ -57,7 +57,7 @@ def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
     assert store.connector_entries("c") == {}
 
 
-def test_keys_in_use_are_told_by_content(store: OffsetStore) -> None:
+def test_keys_in_use_are_found_by_content(store: OffsetStore) -> None:
     """As they are on the topic, whoever asks in another form; none where nothing is stored."""
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)

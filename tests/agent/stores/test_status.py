@@ -93,7 +93,7 @@ def test_topic_statuses_are_repeated_without_conditions(
     assert store.has_topic("c", "t")
 
 
-def test_flush_waits_for_what_is_outstanding(log: FakeLog, store: KafkaStatusStore) -> None:
+def test_flush_waits_for_outstanding_sends(log: FakeLog, store: KafkaStatusStore) -> None:
     """The rebalance goes on only when revoked work has its statuses written."""
     store.flush(0)
     store.put_connector("c", status())
@@ -114,7 +114,7 @@ def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: KafkaStat
     assert len(log.pending) == 1
 
 
-def test_a_stopped_store_gives_up_what_fails(log: FakeLog) -> None:
+def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
     """The thread that repeats ends."""
     store = KafkaStatusStore(log)
     store.start()

@@ -201,7 +201,7 @@ def produce(schema: Schema | None, value: object, handling: Tolerance) -> bytes 
     return convert(record, record)[1]
 
 
-def test_a_source_record_of_a_wrong_type_is_told_by_its_source() -> None:
+def test_a_source_record_of_a_wrong_type_is_named_by_its_source() -> None:
     """Topic, source partition and offset: what the worker stores of it anyway."""
     handling = tolerance(source_pipeline.place_of)
     with pytest.raises(ConnectException) as raised:

@@ -26,7 +26,7 @@ def log() -> Iterator[io.StringIO]:
     root.setLevel(level)
 
 
-def test_last_words_are_logged_and_hide_what_config_providers_supplied(
+def test_last_words_are_logged_and_hide_values_of_config_providers(
     log: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker process shows them to every user of REST."""

@@ -8,13 +8,13 @@ from pyconnect_agent.tasks.java.settings import HEAP, HEAP_LIMIT, OPTIONS, java_
 from pyconnect_api import ConfigException
 
 
-def test_what_nobody_has_set() -> None:
+def test_defaults_of_the_java_settings() -> None:
     arguments = java_options({}, {}).arguments()
     assert arguments[-2:] == ("-XX:+UseSerialGC", "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
 
 
-def test_what_a_connector_sets() -> None:
+def test_a_connector_sets_its_java_options() -> None:
     """It adds properties to the worker's options, and has a heap of its own."""
     worker = {OPTIONS: "-XX:+UseZGC", HEAP: "128m", HEAP_LIMIT: "2g"}
     connector = {HEAP: "1500m", OPTIONS: "-Da='b c' -De=f"}
@@ -38,6 +38,6 @@ def test_worker_heap_above_its_own_limit() -> None:
         ({OPTIONS: "'-Da=b"}, "No closing quotation"),
     ],
 )
-def test_what_a_connector_may_not_set(connector: dict[str, str], text: str) -> None:
+def test_a_connector_may_not_set_some_java_options(connector: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigException, match=text):
         java_options({}, connector)

@@ -83,7 +83,7 @@ def test_a_long_line_is_cut(sent: list[LineLogged]) -> None:
     assert sent[0].text.endswith(" [...]")
 
 
-def test_a_worker_process_that_is_gone_is_no_error_of_the_line() -> None:
+def test_logging_does_not_fail_without_the_worker_process() -> None:
     """The process is about to end; what logs goes on until then."""
 
     def send(_: Message) -> None:

@@ -71,7 +71,7 @@ def test_an_open_that_is_repeated_is_shown() -> None:
     assert sink.task.puts() == [[], ["v0"]]
 
 
-def test_an_open_that_fails_for_good_ends_the_task() -> None:
+def test_an_open_that_keeps_failing_ends_the_task() -> None:
     """Also after attempts that were repeated."""
     sink = Sink()
     errors: list[Exception] = [ValueError("no table"), RetriableException("no database")]

@@ -80,7 +80,7 @@ def test_reading_goes_on_when_all_of_a_refused_batch_is_revoked(sink: Sink) -> N
     assert sink.consumer.paused.isdisjoint({P1, P2})
 
 
-def test_what_the_task_paused_stays_so_while_it_is_assigned(sink: Sink) -> None:
+def test_paused_partitions_stay_paused_while_assigned(sink: Sink) -> None:
     """The client forgets it in a rebalance; a partition that left is paused no longer."""
     sink.context.pause(P0, P1)
     sink.revoke(P0)
@@ -101,7 +101,7 @@ def test_a_paused_connector_gets_new_partitions_paused(sink: Sink) -> None:
     assert sink.consumer.paused == set()
 
 
-def test_a_failed_task_finishes_what_put_has_accepted(sink: Sink) -> None:
+def test_a_failed_task_commits_records_that_put_accepted(sink: Sink) -> None:
     """Its own failure closes as a stop does: pre_commit with is_closing, close, commit."""
     sink.deliver(message(0))
     sink.task.put_errors = [ValueError("boom")]

@@ -170,7 +170,7 @@ deeds = st.dictionaries(
     gone=st.frozensets(st.sampled_from([P0, TopicPartition("u", 1)]), max_size=1),
     keep_consumed=st.booleans(),
 )
-def test_runs_are_what_single_messages_are(
+def test_runs_have_the_same_results_as_single_messages(
     make: Callable[[], Converter],
     polled: list[FakeMessage],
     deeds: Deeds,

@@ -427,7 +427,7 @@ surroundings = st.builds(
 
 
 @given(polls(), surroundings)
-def test_exactly_once_runs_are_what_single_records_are(
+def test_exactly_once_runs_have_the_same_results_as_single_records(
     polled: list[Sequence[SourceRecord]], given: Surroundings
 ) -> None:
     """Records and their order, transactions, offsets, findings and the task's failure."""
@@ -436,7 +436,7 @@ def test_exactly_once_runs_are_what_single_records_are(
 
 
 @given(polls(), surroundings, st.frozensets(numbers, max_size=2))
-def test_at_least_once_runs_are_what_single_records_are(
+def test_at_least_once_runs_have_the_same_results_as_single_records(
     polled: list[Sequence[SourceRecord]], given: Surroundings, fails: frozenset[int]
 ) -> None:
     """Also what the brokers refuse; offsets are the same once everything is answered."""
@@ -476,7 +476,7 @@ def test_an_ordinary_poll_goes_to_the_producer_at_once(
 @pytest.mark.parametrize(
     "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
 )
-def test_runs_are_not_for_what_looks_at_each_record(
+def test_tasks_with_a_hook_for_each_record_do_not_use_runs(
     boundary: Callable[[], BoundaryPolicy],
 ) -> None:
     """A boundary of the connector's own, and a hook for each record."""

@@ -76,18 +76,20 @@ def test_disabled_is_never_refused(caplog: pytest.LogCaptureFixture) -> None:
     assert "do not allow what this worker needs" in caplog.text
 
 
-def test_what_is_needed_later_only_is_not_looked_at() -> None:
+def test_needs_of_later_phases_are_not_checked() -> None:
     """The leader's id is nothing to a disabled worker."""
     check_start(Brokers(denied=[LEADER]), "disabled")
 
 
-def test_a_lack_that_is_no_blocker_does_not_refuse(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_right_that_is_not_a_blocker_gives_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A warning names it."""
     check_start(Brokers(denied=["DescribeConfigs Topic configs"]), "enabled")
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 
 
-def test_topics_that_are_still_to_be_created_are_no_warning(
+def test_topics_that_do_not_exist_yet_give_no_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Every first start of a worker finds none of its topics."""
@@ -155,7 +157,7 @@ def test_credentials_that_stand_elsewhere_are_not_looked_up() -> None:
     assert unknown == {"producer"}
 
 
-def test_what_is_no_phase_is_a_value_error() -> None:
+def test_a_wrong_phase_is_a_value_error() -> None:
     """The layer above says so to the client."""
     with pytest.raises(ValueError, match="soon"):
         WorkerAcls(distributed(), Brokers()).report("soon", [])

@@ -94,7 +94,7 @@ def test_a_batch_that_is_to_come_again_comes_again_whole() -> None:
     assert sink.commit() == {P0: 2}
 
 
-def test_what_was_not_committed_is_read_again() -> None:
+def test_uncommitted_records_are_read_again() -> None:
     """After a crash, and after partitions were lost."""
     sink, _ = started()
     sink.send("a")

@@ -101,7 +101,7 @@ def test_a_retriable_error_is_a_poll_without_records() -> None:
         (SourceRecord({"n": 1}, {"x": float("nan")}, "t"), AssertionError, "Source partitions"),
     ],
 )
-def test_what_a_worker_could_not_produce_is_refused(
+def test_records_that_a_worker_could_not_produce_are_refused(
     record: SourceRecord, error: type[Exception], text: str
 ) -> None:
     """At the poll that returned it."""
@@ -114,7 +114,7 @@ def test_what_a_worker_could_not_produce_is_refused(
         started(Wrong).poll()
 
 
-def test_a_task_without_records_is_told_apart_from_a_slow_one() -> None:
+def test_a_task_without_records_is_distinguished_from_a_slow_one() -> None:
     """`run` gives up after some polls instead of hanging."""
 
     class Empty(Numbers):

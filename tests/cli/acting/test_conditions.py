@@ -102,7 +102,7 @@ def test_an_unknown_name_is_refused_with_the_near_one() -> None:
 
 
 @pytest.mark.parametrize("given", [{"regex": ("(",)}, {"selector": ("=a",)}, {"selector": ("",)}])
-def test_what_cannot_be_read_is_a_usage_error(given: dict[str, object]) -> None:
+def test_unreadable_conditions_are_usage_errors(given: dict[str, object]) -> None:
     """Exit 2 before the cluster is asked."""
     with pytest.raises(UsageError):
         selection_from(given, ())

@@ -98,7 +98,7 @@ def test_json_is_compared_as_json() -> None:
         ({**SOURCE, "file.pattern": "a.*"}, "file.pattern"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(config: Config, text: str) -> None:
+def test_data_that_cannot_be_compared_is_refused(config: Config, text: str) -> None:
     """With the way to do it by hand."""
     resolvers = SINKS if str(config["connector.class"]).endswith("Sink") else SOURCES
     resolve = resolver(config, resolvers)

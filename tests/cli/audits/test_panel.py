@@ -43,7 +43,7 @@ def lines_of(findings: int, *, width: int = 80) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_it_tells_what_the_plain_summary_tells() -> None:
+def test_the_panel_has_all_parts_of_the_plain_summary() -> None:
     """Verdict, time, counts, what was found and where."""
     text = " ".join(" ".join(lines_of(1, width=200)).split())
     for part in ("differ (1.5 s)", "rows uncommitted 1,234,567", "t:1 7..9: ", "t:1@7, /in"):

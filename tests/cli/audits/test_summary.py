@@ -28,7 +28,7 @@ def text_of(findings: int, *more: dict[str, object]) -> str:
     return summary(report, Path("/report"), lambda text, style: text)
 
 
-def test_verdict_counts_places_and_the_report_are_told() -> None:
+def test_the_summary_has_verdict_counts_places_and_report() -> None:
     """Names cannot move the cursor."""
     text = text_of(1)
     assert text.startswith("duplicates t: differ (1.5 s)\n")

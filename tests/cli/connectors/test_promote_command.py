@@ -31,7 +31,7 @@ def changes(cluster: FakeConnect) -> list[str]:
     ]
 
 
-def test_diff_shows_what_promote_would_do(run: Run, prod: FakeConnect) -> None:
+def test_diff_shows_the_changes_of_promote(run: Run, prod: FakeConnect) -> None:
     """Exit 1 with differences; secrets are masked; nothing is changed anywhere."""
     prod.connectors["orders"] = FakeConnector(
         config={"name": "orders", "connector.class": "org.example.FileSource", "team": "z"}

@@ -70,7 +70,7 @@ def test_the_other_cluster_keeps_the_secret_that_it_has() -> None:
         there({"db.password": "dev"}, {"db.password": MASK})
 
 
-def test_a_reference_here_replaces_what_the_other_cluster_has() -> None:
+def test_a_reference_replaces_the_other_clusters_value() -> None:
     """It is no secret."""
     assert there({"db.password": "${file:a:b}"}, {"db.password": "prod"}) == {
         "db.password": "${file:a:b}"

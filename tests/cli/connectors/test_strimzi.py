@@ -77,7 +77,7 @@ def test_a_list_of_kubectl_is_read(tmp_path: Path) -> None:
         ("apiVersion: v1\nkind: KafkaConnector\nmetadata: {name: x}\n", "and spec"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_contradictory_documents_are_refused(tmp_path: Path, text: str, reason: str) -> None:
     """A typo would be a setting that is lost."""
     with pytest.raises(UsageError, match=reason):
         read(tmp_path, text)

@@ -37,7 +37,7 @@ def settings(connect: FakeConnect) -> None:
 
 
 @pytest.mark.usefixtures("settings")
-def test_a_template_in_json_has_what_is_required_and_important(run: Run) -> None:
+def test_a_template_in_json_has_required_and_important_settings(run: Run) -> None:
     """Comments would be settings; the values that are missing are named on stderr."""
     outcome = run("connectors", "init", "table-sink")
     assert outcome.code == 0, outcome.err

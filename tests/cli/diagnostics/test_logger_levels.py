@@ -28,7 +28,7 @@ def test_every_logger_has_its_level_again(levels: dict[str, str], logger: str, l
     assert effective_level(now, logger) == effective_level(first, logger)
 
 
-def test_only_what_has_another_level_is_set_back() -> None:
+def test_only_changed_levels_are_set_back() -> None:
     """The parent first: setting it sets those below it too."""
     before = {"root": "INFO", "x": "ERROR", "x.a": "ERROR", "x.b": "TRACE"}
     assert levels_to_restore(before, "x", "DEBUG") == (("x", "ERROR"), ("x.b", "TRACE"))
@@ -36,7 +36,7 @@ def test_only_what_has_another_level_is_set_back() -> None:
     assert levels_to_restore(before, "x.a", "ERROR") == ()
 
 
-def test_a_logger_without_a_level_gets_what_it_inherited() -> None:
+def test_a_logger_without_a_level_gets_the_inherited_one() -> None:
     """Of its nearest ancestor by the dots of its name."""
     before = {"root": "INFO", "x": "WARN", "xy": "ERROR"}
     assert levels_to_restore(before, "x.a.b", "DEBUG") == (("x.a.b", "WARN"),)

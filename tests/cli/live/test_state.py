@@ -129,7 +129,7 @@ def test_a_look_without_positions_keeps_the_last_ones() -> None:
     assert state.look.positions == second
 
 
-def test_a_failed_look_leaves_what_was_seen() -> None:
+def test_a_failed_look_keeps_the_last_look() -> None:
     """The reason goes with the next look that succeeds."""
     state = reached(Looked(look(view("a"))), LookFailed("no answer"))
     assert (state.fault, state.look is not None) == ("no answer", True)

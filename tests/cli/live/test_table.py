@@ -42,13 +42,13 @@ def column(shown: Table, title: str) -> list[str]:
     return [line.cells[at].text.strip() for line in shown.lines]
 
 
-def test_what_failed_stands_first() -> None:
+def test_failed_rows_come_first() -> None:
     """Then by name."""
     assert names(drawn()) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
     assert column(drawn(), "CAUSE")[0] == "IllegalStateException: disk full"
 
 
-def test_a_number_sorts_the_largest_first_and_what_is_not_known_last() -> None:
+def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
     """Once more turns the known ones round."""
     assert names(drawn(Sorted("REC/S")))[:2] == ["orders", "orders-lake"]
     turned = drawn(Sorted("REC/S"), Sorted("REC/S"))

@@ -196,7 +196,7 @@ def test_marked_rows_are_one_batch() -> None:
     play(story)
 
 
-def test_what_cannot_be_planned_is_not_asked_for() -> None:
+def test_a_failed_plan_asks_no_question() -> None:
     """The refusal is shown instead."""
     words = ("tasks", "kill", "--dry-run", "orders-lake/1")
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(9, ("error: a Java worker",))})
@@ -250,7 +250,7 @@ def test_texts_are_read_again_on_demand() -> None:
     play(story)
 
 
-def test_logs_say_where_they_are_while_there_is_no_such_verb() -> None:
+def test_the_log_key_explains_itself_without_the_verb() -> None:
     """And are shown as soon as there is one."""
 
     async def story(stage: Stage) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyconnect_cli.kafka.model import TopicPartition
-from pyconnect_cli.overview.look import Place
+from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
 from pyconnect_cli.overview.markers import Markers
 
 AT = TopicPartition("orders", 0)
@@ -21,10 +20,10 @@ class Topic:
 
     def lag(self, offset: int | None, end: int | None) -> int | None:
         """The lag that a look at these offsets shows."""
-        return self._markers.places("sink", {}, {AT: Place(offset, end)})[AT].lag
+        return self._markers.places("sink", {}, {AT: SinkPosition(offset, end)})[AT].lag
 
     def _read(
-        self, _: Mapping[str, str | None], places: Mapping[TopicPartition, Place]
+        self, _: Mapping[str, str | None], places: Mapping[TopicPartition, SinkPosition]
     ) -> set[TopicPartition]:
         self.reads += 1
         return set(places) if self.only_markers else set()

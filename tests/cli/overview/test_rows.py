@@ -8,7 +8,7 @@ from pyconnect_cli.overview.rows import connector_rows, failures, phase_of, work
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
 
-def test_a_connector_adds_up_what_its_tasks_move_and_hold() -> None:
+def test_a_connector_has_the_sums_of_its_tasks() -> None:
     """Rates and memory come from the agents, whichever of them runs a task."""
     found = look(
         view("orders", "RUNNING", "RUNNING"),
@@ -22,7 +22,7 @@ def test_a_connector_adds_up_what_its_tasks_move_and_hold() -> None:
     assert [task.rate for task in row.tasks] == [5.0, 7.0]
 
 
-def test_what_no_worker_reports_is_not_known() -> None:
+def test_unreported_values_are_none() -> None:
     """A Java worker reports neither rate nor memory: None, which is not 0."""
     (row,) = connector_rows(look(view("orders", "RUNNING")))
     assert (row.rate, row.memory, row.lag) == (None, None, None)
@@ -42,7 +42,7 @@ def test_a_connector_that_failed_itself_is_a_failure() -> None:
     assert [task.name for task in failures(rows)] == ["orders"]
 
 
-def test_lag_counts_what_is_committed_and_names_what_is_not() -> None:
+def test_lag_counts_committed_partitions_and_names_others() -> None:
     """A partition without an offset has no lag, and is not read to its end either."""
     places = positions(0, s=[(3, 10), (10, 10), (None, 5), (4, None)])
     (row,) = connector_rows(look(view("s", kind="sink"), positions=places))
@@ -58,7 +58,7 @@ def test_a_sink_without_metrics_has_the_rate_of_its_commits() -> None:
 
 
 @pytest.mark.parametrize("time_s", [10, 14])
-def test_offsets_that_were_reset_are_no_negative_rate(time_s: float) -> None:
+def test_a_reset_of_offsets_gives_no_negative_rate(time_s: float) -> None:
     """Also two looks at one moment give none."""
     before = positions(10, s=[(8, 9)])
     now = look(view("s", "RUNNING", kind="sink"), positions=positions(time_s, s=[(0, 9)]))
@@ -66,7 +66,7 @@ def test_offsets_that_were_reset_are_no_negative_rate(time_s: float) -> None:
     assert row.rate in (None, 0)
 
 
-def test_a_worker_counts_what_statuses_place_on_it() -> None:
+def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
     """Agents and Java workers alike."""
     found = look(
         view("a", "RUNNING", "RUNNING"),
@@ -78,7 +78,7 @@ def test_a_worker_counts_what_statuses_place_on_it() -> None:
     assert (second.kind, second.connectors, second.tasks) == ("worker", 1, 1)
 
 
-def test_the_phase_says_of_whom_it_is_known() -> None:
+def test_the_phase_names_the_number_of_workers_that_report_it() -> None:
     """Java workers do not report theirs."""
     rows = worker_rows(look(workers=[agent(phase="preparing"), worker("http://w2:8083")]))
     assert phase_of(rows) == "preparing; not known of 1 worker"

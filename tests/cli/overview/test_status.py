@@ -55,7 +55,7 @@ def test_health_is_of_workers_connectors_tasks_and_transactions() -> None:
     assert not healthy(look(hanging=(HANGING,)))
 
 
-def test_what_is_not_known_is_null() -> None:
+def test_unknown_values_are_null() -> None:
     """A program must not take it for zero."""
     document = cluster_status(look(view("a")), context=None, lag_known=False).to_json()
     assert (document["lag"], document["hanging_transactions"]) == (None, None)

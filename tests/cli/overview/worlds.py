@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyconnect_cli.acting.workers import WorkerHealth
-from pyconnect_cli.kafka.model import OpenProducer, TopicPartition
-from pyconnect_cli.overview.look import ClusterLook, Place, Positions, WorkerLook
+from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
+from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
 from pyconnect_cli.rest.model import (
     ConnectorInfo,
@@ -143,7 +143,7 @@ def positions(time_s: float, **places: Sequence[tuple[int | None, int | None]]) 
     return Positions(
         time_s=time_s,
         places={
-            name: {TopicPartition("t", at): Place(*place) for at, place in enumerate(found)}
+            name: {TopicPartition("t", at): SinkPosition(*place) for at, place in enumerate(found)}
             for name, found in places.items()
         },
     )

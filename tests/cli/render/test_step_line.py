@@ -85,7 +85,7 @@ def test_a_log_has_the_steps_only(report: Report) -> None:
     assert report(work, terminal=False) == "fetching\ncomparing\n"
 
 
-def test_what_passes_vanishes_from_a_terminal(report: Report) -> None:
+def test_passing_steps_vanish_from_a_terminal(report: Report) -> None:
     """The steps are left, and a cursor."""
     sent = report(work)
     assert "fetched one.jar" in sent
@@ -150,7 +150,7 @@ def test_work_goes_on_when_its_terminal_is_gone(monkeypatch: pytest.MonkeyPatch)
         work(progress)
 
 
-def test_the_live_line_tells_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_line_shows_the_elapsed_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Since the step began, also where nothing can be counted."""
     monkeypatch.setenv("TERM", "xterm")
     now_s = 0.0

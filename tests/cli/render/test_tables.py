@@ -63,7 +63,7 @@ def test_a_shortened_text_fits(text: str, width: int) -> None:
 WORKERS = [f"http://connect-worker-{n}.prod.example.com:8083" for n in (1, 2, 12)]
 
 
-def test_workers_are_told_apart_at_any_width() -> None:
+def test_workers_are_distinguishable_at_any_width() -> None:
     """Without their scheme, cut in the middle, and never so short that two look alike."""
     columns: tuple[Column[Row], ...] = (COLUMNS[0], worker_column(lambda row: row[1]))
     rows = [("a-connector-with-a-long-name", worker) for worker in WORKERS]

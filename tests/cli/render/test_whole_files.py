@@ -29,7 +29,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_text() == "new"
 
 
-def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     """As /dev/stdout: a pipe stays one."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -81,7 +81,7 @@ def test_without_a_file_connections_are_plain() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_a_usage_error(
+def test_unusable_properties_are_usage_errors(
     run: Run, tmp_path: Path, text: str, message: str, hint: str
 ) -> None:
     """Exit 2 before any broker is asked, with the key and what to do."""
@@ -96,7 +96,7 @@ def test_what_cannot_be_used_is_a_usage_error(
     assert hint in outcome.err
 
 
-def test_what_has_no_effect_is_told(run: Run, tmp_path: Path) -> None:
+def test_properties_without_effect_are_reported(run: Run, tmp_path: Path) -> None:
     """A key of security that is misspelt would else be looked for elsewhere."""
     file = tmp_path / "client.properties"
     file.write_text("sasl.mechansim=PLAIN\nmax.poll.records=5\n")

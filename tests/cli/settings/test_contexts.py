@@ -40,7 +40,7 @@ def test_a_context_is_made_used_shown_and_deleted(
 @pytest.mark.parametrize(
     "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
 )
-def test_a_context_is_not_stored_with_what_no_command_could_use(
+def test_a_context_with_unusable_values_is_not_stored(
     run: Run, environ: dict[str, str], wrong: list[str]
 ) -> None:
     """Exit 2 and no file."""

@@ -55,7 +55,7 @@ def test_proposed_commands_carry_how_the_cluster_is_reached() -> None:
     )
 
 
-def test_what_a_proposal_says_itself_is_not_said_twice() -> None:
+def test_options_of_a_proposed_command_are_not_repeated() -> None:
     """The command as typed has its options already; another command of the text has not."""
     propose = proposer({"url": ("a",)}, ())
     assert propose("run: pyconnect connectors delete x --url a --yes; or: pyconnect health") == (

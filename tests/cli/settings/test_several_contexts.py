@@ -79,7 +79,7 @@ def test_nothing_is_done_where_one_context_is_not_defined(
 
 
 @pytest.mark.usefixtures("contexts")
-def test_documents_of_each_context_can_be_told_apart(run: Run) -> None:
+def test_documents_of_each_context_are_separated(run: Run) -> None:
     """YAML has a separator; a summary is a line each."""
     text = run("connectors", "list", "-o", "yaml", "--context", "us,eu", address=None).out
     assert text.count("---\n") == 2
@@ -91,6 +91,6 @@ def test_documents_of_each_context_can_be_told_apart(run: Run) -> None:
 @pytest.mark.parametrize(
     ("codes", "expected"), [([0, 0], 0), ([7, 7], 7), ([0, 7], 8), ([7], 8), ([0, 130], 130)]
 )
-def test_the_exit_code_tells_of_all(codes: list[int], expected: int) -> None:
+def test_the_exit_code_combines_all_runs(codes: list[int], expected: int) -> None:
     """A code that all agree on keeps its meaning."""
     assert combined(codes, 2) == expected

@@ -76,13 +76,13 @@ def test_stop_and_start_make_a_restart(tmp_path: Path) -> None:
         ("workers = 1", r"write \[\[workers\]\]"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_faults_of_the_inventory_are_named(tmp_path: Path, text: str, message: str) -> None:
     """Before anything is looked at."""
     with pytest.raises(UsageError, match=message):
         read(tmp_path, text)
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_inventory_is_named(tmp_path: Path) -> None:
     """By its path."""
     with pytest.raises(UsageError, match="cannot be read"):
         read_inventory(tmp_path / "none.toml")

@@ -93,12 +93,12 @@ def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
     other.close()
 
 
-def test_no_journal_is_no_run(journal: Journal) -> None:
+def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
     """Nothing was ever begun."""
     assert journal.run() is None
 
 
-def test_what_another_version_wrote_is_refused(journal: Journal) -> None:
+def test_entries_of_another_version_are_refused(journal: Journal) -> None:
     """Rather than taken for something else."""
     with pytest.raises(UsageError, match="cannot read"):
         read_entry({"entry": "Vanished", "at": "now"})
@@ -129,7 +129,7 @@ def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, lin
     assert [reason.partition(":")[0] for reason in broken] == [str(journal.path)]
 
 
-def test_texts_keep_what_others_take_for_the_end_of_a_line(journal: Journal) -> None:
+def test_texts_keep_unicode_line_separators(journal: Journal) -> None:
     """An error may hold any character."""
     halted = Halted(reason="one\u2028two\x85three\nfour", hint="h")
     journal.lock()

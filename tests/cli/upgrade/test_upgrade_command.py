@@ -81,7 +81,7 @@ def test_kafka_is_needed(run: Run) -> None:
     assert "--kafka-bootstrap" in outcome.err
 
 
-def test_the_status_asks_nobody(run: Run, environ: dict[str, str]) -> None:
+def test_the_status_sends_no_request(run: Run, environ: dict[str, str]) -> None:
     """The last run of each journal, and why it halted."""
     assert "has not run an upgrade" in run("upgrade", "status", address=None).err
     journal = Journal(journal_directory(environ), "k", "g")

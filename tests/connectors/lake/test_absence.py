@@ -30,7 +30,7 @@ NO_CATALOG = {
 
 
 @pytest.mark.parametrize("settings", [NO_STORAGE, NO_CATALOG], ids=["storage", "catalog"])
-def test_a_sink_raises_at_once_what_an_open_has_met(settings: dict[str, str]) -> None:
+def test_a_sink_raises_the_error_of_open_at_once(settings: dict[str, str]) -> None:
     """The worker shows it in the status and opens again after the backoff, up to the limit."""
     sink = SinkHarness(LakeSinkTask, settings)
     with pytest.raises(RetriableException, match="Cannot"):

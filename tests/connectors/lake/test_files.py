@@ -141,7 +141,7 @@ def test_other_settings_do_not_finish_a_commit(tmp_path: Path) -> None:
         sink.deliver()
 
 
-def test_a_file_of_somebody_else_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_of_another_connector_is_not_replaced(tmp_path: Path) -> None:
     """Two connectors with one directory would write the same names."""
     first, second = started(tmp_path), started(tmp_path, {"name": "other"})
     for sink in (first, second):
@@ -362,7 +362,7 @@ def test_parquet_keeps_types_and_digits(tmp_path: Path) -> None:
     ]
 
 
-def test_csv_has_json_for_what_is_nested(tmp_path: Path) -> None:
+def test_csv_has_json_for_nested_values(tmp_path: Path) -> None:
     """The names are in the first line, once."""
     sink = started(tmp_path, {"format.class": "csv", "compression.type": "gzip"})
     for _ in range(2):

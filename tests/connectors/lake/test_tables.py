@@ -105,7 +105,7 @@ def test_partitions_that_close_leave_no_row_to_be_read_twice(tmp_path: Path) -> 
     sink.stop()
 
 
-def test_a_zombie_cannot_commit_what_its_successor_did(tmp_path: Path) -> None:
+def test_a_zombie_cannot_commit_its_successors_records(tmp_path: Path) -> None:
     """It finds other offsets, drops its rows, and goes on behind them."""
     zombie, successor = started(tmp_path), started(tmp_path)
     for sink in (zombie, successor):

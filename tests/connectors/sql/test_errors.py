@@ -57,7 +57,7 @@ def test_values_of_rows_are_cut_out_of_messages(original: Exception, expected: s
         (pymysql.OperationalError(1045, "Access denied"), False),
     ],
 )
-def test_errors_of_mariadb_are_told_apart_by_their_numbers(
+def test_errors_of_mariadb_are_distinguished_by_their_numbers(
     original: Exception, passes: bool
 ) -> None:
     """PyMySQL raises one class for all of them."""

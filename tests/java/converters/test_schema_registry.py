@@ -90,7 +90,7 @@ def test_a_struct_of_every_type_comes_back_as_it_was(
 
 
 @pytest.mark.parametrize("kind", CONVERTERS)
-def test_a_null_is_a_null_whatever_its_schema(
+def test_a_null_is_a_null_with_any_schema(
     kind: type[RegistryConverter], converter_of: Make
 ) -> None:
     """Unlike JsonConverter's, a message without value is always a tombstone."""
@@ -231,7 +231,7 @@ def test_a_scalar_without_schema_is_written_with_the_one_it_suggests(
     assert converter.to_connect_data(topic, [], message) == (schema, value)
 
 
-def test_what_avro_has_and_connect_has_not_is_mapped(
+def test_avro_types_that_connect_lacks_are_mapped(
     converter_of: Make, registry: SchemaRegistryClient, unique_name: Names
 ) -> None:
     """Enums are strings, fixed types bytes, unions structs, named types may be used again."""
@@ -360,7 +360,7 @@ def test_a_protobuf_schema_of_others_is_mapped(
 @pytest.mark.parametrize(
     "options", [{}, {"wrapper_for_nullables": "true"}], ids=["plain", "wrappers"]
 )
-def test_protobuf_keeps_values_whatever_becomes_of_their_schema(
+def test_protobuf_keeps_values_even_if_their_schema_changes(
     options: dict[str, str], converter_of: Make, unique_name: Names
 ) -> None:
     """By default every field is optional when read; wrappers keep nulls apart from zeros."""
@@ -373,7 +373,7 @@ def test_protobuf_keeps_values_whatever_becomes_of_their_schema(
         assert found.get(name) == order.get(name)
 
 
-def test_protobuf_wraps_what_is_no_struct(converter_of: Make, unique_name: Names) -> None:
+def test_protobuf_wraps_values_that_are_not_structs(converter_of: Make, unique_name: Names) -> None:
     """And unwraps it again."""
     converter = converter_of(ProtobufConverter, **FAITHFUL[ProtobufConverter])
     topic = unique_name("scalars")

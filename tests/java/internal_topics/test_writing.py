@@ -20,7 +20,7 @@ from tests.support.names import unique_name
 pytestmark = pytest.mark.java
 
 
-def test_java_obeys_what_our_stores_write(
+def test_java_reads_records_of_our_stores(
     scenario: JavaScenario,
     configs: KafkaConfigStore,
     statuses: KafkaStatusStore,

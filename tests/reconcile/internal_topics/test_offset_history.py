@@ -67,7 +67,7 @@ def test_two_rising_runs_that_resume_each_other_are_two_writers() -> None:
     assert [copy.offset for copy in found.copies] == [0, 1, 2, 3]
 
 
-def test_a_source_that_begins_anew_is_no_second_writer() -> None:
+def test_a_source_that_starts_over_is_not_a_second_writer() -> None:
     """A truncated file makes runs that follow each other; none is resumed."""
     assert kinds(*positions(10, 20, 5, 15, 3, 12)) == ["regression", "regression"]
     assert kinds(*positions(10, 20, 5, 30, 40)) == ["regression"]
@@ -80,7 +80,7 @@ def test_keys_and_partitions_have_no_common_order() -> None:
     assert [findings_of(history) for history in histories(found)] == [[], []]
 
 
-def test_what_changes_while_a_connector_is_stopped_is_done_by_hand() -> None:
+def test_changes_during_a_stop_are_manual_changes() -> None:
     """A value that goes back is then no regression; a reset says who may have done it."""
     known = Circumstances(Statuses([task(0, "UNASSIGNED", 500), stopped(1500)]))
     [history] = histories(commits({"p": 9}, {"p": 9}, {"p": 4}, None))
@@ -99,7 +99,7 @@ def test_a_connector_whose_task_still_runs_is_not_stopped() -> None:
     assert kinds({"p": 9}, {"p": 4}, known=known) == ["regression"]
 
 
-def test_a_regression_names_who_may_have_written_it() -> None:
+def test_a_regression_names_its_possible_writers() -> None:
     """The worker that was replaced, those that held tasks, and tasks told of the same source."""
     statuses = [
         task(0, "RUNNING", 100, worker="a:1", generation=1, offset=0),
@@ -153,7 +153,7 @@ def test_one_source_partition_has_one_offset() -> None:
     assert LastCommits(commits({"p": 5}, None) + commits({"p": 7}, partition=1)).splits() == []
 
 
-def test_records_of_another_kind_are_no_commits() -> None:
+def test_records_of_another_kind_are_not_commits() -> None:
     """The topic may hold what others wrote."""
     for key, value in [(None, b"{}"), (b"x", b"{}"), (b"[1,2,3]", None), (b'["c",{}]', b"5")]:
         assert read_commit(("t", 0, 0, 0), key, value) is None

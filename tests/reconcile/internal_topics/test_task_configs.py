@@ -21,7 +21,7 @@ def shared(*tasks: dict[str, str], source: str = SOURCE) -> str | None:
     return None if found is None else str(found)
 
 
-def test_tasks_whose_lists_overlap_were_told_of_the_same_source() -> None:
+def test_tasks_with_overlapping_lists_share_a_source() -> None:
     """The property that divides the work is named."""
     both = shared({"files": "a,b"}, {"files": "b, c"}, {"files": "d"})
     assert both == "the configurations of tasks 0, 1 name the same source (in files)"
@@ -29,7 +29,7 @@ def test_tasks_whose_lists_overlap_were_told_of_the_same_source() -> None:
     assert shared({"files": "a,bb"}, {"files": "b"}) is None
 
 
-def test_what_all_tasks_have_divides_nothing() -> None:
+def test_a_property_of_all_tasks_does_not_identify_a_source() -> None:
     """The name of a server is in every configuration; a source of several texts needs all."""
     source = '{"server":"s","table":"t"}'
     tasks = [{"server": "s", "tables": "t,u"}, {"server": "s", "tables": "v"}]
@@ -42,7 +42,7 @@ def test_what_all_tasks_have_divides_nothing() -> None:
     )
 
 
-def test_tasks_with_one_configuration_were_told_the_same() -> None:
+def test_tasks_with_equal_configurations_share_a_source() -> None:
     """Whatever the source partition is."""
     assert shared({"x": "1"}, {"x": "1"}) == "tasks 0, 1 have the same configuration"
     assert shared({"x": "1"}) is None

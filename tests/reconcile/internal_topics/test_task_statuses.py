@@ -53,7 +53,7 @@ def test_two_clusters_on_the_same_topics_take_turns() -> None:
         [("a", "RUNNING", 1), ("b", "RUNNING", 3), ("b", "UNASSIGNED", 3), ("a", "RUNNING", 2)],
     ],
 )
-def test_what_happens_in_sound_clusters_is_no_double_run(told: list[Report]) -> None:
+def test_normal_operation_is_not_reported_as_double_run(told: list[Report]) -> None:
     """Orderly ends, crashes and new groups do not prove that two workers held a task."""
     assert Statuses(reports(*told)).double_runs() == []
 
@@ -79,7 +79,7 @@ def test_a_takeover_is_a_change_of_worker_without_a_farewell() -> None:
         assert Statuses(quiet).takeovers() == []
 
 
-def test_who_held_what_is_known_from_the_first_report_on() -> None:
+def test_holders_of_tasks_are_known_from_the_first_report() -> None:
     """Before it nothing is known of the connector."""
     statuses = Statuses([stopped(10), task(0, "RUNNING", 20), stopped(30, state="RUNNING")])
     assert statuses.stopped_at("c", 5) is None
@@ -90,7 +90,7 @@ def test_who_held_what_is_known_from_the_first_report_on() -> None:
     assert statuses.holders_at("c", 15) == statuses.holders_at("d", 25) == []
 
 
-def test_names_may_hold_what_separates() -> None:
+def test_names_may_contain_the_separator() -> None:
     """The number follows the last hyphen; other records are no statuses."""
 
     def read(key: str | None) -> StatusReport | None:

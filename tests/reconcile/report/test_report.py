@@ -81,7 +81,7 @@ def report(*findings: Finding, hide_keys: bool = False) -> Report:
     )
 
 
-def test_a_difference_outweighs_what_could_not_be_told() -> None:
+def test_a_difference_outweighs_an_undecided_check() -> None:
     """Notes change nothing."""
     note, unknown = finding("n", Severity.NOTE), finding("u", Severity.UNKNOWN)
     assert verdict_of([]) is Verdict.AGREE
@@ -91,7 +91,7 @@ def test_a_difference_outweighs_what_could_not_be_told() -> None:
     assert [verdict.value for verdict in Verdict] == [0, 1, 11]
 
 
-def test_what_matters_comes_first() -> None:
+def test_severe_findings_come_first() -> None:
     """Findings are arranged by severity, kind and place, whatever order Spark gave them in."""
     late = finding("missing", Severity.ERROR, group="g", first=9, last=9)
     early = finding("missing", Severity.ERROR, group="g", first=4, last=5)
@@ -149,7 +149,7 @@ def test_no_kind_of_finding_hides_another() -> None:
     assert "and 952 more in findings/findings.ndjson" in page(document)
 
 
-def test_charts_say_what_they_leave_out() -> None:
+def test_charts_name_omitted_parts() -> None:
     """Of two clusters each is named; long names keep their end; nothing is drawn of nothing."""
     topic = SNAPSHOT.topics[0]
     many = tuple(replace(topic.partitions[0], topic="x" * 99, partition=n) for n in range(70))

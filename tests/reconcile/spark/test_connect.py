@@ -61,7 +61,7 @@ def test_only_secrets_are_cut_out_of_a_request_s_text(option: str) -> None:
         ("Failed to find data source: kafka. Deploy the application", "no Kafka source"),
     ],
 )
-def test_what_spark_says_is_told_with_what_to_do(said: str, told: str) -> None:
+def test_errors_of_spark_are_reported_with_a_remedy(said: str, told: str) -> None:
     """Never Spark's words alone."""
     error = translated(said)
     assert told in error.message

@@ -50,7 +50,7 @@ def test_saved_ranges_are_read_back_as_they_were() -> None:
 @pytest.mark.parametrize(
     "document", [None, [], {}, {"version": 1}, {"version": 9}, {"snapshot": 1}]
 )
-def test_what_are_no_saved_ranges_is_refused(document: object) -> None:
+def test_a_file_without_saved_ranges_is_refused(document: object) -> None:
     """A damaged file is no stack trace."""
     with pytest.raises(ReconcileError, match="not saved ranges"):
         read_snapshot(document)
@@ -64,7 +64,7 @@ def test_bounds_only_narrow() -> None:
     assert bounds.length == 20 + 80
 
 
-def test_an_open_tail_is_told_only_where_the_range_reaches_it() -> None:
+def test_an_open_tail_is_reported_only_inside_the_range() -> None:
     """A sink's range ends at its own offsets, before any open transaction."""
     opened = part(high_watermark=95)
     [finding] = open_tails(snapshot(opened))
@@ -73,7 +73,7 @@ def test_an_open_tail_is_told_only_where_the_range_reaches_it() -> None:
     assert list(open_tails(snapshot(replace(opened, end=80)))) == []
 
 
-def test_only_a_topic_that_may_be_compacted_unseen_is_told() -> None:
+def test_only_an_unknown_cleanup_policy_is_reported() -> None:
     """A known policy is refused or fine; jobs over offsets only note an unknown one."""
     known = snapshot(part())
     assert list(unknown_policies(known)) == []
@@ -82,7 +82,7 @@ def test_only_a_topic_that_may_be_compacted_unseen_is_told() -> None:
     assert (finding.topic, finding.severity) == ("t", Severity.UNKNOWN)
 
 
-def test_retention_is_a_loss_only_where_nobody_had_read() -> None:
+def test_retention_is_a_loss_only_for_records_that_no_run_had_read() -> None:
     """What an earlier run has audited may expire."""
     before = snapshot(part())
     [read] = against_previous(snapshot(part(earliest=60, start=60)), before)
@@ -92,7 +92,7 @@ def test_retention_is_a_loss_only_where_nobody_had_read() -> None:
     assert (unread.severity, unread.first, unread.last) == (Severity.ERROR, 10, 99)
 
 
-def test_topics_made_anew_and_ends_that_went_back_are_losses() -> None:
+def test_recreated_topics_and_smaller_end_offsets_are_losses() -> None:
     """Neither happens in normal operation."""
     before = snapshot(part())
     [recreated] = against_previous(snapshot(part(), topic_id="other"), before)

@@ -69,7 +69,7 @@ def test_decimals_of_unknown_precision_get_the_greatest_one() -> None:
     assert price["type"] == ["null", {**kind, "precision": 38}]
 
 
-def test_a_text_that_is_no_json_is_refused() -> None:
+def test_a_text_that_is_not_json_is_refused() -> None:
     """The texts of other formats are."""
     with pytest.raises(ValueError, match="Expecting value"):
         framed_schema('syntax = "proto3";')

@@ -87,7 +87,7 @@ def test_a_token_gives_access_too(url: str, tmp_path: Path) -> None:
         assert registry.schema(1) is not None
 
 
-def test_what_a_registry_refuses_is_said_without_secrets(url: str, access: str) -> None:
+def test_refusals_of_a_registry_are_reported_without_secrets(url: str, access: str) -> None:
     """A refusal, an answer of another kind, and nobody there are errors, not missing schemas."""
     with (
         open_registry(Registry(url=url)) as registry,
@@ -115,7 +115,7 @@ def test_the_next_address_is_asked_where_one_does_not_answer(url: str, access: s
         assert registry.schema(1) is not None
 
 
-def test_stores_that_are_no_pem_are_refused(tmp_path: Path) -> None:
+def test_stores_that_are_not_pem_are_refused(tmp_path: Path) -> None:
     """Java's own formats cannot be read."""
     store, path = tmp_path / "trust.jks", tmp_path / "registry.properties"
     store.write_bytes(b"\xfe\xed\xfe\xed")

@@ -1,4 +1,4 @@
-"""Which paths a provider may read (``allowed.paths``).
+"""The paths that a provider may read (``allowed.paths``).
 
 Layer: builtin. Corresponds to ``AllowedPaths`` of Kafka, except that symbolic links are resolved
 before the check: a link out of an allowed directory does not get around it.

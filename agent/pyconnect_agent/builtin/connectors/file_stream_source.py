@@ -227,7 +227,7 @@ class FileStreamSourceTask(SourceTask):
             self._positions += [position := position + len(line) + 1 for line in lines]
 
     def _wait_for_data(self) -> None:
-        """Wait up to a second for more, less when the worker wants an end."""
+        """Wait up to a second for more data, or until the worker asks the task to end."""
         assert self._descriptor is not None
         for _ in range(int(IDLE_WAIT_S / IDLE_SLICE_S)):
             if self.context.stop_requested.wait(IDLE_SLICE_S):

@@ -1,4 +1,4 @@
-"""What the shipped converters share: both kinds of converter in one class.
+"""The base of the shipped converters: both kinds of converter in one class.
 
 Layer: builtin. Corresponds to `ConverterConfig` and to the way Apache's converters implement both
 `Converter` and `HeaderConverter`.

@@ -294,7 +294,7 @@ _CONFIG_DEF = (
         ConfigType.BOOLEAN,
         default=True,
         importance=Importance.LOW,
-        documentation="Whether null stands for the default value of a field that has one.",
+        documentation="Whether null is replaced by the default value of a field that has one.",
         group="Serialization",
         order_in_group=1,
         width=Width.MEDIUM,

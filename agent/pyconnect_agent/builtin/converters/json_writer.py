@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
+from typing import Any
 
 from pyconnect_agent.core.java import json_text
 from pyconnect_api import (
@@ -35,7 +36,7 @@ Write = Callable[[object], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonOptions:
-    """How values are written and read.
+    """The options of writing and reading values.
 
     `decimals_as_numbers`: `decimal.format` is NUMERIC rather than BASE64 (writing only).
     `replace_null_with_default`: None stands for the schema's default, if it has one.
@@ -243,38 +244,18 @@ def _decimal_writer(schema: Schema, options: JsonOptions) -> Write:
     return write
 
 
-def _date_writer(_: Schema, __: JsonOptions) -> Write:
+def _moment_writer(
+    name: str, wanted: type, number: Callable[[Any], int]
+) -> Callable[[Schema, JsonOptions], Write]:
     def write(value: object) -> str:
-        if not isinstance(value, date):
+        if not isinstance(value, wanted):
             raise DataException(
-                f"Invalid type for Date, expected date but was class {type(value).__qualname__}"
-            )
-        return str(date_to_days(value))
-
-    return write
-
-
-def _time_writer(_: Schema, __: JsonOptions) -> Write:
-    def write(value: object) -> str:
-        if not isinstance(value, time):
-            raise DataException(
-                f"Invalid type for Time, expected time but was class {type(value).__qualname__}"
-            )
-        return str(time_to_milliseconds(value))
-
-    return write
-
-
-def _timestamp_writer(_: Schema, __: JsonOptions) -> Write:
-    def write(value: object) -> str:
-        if not isinstance(value, datetime):
-            raise DataException(
-                "Invalid type for Timestamp, expected datetime but was "
+                f"Invalid type for {name}, expected {wanted.__name__} but was "
                 f"class {type(value).__qualname__}"
             )
-        return str(timestamp_to_milliseconds(value))
+        return str(number(value))
 
-    return write
+    return lambda _schema, _options: write
 
 
 _WRITERS: dict[Type, Callable[[Schema, JsonOptions], Write]] = {
@@ -294,7 +275,7 @@ _WRITERS: dict[Type, Callable[[Schema, JsonOptions], Write]] = {
 
 _LOGICAL_WRITERS: dict[str, Callable[[Schema, JsonOptions], Write]] = {
     DECIMAL_NAME: _decimal_writer,
-    DATE_NAME: _date_writer,
-    TIME_NAME: _time_writer,
-    TIMESTAMP_NAME: _timestamp_writer,
+    DATE_NAME: _moment_writer("Date", date, date_to_days),
+    TIME_NAME: _moment_writer("Time", time, time_to_milliseconds),
+    TIMESTAMP_NAME: _moment_writer("Timestamp", datetime, timestamp_to_milliseconds),
 }

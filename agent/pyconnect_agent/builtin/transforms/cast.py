@@ -55,7 +55,7 @@ def _check_spec(_name: str, value: object) -> None:
 
 
 def _parsed_spec(entries: tuple[str, ...]) -> dict[str | None, Type]:
-    """Return target types by field; the field None stands for the whole value."""
+    """Return target types by field; the field None means the whole value."""
     targets: dict[str | None, Type] = {}
     for entry in entries:
         parts = split_at_colons(entry)
@@ -86,7 +86,7 @@ def _target_type(name: str) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class _FieldCast:
-    """How one field of a struct is cast: where it is, and its new schema."""
+    """The cast of one field of a struct: its place, and its new schema."""
 
     index: int
     field: Field
@@ -95,7 +95,7 @@ class _FieldCast:
 
 @dataclass(frozen=True, slots=True)
 class _StructCasts:
-    """What to do with structs of one schema."""
+    """The casts of structs of one schema."""
 
     copy: StructCopy
     field_casts: tuple[_FieldCast, ...]
@@ -111,7 +111,7 @@ class _StructCasts:
 
 @dataclass(frozen=True, slots=True)
 class _WholeCast:
-    """What to do with values of one schema that are cast as a whole."""
+    """The cast of whole values of one schema."""
 
     target: Schema
     cast: casts.Cast

@@ -17,7 +17,7 @@ _PURPOSE = "nested field access"
 
 
 class FieldPath:
-    """Where a field is in a schema, a struct or a map."""
+    """The path of a field in a schema, a struct or a map."""
 
     __slots__ = ("_last", "_outer", "steps")
 

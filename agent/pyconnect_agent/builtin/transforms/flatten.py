@@ -49,7 +49,7 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True)
 class _Flattening:
-    """What to do with structs of one schema."""
+    """The flattening of structs of one schema."""
 
     target: Schema
     leaves: tuple[_Leaf, ...]
@@ -67,7 +67,7 @@ class Flatten(OneSideTransformation):
         ConfigType.STRING,
         default=".",
         importance=Importance.MEDIUM,
-        documentation="What stands between the parts of a joined name.",
+        documentation="Text between the parts of a joined name.",
     )
 
     _delimiter: str

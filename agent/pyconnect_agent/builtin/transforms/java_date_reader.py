@@ -112,7 +112,7 @@ class JavaDateReader:
             ) from None
 
     def _value(self, field: PatternField, text: str) -> int:
-        """Return the number a field's text stands for; ValueError out of its range."""
+        """Return the number of a field's text; ValueError out of its range."""
         match field.letter:
             case "y" | "Y":
                 return self._year(text) if field.count <= 2 and len(text) == 2 else int(text)

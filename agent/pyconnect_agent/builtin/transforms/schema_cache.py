@@ -1,4 +1,4 @@
-"""What was worked out for a schema, remembered for the schemas used last.
+"""Computed facts of a schema, cached for the schemas used last.
 
 Layer: builtin. Corresponds to `schemaUpdateCache` in Kafka's transformations; serves one thread.
 """

@@ -54,7 +54,7 @@ _Conversion = Callable[[object], object]
 
 @dataclass(frozen=True, slots=True)
 class _StructConversion:
-    """What to do with structs of one schema; `field` None if they lack the field.
+    """The conversion of structs of one schema; `field` None if they lack the field.
 
     `refusal` says why the field cannot be converted, which matters once there is a struct.
     """

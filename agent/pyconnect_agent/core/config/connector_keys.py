@@ -92,8 +92,7 @@ def connector_config_def(defaults: PluginDefaults) -> ConfigDef:
         validator=ValidString.one_of("none", "restart"),
         importance=LOW,
         documentation=(
-            "What to do when a value from a config provider expires: restart the connector, or "
-            "nothing."
+            "Action when a value from a config provider expires: restart the connector, or none."
         ),
         group=COMMON,
         order_in_group=14,
@@ -183,8 +182,8 @@ def _define_converter(
         validator=PluginClassValidator(base),
         importance=LOW,
         documentation=(
-            f"Converter of record {kind}s, set up below {name}.; without it the worker's counts, "
-            "with the worker's settings."
+            f"Converter of record {kind}s, with settings below {name}.; default: the worker's "
+            "converter with its settings."
         ),
         group=COMMON,
         order_in_group=order,
@@ -212,7 +211,7 @@ _ERROR_KEYS = (
         ConfigType.LONG,
         0,
         None,
-        "How long a failing operation is repeated, in milliseconds; -1 is without end.",
+        "Time in milliseconds for which a failing operation is repeated; -1: without end.",
         Width.MEDIUM,
         "Retry Timeout for Errors",
     ),
@@ -248,7 +247,7 @@ _ERROR_KEYS = (
         ConfigType.BOOLEAN,
         False,
         None,
-        "Whether the log line tells the record too; of source records this shows the data.",
+        "Whether the log line includes the record; for source records this shows the data.",
         Width.SHORT,
         "Log Error Details",
     ),

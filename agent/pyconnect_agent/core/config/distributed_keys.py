@@ -51,8 +51,8 @@ def _define_membership(definition: ConfigDef) -> None:
         documentation="Name of the Connect cluster; workers with the same name share the work.",
     )
     for name, default, text in (
-        ("session.timeout.ms", 10_000, "Without heartbeats for so long, a worker is given up."),
-        ("rebalance.timeout.ms", 60_000, "How long a worker may take to join a rebalance."),
+        ("session.timeout.ms", 10_000, "Time without heartbeats until a worker leaves the group."),
+        ("rebalance.timeout.ms", 60_000, "Time limit for a worker to join a rebalance."),
         (
             "heartbeat.interval.ms",
             3_000,
@@ -106,7 +106,7 @@ def _define_agent_keys(definition: ConfigDef) -> None:
         documentation=(
             "Transactional id of the leader instead of connect-cluster-<group.id>. The same on "
             "every worker, all of them agents, and changed only while all are stopped: as long as "
-            "members differ, the leader refuses what it would have to write. A key of this agent "
+            "members differ, the leader refuses requests that need its writes. A key of this agent "
             "alone."
         ),
     )
@@ -119,7 +119,7 @@ def _define_rebalancing(definition: ConfigDef) -> None:
         default="sessioned",
         validator=ValidString.one_of("eager", "compatible", "sessioned"),
         importance=LOW,
-        documentation="How work is handed out; sessioned also signs requests between workers.",
+        documentation="Protocol for the assignment of work; sessioned signs requests too.",
     )
     definition.define(
         "scheduled.rebalance.max.delay.ms",
@@ -127,21 +127,21 @@ def _define_rebalancing(definition: ConfigDef) -> None:
         default=300_000,
         validator=Range.between(0, 2**31 - 1),
         importance=LOW,
-        documentation="How long the work of a departed worker waits for it to come back.",
+        documentation="Time for which the work of a departed worker waits for its return.",
     )
     definition.define(
         "worker.sync.timeout.ms",
         ConfigType.INT,
         default=3_000,
         importance=MEDIUM,
-        documentation="How long a worker may take to catch up with the config topic.",
+        documentation="Time limit for a worker to catch up with the config topic.",
     )
     definition.define(
         "worker.unsync.backoff.ms",
         ConfigType.INT,
         default=300_000,
         importance=MEDIUM,
-        documentation="How long a worker that could not catch up stays out of the group.",
+        documentation="Time for which a worker that could not catch up stays out of the group.",
     )
 
 
@@ -201,7 +201,7 @@ def _define_requests(definition: ConfigDef) -> None:
         default=40_000,
         validator=Range.at_least(0),
         importance=MEDIUM,
-        documentation="How long to wait for the answer to a request.",
+        documentation="Time limit for the answer to a request.",
     )
     definition.define(
         "connections.max.idle.ms",
@@ -218,7 +218,7 @@ def _define_requests(definition: ConfigDef) -> None:
             "PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"
         ),
         importance=MEDIUM,
-        documentation="How to speak to brokers.",
+        documentation="Protocol of connections to brokers.",
     )
     definition.define(
         "metadata.recovery.strategy",

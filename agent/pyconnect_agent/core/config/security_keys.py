@@ -25,7 +25,7 @@ _DOCUMENTATION = {
         "https checks that a server's certificate names the host; empty turns the check off."
     ),
     "sasl.mechanism": (
-        "How to authenticate: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM."
+        "Authentication: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER or AWS_MSK_IAM."
     ),
     "sasl.jaas.config": "Login module and credentials, in the form of a JAAS file's entry.",
 }

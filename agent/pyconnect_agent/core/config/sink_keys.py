@@ -78,7 +78,7 @@ def _define_dead_letter_queue(definition: ConfigDef) -> None:
         ConfigType.BOOLEAN,
         default=False,
         importance=MEDIUM,
-        documentation="Whether headers __connect.errors.* tell what went wrong.",
+        documentation="Whether headers __connect.errors.* hold the error.",
         group=ERRORS,
         order_in_group=8,
         width=Width.MEDIUM,

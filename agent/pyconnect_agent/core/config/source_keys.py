@@ -80,8 +80,8 @@ def _define_exactly_once(definition: ConfigDef) -> None:
         validator=CaseInsensitiveValidString.one_of("interval", "poll", "connector"),
         importance=MEDIUM,
         documentation=(
-            "When a task commits its transaction: after each poll, after an interval, or when the "
-            "connector says so."
+            "Time of a task's commit: after each poll, after an interval, or when the connector "
+            "requests it."
         ),
         group=EXACTLY_ONCE,
         order_in_group=3,

@@ -62,7 +62,7 @@ def _define_clients_and_converters(definition: ConfigDef) -> None:
         default="localhost:9092",
         validator=any_list(allow_empty=False),
         importance=HIGH,
-        documentation="Brokers to reach the Kafka cluster by, as host:port.",
+        documentation="Addresses of brokers of the Kafka cluster, as host:port.",
     )
     definition.define(
         "client.dns.lookup",
@@ -106,7 +106,7 @@ def _define_runtime(definition: ConfigDef) -> None:
         ConfigType.LONG,
         default=5_000,
         importance=LOW,
-        documentation="How long tasks may take to stop, all together, before they are killed.",
+        documentation="Time limit for the stop of all tasks together; later ones are killed.",
     )
     definition.define(
         "offset.flush.interval.ms",
@@ -120,10 +120,7 @@ def _define_runtime(definition: ConfigDef) -> None:
         ConfigType.LONG,
         default=5_000,
         importance=LOW,
-        documentation=(
-            "How long an offset commit may take before it is given up; no effect on tasks that "
-            "run exactly-once."
-        ),
+        documentation=("Time limit of an offset commit; no effect on tasks that run exactly-once."),
     )
     definition.define(
         "plugin.path",
@@ -145,7 +142,7 @@ def _define_runtime(definition: ConfigDef) -> None:
         ),
         importance=LOW,
         documentation=(
-            "How plugins are found: by entry points and service files, by scanning modules and "
+            "Way to find plugins: by entry points and service files, by scanning modules and "
             "class files, or both."
         ),
     )
@@ -170,7 +167,7 @@ def _define_permissions(definition: ConfigDef) -> None:
         default="All",
         importance=MEDIUM,
         documentation=(
-            "Which client settings a connector may change: All, None, Principal (security "
+            "Client settings that a connector may change: All, None, Principal (security "
             "settings only) or Allowlist."
         ),
     )
@@ -184,8 +181,8 @@ def _define_permissions(definition: ConfigDef) -> None:
     )
     for name, text in (
         ("topic.creation.enable", "Whether source connectors may have topics created."),
-        ("topic.tracking.enable", "Whether to remember which topics each connector uses."),
-        ("topic.tracking.allow.reset", "Whether that memory may be cleared by request."),
+        ("topic.tracking.enable", "Whether to record the topics that each connector uses."),
+        ("topic.tracking.allow.reset", "Whether a request may empty a connector's list of topics."),
     ):
         definition.define(
             name, ConfigType.BOOLEAN, default=True, importance=LOW, documentation=text
@@ -241,21 +238,21 @@ def _define_rest_addresses(definition: ConfigDef) -> None:
         ConfigType.STRING,
         default=None,
         importance=LOW,
-        documentation="Host name other workers reach this one by.",
+        documentation="Host name of this worker for other workers.",
     )
     definition.define(
         "rest.advertised.port",
         ConfigType.INT,
         default=None,
         importance=LOW,
-        documentation="Port other workers reach this one by.",
+        documentation="Port of this worker for other workers.",
     )
     definition.define(
         "rest.advertised.listener",
         ConfigType.STRING,
         default=None,
         importance=LOW,
-        documentation="Protocol other workers reach this one by: http or https.",
+        documentation="Protocol of this worker for other workers: http or https.",
     )
 
 
@@ -265,14 +262,14 @@ def _define_rest_headers(definition: ConfigDef) -> None:
         ConfigType.STRING,
         default="",
         importance=LOW,
-        documentation="Origins that may use the REST API from a browser; * is any, blank none.",
+        documentation="Origins that may use the REST API from a browser; *: any, blank: none.",
     )
     definition.define(
         "access.control.allow.methods",
         ConfigType.STRING,
         default="",
         importance=LOW,
-        documentation="Methods a browser of such an origin may use; blank is GET, POST and HEAD.",
+        documentation="Methods that a browser of such an origin may use; blank: GET, POST, HEAD.",
     )
     definition.define(
         "response.http.headers.config",
@@ -373,7 +370,7 @@ def _define_admin_interface(definition: ConfigDef) -> None:
         default="",
         validator=any_list(),
         importance=LOW,
-        documentation="REST extensions of Java; there are none here, so naming one is refused.",
+        documentation="REST extensions of Java; this worker has none and refuses the key.",
     )
     definition.define(
         "admin.listeners",
@@ -382,7 +379,7 @@ def _define_admin_interface(definition: ConfigDef) -> None:
         validator=ListenersValidator("admin.listeners", optional=True),
         importance=LOW,
         documentation=(
-            "Addresses of the admin endpoints; unset serves them with the rest, empty not at all."
+            "Addresses of the admin endpoints; unset: on the REST listeners; empty: nowhere."
         ),
     )
     for name, text in (

@@ -64,7 +64,7 @@ class MembershipLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """An operator wants this worker to give up all work and leave its group."""
+    """An operator asks this worker to release all work and leave its group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Undrain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
-    """Membership has ended for good (authorization, no protocol in common)."""
+    """Membership has ended permanently (authorization, no protocol in common)."""
 
     reason: str
 

@@ -63,7 +63,7 @@ class HerderSettings:
 
 
 class Phase(Enum):
-    """Where the worker stands between two rebalances.
+    """The worker's step between two rebalances.
 
     STARTING → JOINING → REVOKING → FLUSHING → CATCHING_UP → RESOLVED → JOINING …; FLUSHING and
     CATCHING_UP are left out when there is nothing to do, BACKING_OFF comes between two attempts to
@@ -183,7 +183,7 @@ NO_CONNECTOR_WORK = ConnectorWork()
 
 
 class Step(Enum):
-    """Where a request's operation stands; QUEUED has not begun.
+    """The step of a request's operation; QUEUED has not begun.
 
     SETTLING, in standalone mode: written, the reply waits for the connector and its task configs.
     PREPARING, CONFIRMING, CHANGING: the connector is asked about a change of its offsets, the
@@ -356,7 +356,7 @@ class HerderState:
         return self.membership.assignment.leader_url or None
 
     def owner_url(self, item: str | ConnectorTaskId) -> str | None:
-        """Where a connector instance or task runs, as the leader dealt it; None when unknown."""
+        """The worker that the leader assigned a connector or task to; None if unknown."""
         if self.membership is None or self.membership.owners is None or self.rejoin_wanted:
             return None
         owners = self.membership.owners

@@ -111,7 +111,7 @@ async def drain(exchange: Exchange) -> Response:
 
 @guarded
 async def change_phase(exchange: Exchange) -> Response:
-    """Answer, then restart: the client learns of both."""
+    """Answer first, then restart, so that the client gets the answer."""
     body = _texts(await exchange.body(), ("phase", "run_id", "expect_config_sha256"))
     worker = _worker(exchange)
     answer = await worker.change_phase(*body)
@@ -158,7 +158,7 @@ def _log_question(exchange: Exchange) -> LogQuestion:
 
 
 def _flag(body: bytes, name: str) -> bool:
-    """Return the one member a body may have, False without it; BadRequestError for anything else.
+    """Return the one member that a body may have, or False; BadRequestError for other bodies.
 
     Stricter than Connect's own endpoints: a mistyped `{"undrian": true}` must not drain.
     """

@@ -112,7 +112,7 @@ async def put_config(exchange: Exchange) -> Response:
 async def patch_config(exchange: Exchange) -> Response:
     patch = await exchange.bind(bind_config)
     if patch is None:
-        # Apache's worker notices after it has looked for the connector.
+        # Apache's worker checks this after its check for the connector.
         await exchange.submit(GetConnectorConfig(connector=exchange.connector))
         raise NullBodyError("a patch")
     answer = await exchange.submit_or_forward(

@@ -1,6 +1,6 @@
 """Requests of workers to the leader (KIP-507, KIP-618).
 
-The body is parsed before the signature is looked at, and the signature before anything else.
+The body is parsed first, then the signature is checked, then the request runs.
 """
 
 from __future__ import annotations

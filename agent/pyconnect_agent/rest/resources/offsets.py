@@ -1,6 +1,6 @@
 """`/connectors/{connector}/offsets` (KIP-875).
 
-There may be very many: not on the event loop, and a listing is written while it is sent.
+A connector may have very many offsets: threads read them, and a listing is sent while it is made.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class _JavaConnector(Connector):
 
     def initialize(self, context: ConnectorContext) -> None:
         super().initialize(context)
-        # No call would find it for as long as nobody asks for task configs.
+        # Without a request for task configs no call would find the failure.
         self._link.on_end = self._fail
         self._link.call("initialize")
 
@@ -69,7 +69,7 @@ class _JavaConnector(Connector):
             self.context.raise_error(self._link.ended())
 
     def _task_class(self, base: type) -> type:
-        # Nobody makes one here: what is stored is its name.
+        # No instance is made here: only the name is stored.
         return type(base.__name__, (base,), {"java_name": self._link.call("taskClass")})
 
     def _read_offsets(self, asked: Mapping[str, Any]) -> list[Mapping[str, object] | None]:

@@ -1,4 +1,4 @@
-"""What the Java process of a task is told: its classes and their options.
+"""The job of a task's Java process: its classes and their options.
 
 Layer: tasks. Names are looked up here, so that the Java process gets full names and class paths.
 """

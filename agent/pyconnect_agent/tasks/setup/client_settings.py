@@ -26,7 +26,7 @@ def source_producer(
 ) -> LibrdkafkaConfig:
     """The at-least-once producer of a source task."""
     client_id = f"connector-producer-{task_id}"
-    return _built(client_configs.connector_producer(worker, connector_config, client_id))
+    return built(client_configs.connector_producer(worker, connector_config, client_id))
 
 
 def sink_consumer(
@@ -34,7 +34,7 @@ def sink_consumer(
 ) -> LibrdkafkaConfig:
     """The consumer of a sink task."""
     client_id = f"connector-consumer-{task_id}"
-    return _built(
+    return built(
         client_configs.sink_consumer(worker, task_id.connector, connector_config, client_id)
     )
 
@@ -44,7 +44,7 @@ def dead_letter_producer(
 ) -> LibrdkafkaConfig:
     """The producer of a sink's dead letter queue."""
     client_id = f"connector-dlq-producer-{task_id}"
-    return _built(client_configs.connector_producer(worker, connector_config, client_id))
+    return built(client_configs.connector_producer(worker, connector_config, client_id))
 
 
 def dead_letter_admin(
@@ -52,7 +52,7 @@ def dead_letter_admin(
 ) -> LibrdkafkaConfig:
     """The admin client that creates a dead letter topic."""
     client_id = f"connector-dlq-adminclient-{task_id}"
-    return _built(client_configs.connector_admin(worker, connector_config, client_id))
+    return built(client_configs.connector_admin(worker, connector_config, client_id))
 
 
 def source_admin(
@@ -60,10 +60,11 @@ def source_admin(
 ) -> LibrdkafkaConfig:
     """The admin client of a source task, which creates topics."""
     client_id = f"connector-adminclient-{task_id}"
-    return _built(client_configs.connector_admin(worker, connector_config, client_id))
+    return built(client_configs.connector_admin(worker, connector_config, client_id))
 
 
-def _built(config: client_configs.ClientConfig) -> LibrdkafkaConfig:
+def built(config: client_configs.ClientConfig) -> LibrdkafkaConfig:
+    """Return librdkafka's configuration, and log its warnings."""
     built = config.build()
     for warning in built.warnings:
         LOG.warning("client setting is not used as given", extra={"reason": warning})

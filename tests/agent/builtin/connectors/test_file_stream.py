@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_read_fails_the_task(tmp_path: Path) -> None:
         task.poll()
 
 
-def test_what_is_appended_later_is_read(tmp_path: Path) -> None:
+def test_appended_lines_are_read(tmp_path: Path) -> None:
     """A wait ends as soon as the file grows."""
     path = tmp_path / "f"
     path.write_bytes(b"1\npart")

@@ -96,7 +96,7 @@ def test_a_required_value_without_default_cannot_be_null() -> None:
         read_as('{"type":"int32"}', "null")
 
 
-def test_null_stands_for_the_default_unless_told_otherwise() -> None:
+def test_null_is_replaced_by_the_default_unless_switched_off() -> None:
     """`replace.null.with.default` rules writing and reading."""
     schema = SchemaBuilder.int32().optional().default(7).build()
     assert written(plain(), schema, None) == b"7"
@@ -118,7 +118,7 @@ def test_decimals_are_base64_or_numbers() -> None:
         assert read(made, data) == SchemaAndValue(schema, value)
 
 
-def test_what_is_not_finite_is_written_as_text_and_read_back() -> None:
+def test_infinite_and_nan_numbers_are_written_as_text_and_read_back() -> None:
     """JSON has no NaN; Apache writes these texts, but reads them as 0."""
     for schema in (FLOAT32_SCHEMA, FLOAT64_SCHEMA):
         assert written(plain(), schema, float("-inf")) == b'"-Infinity"'

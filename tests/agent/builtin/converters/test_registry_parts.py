@@ -292,7 +292,7 @@ def test_the_proto_file_is_what_protoc_and_confluents_registry_read() -> None:
     ],
     ids=["name", "lists of lists", "maps of lists"],
 )
-def test_what_protobuf_lacks_is_refused(schema: Schema) -> None:
+def test_types_that_protobuf_lacks_are_refused(schema: Schema) -> None:
     """Rather than written as something else."""
     with pytest.raises(DataException, match="Protobuf"):
         proto_text(schema, ProtobufOptions())

@@ -75,7 +75,7 @@ def test_other_encodings_are_javas(encoding: str, text: str, data: bytes) -> Non
     assert made.to_connect_data("t", [], data).value == text
 
 
-def test_what_cannot_be_encoded_or_decoded_is_replaced() -> None:
+def test_characters_that_cannot_be_encoded_or_decoded_are_replaced() -> None:
     """As Java's string converter does; it never fails for the content of a string."""
     assert strings("US-ASCII").from_connect_data("t", [], None, "aü") == b"a?"
     assert strings().from_connect_data("t", [], None, "a\ud800") == b"a?"
@@ -180,13 +180,13 @@ def test_header_texts_lose_their_types() -> None:
     assert made.to_connect_header("t", "h", None) == NULL
 
 
-def test_headers_that_are_no_utf8_stay_bytes() -> None:
+def test_headers_that_are_not_utf8_stay_bytes() -> None:
     """Apache damages them with replacement characters."""
     read = SimpleHeaderConverter().to_connect_header("t", "h", b"\xff\x00")
     assert read == SchemaAndValue(BYTES_SCHEMA, b"\xff\x00")
 
 
-def test_a_bounded_map_forgets_what_was_not_used_for_longest() -> None:
+def test_a_bounded_map_drops_the_least_recently_used_entry() -> None:
     """Use counts, not age."""
     recent: RecentlyUsed[str, int] = RecentlyUsed(2)
     recent.put("a", 1)

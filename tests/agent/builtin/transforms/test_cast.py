@@ -79,7 +79,7 @@ def test_a_string_out_of_range_is_refused_without_being_shown(value: str) -> Non
         (decimal_schema(2), Decimal("12.90"), "string", "12.90"),
     ],
 )
-def test_a_logical_value_is_no_longer_one(
+def test_a_cast_removes_the_logical_type(
     schema: Schema, value: object, target: str, expected: object
 ) -> None:
     """Neither as a field nor, unlike in Kafka, as a whole value."""
@@ -96,7 +96,7 @@ def test_a_logical_value_is_no_longer_one(
     assert record.value.get("f") == expected
 
 
-def test_a_struct_keeps_what_describes_it() -> None:
+def test_a_cast_struct_keeps_name_version_doc_and_parameters() -> None:
     """Name, version, doc, parameters and optionality stay; a default is cast as well."""
     count = SchemaBuilder.string().optional().default("7").build()
     schema = SchemaBuilder.struct().name("n").version(2).doc("d").parameter("p", "q").optional()

@@ -17,7 +17,7 @@ from pyconnect_api import (
 from tests.support.transformations import WITH_DEFAULT, applied, pair, source_record, transformation
 
 
-def test_flatten_makes_fields_optional_as_what_is_around_them() -> None:
+def test_flatten_makes_fields_of_an_optional_struct_optional() -> None:
     """A missing struct leaves its fields without values; defaults come from within."""
     inner = SchemaBuilder.struct().optional().field("a", WITH_DEFAULT).field("b", INT32_SCHEMA)
     outer = SchemaBuilder.struct().name("n").field("in", inner).field("c", INT32_SCHEMA).build()

@@ -49,7 +49,7 @@ def test_a_wrong_pattern_is_refused_in_javas_words(pattern: str, message: str) -
 
 
 @given(st.integers(min_value=-60_000_000_000_000, max_value=250_000_000_000_000))
-def test_what_is_written_is_read_back(milliseconds: int) -> None:
+def test_written_values_are_read_back(milliseconds: int) -> None:
     """With all fields in the pattern nothing is lost, before 1970 neither."""
     for pattern in ("yyyyMMddHHmmssSSS", "EEE d MMM yyyy hh:mm:ss.SSS a Z", "YYYY ww u HHmmssSSS"):
         date_format = JavaDateFormat(pattern)

@@ -78,7 +78,7 @@ def test_records_without_a_value_are_refused_by_some(
         ("HeaderFrom$Value", {"fields": "b", "headers": "h", "operation": "move"}),
     ],
 )
-def test_a_default_replaces_none_unless_told_otherwise(name: str, options: dict[str, str]) -> None:
+def test_a_default_replaces_none_unless_switched_off(name: str, options: dict[str, str]) -> None:
     """`replace.null.with.default`; a required field without a value is refused either way."""
     record = source_record(pair(None, 1), PAIR)
     replaced = applied(transformation(name, **options), record).value
@@ -221,7 +221,7 @@ def test_value_to_key_takes_fields_in_the_order_of_the_option() -> None:
         transformation("ValueToKey", fields="z").apply(source_record(pair("x", 1), PAIR))
 
 
-def test_what_a_schema_needs_is_worked_out_once() -> None:
+def test_facts_of_a_schema_are_computed_once() -> None:
     """For equal schemas too; the least recently used of more than 16 is forgotten."""
     asked: list[Schema] = []
 

@@ -181,7 +181,7 @@ def test_duplicated_work_is_taken_from_every_owner_first() -> None:
     group.check_settled()
 
 
-def test_an_assignment_that_nobody_received_is_dealt_anew() -> None:
+def test_an_assignment_that_no_member_received_is_assigned_again() -> None:
     """When all members stayed, missing work is reassigned without waiting."""
     group = Group(configured(2, 2))
     group.owned = {"w1": Work(), "w2": Work()}

@@ -61,7 +61,7 @@ def member(name: str, offset: int, work: Work | None = None) -> Subscription:
     )
 
 
-def test_everybody_joins_again_when_the_leader_lags_behind() -> None:
+def test_all_members_join_again_when_the_leader_lags_behind() -> None:
     """CONFIG_MISMATCH goes to all, with the offset they have to reach."""
     verdict = elect({"m1": member("m1", 5), "m2": member("m2", 9)}, snapshot(5, c=1))
     assert verdict.owners is None

@@ -35,7 +35,7 @@ def members(*told: str | None) -> dict[str, Subscription]:
         (KAFKAS, (None, "own"), {"http://w1/": "own"}),
     ],
 )
-def test_whoever_would_lead_under_another_id_is_named(
+def test_members_with_another_leader_id_are_named(
     own: str, told: tuple[str | None, ...], others: dict[str, str]
 ) -> None:
     """Who says nothing, as a Java worker, leads under Kafka's id."""
@@ -53,7 +53,7 @@ def test_a_member_that_cannot_be_understood_is_named_by_its_member_id() -> None:
     assert ids("own").others(unreadable) == {"m9": KAFKAS}
 
 
-def test_kafkas_id_is_not_told() -> None:
+def test_kafkas_leader_id_is_not_sent() -> None:
     """Subscriptions then have Apache's bytes, also where the key names the same id."""
     assert ids(KAFKAS).told is None
     assert ids("own").told == "own"

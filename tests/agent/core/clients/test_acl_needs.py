@@ -60,7 +60,7 @@ def test_ids_of_a_source_cover_present_former_and_possible_tasks(
     assert all(need.blocker and need.phase is ENABLED for need in needs)
 
 
-def test_fencing_a_single_task_is_no_blocker() -> None:
+def test_fencing_a_single_task_is_not_a_blocker() -> None:
     """One task after one task is not fenced."""
     needs = connector_needs(WORKER, source())
     fencing = [n for n in needs if n.client is AclClient.ADMIN and n.resource == "jb-c-0"]
@@ -121,7 +121,7 @@ def test_principals_are_those_of_the_clients_own_layers() -> None:
         {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "broken"},
     ],
 )
-def test_a_principal_that_the_configuration_does_not_tell_is_none(
+def test_an_undetermined_principal_is_none(
     config: dict[str, str | None],
 ) -> None:
     """Brokers map certificates and tickets by rules of their own."""

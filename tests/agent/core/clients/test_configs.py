@@ -118,7 +118,7 @@ def test_config_and_offsets_topics_are_read_committed_only_when_enabled(
     assert statuses.get("isolation.level") == given
 
 
-def test_exactly_once_producers_are_idempotent_whatever_the_user_says() -> None:
+def test_exactly_once_producers_are_idempotent_with_any_setting_of_the_user() -> None:
     """A differing value is replaced with a warning; none is no reason for one."""
     silent = exactly_once_producer(worker(), {}, "i", "jb-c-0")
     assert silent.java_config["transactional.id"] == "jb-c-0"

@@ -43,7 +43,7 @@ def test_kafka_python_gets_the_same_network_and_login() -> None:
     assert "b c" not in repr(config)
 
 
-def test_what_is_not_set_has_connects_defaults() -> None:
+def test_missing_settings_have_connects_defaults() -> None:
     """kafka-python waits up to 30 s before it connects again: longer than a session lasts."""
     arguments = kafka_python_config({"bootstrap.servers": "a:1"}, client_id="me").arguments
     assert (arguments["reconnect_backoff_max_ms"], arguments["request_timeout_ms"]) == (1000, 40000)

@@ -88,7 +88,7 @@ def test_limits_the_caller_has_to_keep_are_handed_over() -> None:
         ({"partitioner.class": "a.Mine"}, "The partitioner a.Mine is not available"),
     ],
 )
-def test_what_cannot_be_done_is_warned_about(java: dict[str, str], part: str) -> None:
+def test_unsupported_settings_give_a_warning(java: dict[str, str], part: str) -> None:
     """The warning names the setting."""
     (warning,) = translate(java, PRODUCER).warnings
     assert part in warning

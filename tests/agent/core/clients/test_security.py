@@ -13,7 +13,7 @@ from pyconnect_clients.security import Protocol
 PLAIN = 'o.PlainLoginModule required username="u" password="hunter2";'
 
 
-def test_what_cannot_be_used_is_an_error_of_the_configuration() -> None:
+def test_unusable_settings_are_errors_of_the_configuration() -> None:
     """Of a worker, which does not start, or of a connector, whose task fails."""
     broken = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.jaas.config": "x"}
     with pytest.raises(ConfigException, match=r"configuration: sasl\.jaas\.config: .*hidden"):

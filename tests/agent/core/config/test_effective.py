@@ -52,12 +52,12 @@ def test_secrets_are_hidden(name: str) -> None:
         ("ssl.key.password", ""),
     ],
 )
-def test_what_is_no_secret_is_shown(name: str, value: str) -> None:
+def test_values_without_secrets_are_shown(name: str, value: str) -> None:
     """Locations of secrets, and references to them, are what an operator looks for."""
     assert shown(name, value) == (value, ConfigSource.FILE)
 
 
-def test_a_reference_does_not_uncover_what_stands_beside_it() -> None:
+def test_a_reference_does_not_reveal_the_text_beside_it() -> None:
     """Only a value that is nothing but a reference is shown under a secret's name."""
     assert shown("sasl.jaas.config", 'x password="${a:b:c}" y="tiger"')[0] == HIDDEN
 
@@ -68,7 +68,7 @@ def test_passwords_in_addresses_are_hidden() -> None:
     assert value == f"http://{HIDDEN}@a:1,http://{HIDDEN}@b:2"
 
 
-def test_values_from_the_environment_are_told_apart() -> None:
+def test_values_from_the_environment_are_marked() -> None:
     """Those that a config provider of environment variables fills in."""
     package = "org.apache.kafka.common.config.provider"
     providers = {

@@ -49,7 +49,7 @@ def test_references_are_replaced_once_or_left(text: str, value: str) -> None:
     assert resolve({"k": text}, lookup).values["k"] == value
 
 
-def test_resolution_tells_secret_keys_and_ttls() -> None:
+def test_resolution_reports_secret_keys_and_ttls() -> None:
     """Only keys whose value changed are secret; null values stay null."""
     resolved = resolve(
         {"a": "${file:/secrets:user}", "b": "plain", "c": None, "d": "${env:HOME}"}, lookup
@@ -113,7 +113,7 @@ def test_masking_puts_references_back() -> None:
         "cannot log in with open-sesame\n",
     ],
 )
-def test_what_was_supplied_for_a_part_of_a_value_is_masked_too(quoted: str) -> None:
+def test_secrets_that_are_a_part_of_a_value_are_masked_too(quoted: str) -> None:
     """A plugin takes its setting apart, and trims what a file ended with."""
     config = {"login": "user=${f:p:user};password=${f:p:password}"}
     secrets = secrets_of(config, {"user": "alice", "password": "open-sesame\n"})

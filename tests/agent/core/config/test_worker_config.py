@@ -300,7 +300,7 @@ def test_header_rules_are_parsed() -> None:
     assert parse_header_rules("  ") == ()
 
 
-def test_header_values_become_what_http_can_carry() -> None:
+def test_header_values_are_made_valid_for_http() -> None:
     """As Jetty sends them: no other lines, and question marks outside of Latin-1."""
     assert parse_header_rules("set A: é€\r\nB=1")[0].value == "é?  B=1"
 

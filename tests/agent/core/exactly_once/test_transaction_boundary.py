@@ -36,7 +36,7 @@ def test_an_interval_is_counted_from_the_last_commit() -> None:
     assert boundary.after_batch(1_230) is Decision.COMMIT
 
 
-def test_a_pause_ends_the_transaction_and_starts_the_interval_anew() -> None:
+def test_a_pause_ends_the_transaction_and_starts_the_interval_again() -> None:
     """The time of the pause does not count."""
     boundary = IntervalBoundary(100)
     boundary.begin(0)
@@ -57,7 +57,7 @@ def test_a_connector_decides_for_a_batch_once() -> None:
     assert boundary.before_rest(complete=True) is Decision.CONTINUE
 
 
-def test_what_a_connector_asked_for_a_batch_waits_for_the_whole_batch() -> None:
+def test_a_connectors_request_for_a_batch_waits_for_the_whole_batch() -> None:
     """A part of it is not committed before a rest, and the request stands for the rest of it."""
     requested = RequestedTransactions()
     boundary = ConnectorBoundary(requested)

@@ -79,7 +79,7 @@ def test_a_removed_target_state_of_a_configured_connector_is_started(feed: Confi
 
 
 @pytest.mark.parametrize("value", [None, b"", b"  ", b"null"])
-def test_what_jackson_reads_as_null_removes_a_connector(
+def test_payloads_that_jackson_reads_as_null_remove_a_connector(
     feed: ConfigTopicFeed, value: bytes | None
 ) -> None:
     """Empty payloads and a null literal are tombstones for the config store."""
@@ -88,7 +88,7 @@ def test_what_jackson_reads_as_null_removes_a_connector(
     assert not feed.state.contains("c")
 
 
-def test_removal_keeps_what_fencing_needs(feed: ConfigTopicFeed) -> None:
+def test_removal_keeps_the_task_count_for_fencing(feed: ConfigTopicFeed) -> None:
     """A re-created connector is fenced against the tasks of the removed one."""
     feed.full("c", 2)
     feed.full("other", 1)
@@ -289,7 +289,7 @@ def without_offset(state: ConfigSnapshot) -> tuple[object, ...]:
     )
 
 
-def test_a_snapshot_copies_only_what_changed(feed: ConfigTopicFeed) -> None:
+def test_a_snapshot_copies_only_changed_entries(feed: ConfigTopicFeed) -> None:
     """With thousands of tasks, a target state must not cost a copy of them."""
     feed.full("c", 2)
     first = feed.state

@@ -66,7 +66,7 @@ def test_destroyed_is_written_as_a_tombstone(log: StatusLog) -> None:
     assert sent(destroyed).record == (b"status-connector-c", None)
 
 
-def test_what_was_written_is_read_back(log: StatusLog) -> None:
+def test_written_entries_are_read_back(log: StatusLog) -> None:
     """Both sides agree on the format."""
     written = status(State.FAILED, trace="t")
     assert log.apply(*sent(log.send_connector("c", written, safe=False)).record) == ()
@@ -165,7 +165,7 @@ def test_a_failed_send_is_repeated_only_in_its_generation(log: StatusLog) -> Non
     assert not log.should_repeat(send)
 
 
-def test_a_failed_send_is_not_repeated_for_what_is_deleted(log: StatusLog) -> None:
+def test_a_failed_send_is_not_repeated_for_a_deleted_entry(log: StatusLog) -> None:
     """A tombstone read meanwhile ends the entry."""
     send = sent(log.send_task(TASK, status(), safe=False))
     log.apply(b"status-task-c-1-0", None)

@@ -66,7 +66,7 @@ def test_endless_nesting_is_refused() -> None:
 
 
 @given(JSON_VALUES)
-def test_what_is_written_is_read_back(value: object) -> None:
+def test_written_values_are_read_back(value: object) -> None:
     """By our reader and by any other."""
     assert loads(dumps(value)) == value
     assert json.loads(dumps(value)) == value
@@ -101,7 +101,7 @@ def test_internal_topics_are_read_as_kafka_reads_them(data: bytes, expected: obj
     "data",
     [b"NaN", b"Infinity", b"'a'", b"{a:1}", b"[1,]", b"{", b'"\t"', b"\xff", b"+1", b".5", b"tru"],
 )
-def test_what_is_not_json_is_a_value_error(data: bytes) -> None:
+def test_text_that_is_not_json_is_a_value_error(data: bytes) -> None:
     """Stores tell it apart from other failures."""
     with pytest.raises(JsonTextError):
         loads(data)

@@ -50,7 +50,7 @@ from pyconnect_agent.core.java.regex import compile_java_regex
         (r"\.\-\$", ".-$", "a-$"),
     ],
 )
-def test_a_translated_expression_matches_what_javas_does(
+def test_a_translated_expression_matches_as_in_java(
     pattern: str, matching: str, other: str
 ) -> None:
     """The whole first text matches, the other one does not."""
@@ -93,13 +93,13 @@ def test_the_end_of_input_may_be_followed_by_a_line_end() -> None:
         "a**",
     ],
 )
-def test_what_is_wrong_or_has_no_counterpart_is_refused(pattern: str) -> None:
+def test_wrong_expressions_and_those_without_counterpart_are_refused(pattern: str) -> None:
     """Nothing is approximated: an expression works as in Java, or not at all."""
     with pytest.raises(re.error):
         compile_java_regex(pattern)
 
 
-def test_errors_tell_the_place_as_javas_do() -> None:
+def test_errors_show_the_place_as_in_java() -> None:
     """The message has the place, the expression and a mark below it."""
     with pytest.raises(
         re.error, match=re.escape("Dangling meta character '*' near index 0\n*a\n^")

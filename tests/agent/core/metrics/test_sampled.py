@@ -12,7 +12,7 @@ from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, St
 TWO = Sampling(count=2, window_ms=1_000)
 
 
-def test_nothing_recorded_is_no_number() -> None:
+def test_statistics_without_records_are_nan() -> None:
     """NaN, as in Kafka, but a rate of zero."""
     empty = Sampled(TWO)
     assert math.isnan(empty.average(5))

@@ -112,7 +112,7 @@ def test_a_sources_values_are_primitive(value: object, found: str) -> None:
             source_entries_asked("c", [pair])
 
 
-def test_a_source_is_given_what_it_would_read_later() -> None:
+def test_a_source_gets_the_offsets_that_it_would_read_later() -> None:
     """Infinity is written as a text; nothing else changes, and null partitions are passed on."""
     pairs = [({"p": -math.inf, "q": 1}, {"o": 1.5, "n": None, "b": False}), (None, {"o": 2})]
     asked = StoredPairs(source_entries_asked("c", pairs).items())
@@ -126,7 +126,7 @@ def test_the_text_of_a_request_is_read_as_pairs() -> None:
         assert list(read_pairs(spelled.encode())) == [({"a": 1}, None), (None, {"b": 2})]
 
 
-def test_success_says_what_is_left_to_do() -> None:
+def test_the_message_of_success_names_remaining_steps() -> None:
     """A connector that cannot tell is assumed to have offsets elsewhere."""
     assert success_text(is_reset=True, complete=True) == (
         "The offsets for this connector have been reset successfully"
@@ -138,7 +138,7 @@ def test_success_says_what_is_left_to_do() -> None:
     )
 
 
-def test_what_took_too_long_is_named() -> None:
+def test_a_timeout_names_the_step() -> None:
     """By kind of connector and step."""
     texts = {timed_out_text("c", k, stage) for k in ("source", "sink") for stage in ChangeStage}
     assert len(texts) == 6

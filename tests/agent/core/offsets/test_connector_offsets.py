@@ -50,7 +50,7 @@ def test_partitions_without_an_offset_are_left_out() -> None:
     assert source_offsets({entry({"file": "a"}): b"null"}) == ((), ())
 
 
-def test_what_cannot_be_read_is_named_and_left_out() -> None:
+def test_unreadable_offsets_are_named_and_left_out() -> None:
     """One damaged value does not hide the other offsets."""
     damaged, no_object = entry({"file": "a"}), entry({"file": "b"})
     offsets, unreadable = source_offsets(

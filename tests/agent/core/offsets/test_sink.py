@@ -11,7 +11,7 @@ OFFSETS = st.dictionaries(PARTITIONS, st.integers(0, 20))
 
 
 @given(OFFSETS, OFFSETS, OFFSETS, st.sets(PARTITIONS))
-def test_nothing_beyond_what_was_offered_is_committed(
+def test_only_offered_offsets_are_committed(
     base: dict[TopicPartition, int],
     offered: dict[TopicPartition, int],
     provided: dict[TopicPartition, int],

@@ -65,7 +65,7 @@ def test_null_partitions_and_offsets_are_valid(submitted: SubmittedRecords) -> N
     assert committed(submitted.committable_offsets()) == [(None, None)]
 
 
-def test_a_partition_that_was_committed_starts_anew(submitted: SubmittedRecords) -> None:
+def test_a_committed_partition_starts_with_a_new_queue(submitted: SubmittedRecords) -> None:
     """Its empty queue is gone; later records of the same dict are counted in a new one."""
     partition = {"p": "a"}
     for number in range(3):
@@ -73,7 +73,9 @@ def test_a_partition_that_was_committed_starts_anew(submitted: SubmittedRecords)
         assert committed(submitted.committable_offsets()) == [({"p": "a"}, {"o": number})]
 
 
-def test_equal_partitions_share_a_queue_whatever_their_order(submitted: SubmittedRecords) -> None:
+def test_equal_partitions_share_a_queue_in_any_order_of_members(
+    submitted: SubmittedRecords,
+) -> None:
     """As Java's map equality."""
     blocked = submitted.submit({"a": 1, "b": "x"}, {"o": 1})
     submitted.submit({"b": "x", "a": 1}, {"o": 2}).ack()
@@ -144,7 +146,7 @@ def test_a_run_counts_when_each_of_its_records_is_acknowledged(submitted: Submit
     assert submitted.committable_offsets().committable_count == 3
 
 
-def test_a_run_that_was_cut_counts_what_was_taken(submitted: SubmittedRecords) -> None:
+def test_a_cut_run_counts_its_accepted_records(submitted: SubmittedRecords) -> None:
     """Nothing at all when the first record was refused already."""
     run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
     run.acknowledge(None)

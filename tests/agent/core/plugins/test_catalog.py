@@ -76,7 +76,7 @@ def test_an_ambiguous_connector_alias_is_explained() -> None:
     )
 
 
-def test_a_class_of_another_kind_is_no_connector() -> None:
+def test_a_class_of_another_kind_is_not_a_connector() -> None:
     """It is not found, although it exists."""
     with pytest.raises(
         PluginNotFoundError, match=r"which name matches a\.JsonConverter, available"

@@ -142,7 +142,7 @@ def test_a_leaders_own_id_follows_the_fields_that_java_reads(name: str) -> None:
         (b"pycn\x00\x07\x00\x00\x00\x01x\x00\x01\x00\x00\x00\x02id", "id"),
     ],
 )
-def test_what_is_no_leaders_id_says_nothing(extra: bytes, expected: str | None) -> None:
+def test_bytes_that_are_not_a_leader_id_are_ignored(extra: bytes, expected: str | None) -> None:
     """Extra bytes of others and tags of later versions are passed over."""
     data = encode_subscription(SUBSCRIPTIONS["M2b"][0]) + extra
     assert decode_subscription(data).leader_transactional_id == expected
@@ -222,7 +222,7 @@ def test_a_worker_offers_its_protocol_first_then_older_ones() -> None:
 
 
 @pytest.mark.parametrize("name", SUBSCRIPTIONS)
-def test_an_agent_marks_itself_behind_what_java_reads(name: str) -> None:
+def test_an_agent_puts_its_mark_after_the_bytes_that_java_reads(name: str) -> None:
     """A Java leader ignores the rest of the bytes; another agent reads the mark."""
     value, golden = SUBSCRIPTIONS[name]
     marked = replace(value, agent=True)

@@ -277,7 +277,7 @@ def test_messages_of_partitions_that_are_gone_are_left_out(sink: Sink) -> None:
     assert sink.loop.offsets.current == {P0: 2, P1: 0}
 
 
-def test_a_record_carries_what_was_consumed(sink: Sink) -> None:
+def test_a_record_carries_the_consumed_message(sink: Sink) -> None:
     """Key, headers, timestamp and original coordinates."""
     records: list[SinkRecord] = []
     sink.task.put = records.extend  # type: ignore[method-assign]

@@ -39,7 +39,7 @@ def test_a_pause_reports_and_polls_no_more(source: Source) -> None:
     assert source.producer.sent == []
 
 
-def test_the_last_commit_waits_for_what_is_in_flight(source: Source) -> None:
+def test_the_last_commit_waits_for_records_in_flight(source: Source) -> None:
     """Everything acknowledged in time is committed."""
     source.poll(record(1), record(2))
     source.producer.deliver()
@@ -48,7 +48,7 @@ def test_the_last_commit_waits_for_what_is_in_flight(source: Source) -> None:
     assert source.task.commits == 1
 
 
-def test_what_is_sent_is_what_the_converters_made(source: Source) -> None:
+def test_sent_records_have_the_converters_results(source: Source) -> None:
     """Key, partition, timestamp and headers; no timestamp and -1 mean now."""
     headers = ConnectHeaders().add_string("h", "x")
     source.poll(

@@ -56,7 +56,7 @@ def of_rule(report: AclReport, rule: str) -> GrantFinding:
     return next(finding for finding in report.findings if finding.need.rule.id == rule)
 
 
-def test_what_is_generated_is_enough() -> None:
+def test_generated_grants_suffice() -> None:
     """Granting all that is missing leaves nothing missing."""
     report = check(FACTS, Phase.ENABLED, Evidence(bindings={"": generated()}))
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PREDICTED}
@@ -197,7 +197,7 @@ def test_without_an_authorizer_everything_is_allowed() -> None:
     assert {finding.verdict for finding in report.findings} == {GrantVerdict.PROVEN}
 
 
-def test_undecided_blockers_are_exit_9_and_exit_5_when_nobody_may_look() -> None:
+def test_undecided_blockers_are_exit_9_or_exit_5_if_listing_is_denied() -> None:
     """Unless the user accepts that."""
     unasked = check(FACTS, Phase.ENABLED, Evidence())
     assert unasked.exit_code() is ExitCode.PRECONDITION

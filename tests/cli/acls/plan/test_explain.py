@@ -127,7 +127,7 @@ def test_an_error_without_a_name_selects_by_its_meaning() -> None:
     assert {f.need.rule.id for f in found} == {"X1", "X2", "W7"}
 
 
-def test_the_denied_grant_is_named_and_not_what_else_the_step_needs() -> None:
+def test_only_the_denied_grant_of_a_step_is_named() -> None:
     """Sending in a transaction needs grants on topics too, which are there."""
     text = (
         "[c|task-0] WorkerSourceTask{id=c-0} Unrecoverable exception trying to send to 'records'\n"
@@ -155,7 +155,7 @@ def denied(operation: str, resource: str, principal: str = "User:writer") -> str
         (denied("WRITE", "Topic:LITERAL:records", "User:somebody"), []),
     ],
 )
-def test_a_line_of_the_brokers_authorizer_selects_exactly_what_was_denied(
+def test_a_line_of_the_brokers_authorizer_selects_exactly_the_denied_needs(
     line: str, rules: list[str]
 ) -> None:
     """The needs of that principal for that resource; Describe is missing with what implies it."""

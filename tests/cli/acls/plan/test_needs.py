@@ -42,7 +42,7 @@ def with_config(**changes: str) -> ClusterFacts:
     return with_source(config={**SOURCE.config, **settings})
 
 
-def test_a_phase_includes_what_was_needed_before_it() -> None:
+def test_a_phase_includes_the_needs_of_earlier_phases() -> None:
     """And the leader's id from preparing on, the tasks' ids from enabled on."""
     by_phase = [{need.rule.id for need in needs(phase=phase)} for phase in Phase]
     assert by_phase[0] < by_phase[1] < by_phase[2]
@@ -117,7 +117,7 @@ def test_ids_cover_present_possible_and_former_tasks(
     assert len(texts("X2", facts)) == ids
 
 
-def test_fencing_a_single_task_is_no_blocker() -> None:
+def test_fencing_a_single_task_is_not_a_blocker() -> None:
     """One task before and after needs no fencing; a later change of the count does."""
     single = with_source(tasks=1, config={**SOURCE.config, "tasks.max": "1"})
     assert {n.severity for n in needs(single) if n.rule.id == "X2"} == {NeedSeverity.WARNING}
@@ -238,7 +238,7 @@ def test_a_principal_that_is_not_known_is_asked_for() -> None:
     assert principals(everybody, "X1") == {"User:q"}
 
 
-def test_what_a_worker_says_of_its_principals_outweighs_masked_properties() -> None:
+def test_principals_reported_by_a_worker_outweigh_masked_properties() -> None:
     """An agent masks its JAAS configuration, and tells whom it connects as."""
     masked = {**WORKER.properties, "sasl.jaas.config": "[hidden]"}
     worker = WorkerFacts(
@@ -258,7 +258,7 @@ def test_clients_of_another_cluster_are_checked_there() -> None:
     assert "different clusters" in notes(facts)
 
 
-def test_the_order_of_addresses_is_no_other_cluster() -> None:
+def test_the_order_of_addresses_does_not_matter() -> None:
     """Only the set counts."""
     worker = replace(WORKER, properties={**WORKER.properties, "bootstrap.servers": "a:1,b:2"})
     facts = replace(
@@ -274,7 +274,7 @@ def test_every_worker_needs_the_leaders_id() -> None:
     assert owners == ["w", "w2"]
 
 
-def test_colliding_ids_are_told() -> None:
+def test_colliding_ids_are_reported() -> None:
     """KIP-875's id of `c-0` is task 0's of `c`; task 0 of `cluster-x` of the group `connect`."""
     clash = replace(SOURCE, name="c-0")
     assert "g-c-0 belongs to c and c-0" in notes(replace(FACTS, connectors=(SOURCE, clash)))

@@ -28,7 +28,7 @@ PRODUCER = "producer.override."
         ({"enable.idempotence": "false", "isolation.level": "read_uncommitted"}, {}, ()),
     ],
 )
-def test_what_is_replaced(
+def test_settings_that_exactly_once_ignores_are_listed(
     worker: dict[str, str | None], connector: dict[str, str | None], expected: tuple[str, ...]
 ) -> None:
     """The connector's own word is the last; keys without a prefix are not for connectors."""
@@ -44,7 +44,9 @@ def test_what_is_replaced(
         ("max.in.flight.requests.per.connection", "5", "6"),
     ],
 )
-def test_what_breaks_a_transactional_producer(key: str, good: str, bad: str) -> None:
+def test_settings_that_break_a_transactional_producer_are_listed(
+    key: str, good: str, bad: str
+) -> None:
     """By the worker's `producer.*` or the connector's override."""
     assert client_settings.breaking({f"producer.{key}": good}, {}) == ()
     assert client_settings.breaking({f"producer.{key}": bad}, {}) == (f"producer.{key}={bad}",)

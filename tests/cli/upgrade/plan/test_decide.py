@@ -175,7 +175,7 @@ def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
     assert "new/0 is FAILED since the run began" in halted(world).reason
 
 
-def test_states_that_nobody_tells_are_not_taken_for_good() -> None:
+def test_unreported_states_do_not_count_as_healthy() -> None:
     """They are waited for, and what is FAILED then stops the run; it halts without an answer."""
     world = World.of(DISABLED, DISABLED)
     world.start(UP_1)
@@ -284,7 +284,7 @@ def test_only_the_workers_named_are_changed() -> None:
     assert list(world.phases()) == [DISABLED, PREPARING, DISABLED]
 
 
-def test_full_stop_changes_nobody_before_all_are_quiet() -> None:
+def test_full_stop_changes_no_worker_before_all_have_stopped() -> None:
     """Plain tasks and their leader are gone when the first enabled worker starts."""
     world = World.of(DISABLED, DISABLED, DISABLED, kinds=MIXED)
     world.start(Leg(start=DISABLED, target=ENABLED), full_stop=True)
@@ -312,7 +312,7 @@ def test_software_is_replaced_after_the_soft_way_down() -> None:
     assert {w.version for w in world.workers.values()} == {"3.2.0"}
 
 
-def test_what_cannot_be_known_is_labelled() -> None:
+def test_inferred_phases_are_labelled() -> None:
     """A Java follower is never said to be at a phase for sure."""
     worker = UpgradedWorker(
         url="http://w", kind=Kind.JAVA, phases=frozenset({ENABLED}), source=PhaseSource.INFERRED

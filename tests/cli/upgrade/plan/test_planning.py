@@ -197,7 +197,7 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
         ),
     ],
 )
-def test_what_is_refused(seen: View, wish: PhaseWish, reason: str) -> None:
+def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -> None:
     """Each with the reason, before anything is touched."""
     assert reason in refusals(make_plan(seen, wish))
 
@@ -266,7 +266,7 @@ def test_what_is_refused(seen: View, wish: PhaseWish, reason: str) -> None:
         (view(java("a", ENABLED)), TO_1, "the workers' offsets topic is not known"),
     ],
 )
-def test_what_is_only_told(seen: View, wish: PhaseWish, text: str) -> None:
+def test_some_findings_are_warnings_only(seen: View, wish: PhaseWish, text: str) -> None:
     """The upgrade may go on."""
     plan = make_plan(seen, wish)
     assert plan.refused == ()
@@ -282,7 +282,7 @@ def test_java_workers_go_on_when_their_phase_is_vouched_for() -> None:
     assert make_plan(view(shown, agent("b", PREPARING)), TO_2).refused == ()
 
 
-def test_a_way_down_says_what_becomes_of_offsets_and_consumers() -> None:
+def test_a_downgrade_plan_explains_offsets_and_consumers() -> None:
     """Own offsets topics by name; at least once from the first worker on."""
     seen = view(*E, sources=(replace(SOURCE, offsets_topic="own-offsets"),))
     notes = "\n".join(make_plan(seen, replace(TO_0, hard=True)).notes)

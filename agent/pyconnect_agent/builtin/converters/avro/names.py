@@ -29,7 +29,7 @@ DECIMAL_PRECISION = "connect.decimal.precision"
 DEFAULT_PRECISION = 64
 
 LOGICAL = "__logicalType"
-"""Where `reading.parse` keeps a logical type, so that the Avro library leaves the base value."""
+"""The property where `reading.parse` keeps a logical type, so that the library ignores it."""
 
 _VALID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _INVALID_CHARACTER = re.compile(r"[^A-Za-z0-9_]")

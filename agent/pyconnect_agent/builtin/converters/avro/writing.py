@@ -27,7 +27,7 @@ from pyconnect_api import (
 from pyconnect_api.logical import scale_of
 
 Json: TypeAlias = object
-"""What `json.dumps` takes."""
+"""A value that `json.dumps` accepts."""
 
 PRIMITIVES: Mapping[Type, str] = {
     Type.INT8: "int",

@@ -1,4 +1,4 @@
-"""What the parts of the Protobuf mapping agree on. Layer: builtin. Pure."""
+"""Names that the parts of the Protobuf mapping share. Layer: builtin. Pure."""
 
 from __future__ import annotations
 

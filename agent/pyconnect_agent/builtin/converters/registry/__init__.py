@@ -1,1 +1,1 @@
-"""What the converters with a schema registry share."""
+"""The common part of the converters with a schema registry."""

@@ -48,7 +48,7 @@ _SCHEMAS_OF_SCALARS: Mapping[type, Schema] = {
 
 @dataclass(frozen=True, slots=True)
 class DerivedSchema:
-    """What a format makes of a Connect schema; `record_name` None if it names no record."""
+    """A Connect schema in a format; `record_name` None if it names no record."""
 
     registered: RegisteredSchema
     record_name: str | None

@@ -1,4 +1,4 @@
-"""Which extra of this package each format needs, found out when a connector is validated.
+"""The extra of this package that each format needs, checked when a connector is validated.
 
 Layer: builtin. The libraries are imported, not only looked for: one that is there may lack another.
 """

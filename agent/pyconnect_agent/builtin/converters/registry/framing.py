@@ -1,4 +1,4 @@
-"""How a message names its schema: Confluent's wire format.
+"""The reference of a message to its schema: Confluent's wire format.
 
 Layer: builtin. Pure.
 

@@ -67,7 +67,7 @@ def started(turn: Turn, event: Started) -> None:
 
 
 def request_rejoin(turn: Turn) -> None:
-    """Join as soon as nothing stands against it; `advance` looks."""
+    """Join as soon as all conditions hold; `advance` checks them."""
     turn.update(rejoin_wanted=True)
 
 

@@ -8,7 +8,6 @@ the task's own producer.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -21,7 +20,6 @@ from pyconnect_agent.core.clients.configs import (
     shared_admin,
     source_offsets_consumer,
 )
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.offsets.placement import own_topic
@@ -29,6 +27,7 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
+from pyconnect_agent.tasks.setup.client_settings import built
 from pyconnect_agent.tasks.source.offsets.stores import (
     OffsetStores,
     OwnOffsetsStore,
@@ -36,8 +35,6 @@ from pyconnect_agent.tasks.source.offsets.stores import (
     WorkerStore,
 )
 from pyconnect_api import ConnectException
-
-LOG = logging.getLogger(__name__)
 
 CLUSTER_ID_TIMEOUT_MS = 60_000
 DEFAULT_API_TIMEOUT_MS = 60_000
@@ -130,14 +127,14 @@ def _log(
     topic: str,
     use: LogUse,
 ) -> CompactedLog:
-    admin = _built(connector_admin(worker, connector_config, f"connector-adminclient-{use.client}"))
+    admin = built(connector_admin(worker, connector_config, f"connector-adminclient-{use.client}"))
     consumer_id = f"connector-consumer-{use.client}"
-    consumer = _built(source_offsets_consumer(worker, connector, connector_config, consumer_id))
+    consumer = built(source_offsets_consumer(worker, connector, connector_config, consumer_id))
     fetch = BRIEF_FETCH if use.is_brief else {}
     producer = None
     if use.writes:
         producer_id = f"connector-offsets-producer-{use.client}"
-        producer = _built(connector_producer(worker, connector_config, producer_id)).properties
+        producer = built(connector_producer(worker, connector_config, producer_id)).properties
     return CompactedLog(
         CompactedTopic(
             name=topic,
@@ -156,10 +153,3 @@ def _log(
         ),
         "own-offset-log",
     )
-
-
-def _built(config: ClientConfig) -> LibrdkafkaConfig:
-    built = config.build()
-    for warning in built.warnings:
-        LOG.warning("client setting is not used as given", extra={"reason": warning})
-    return built

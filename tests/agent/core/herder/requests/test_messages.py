@@ -197,7 +197,7 @@ def test_restarting_a_task_gives_a_new_one(world: World) -> None:
     assert world.tasks[second] is before[second]
 
 
-def test_a_lost_write_privilege_is_told_and_claimed_again(world: World) -> None:
+def test_a_lost_write_privilege_is_reported_and_claimed_again(world: World) -> None:
     """The client may simply repeat its request (KIP-618)."""
     number = world.ask(ask.DeleteConnector(connector="c"))
     world.deliver()
@@ -211,7 +211,7 @@ def test_a_lost_write_privilege_is_told_and_claimed_again(world: World) -> None:
     assert answer(world, ask.DeleteConnector(connector="c")).error is None
 
 
-def test_a_request_whose_time_is_over_is_told_the_stage(world: World) -> None:
+def test_a_timed_out_request_names_the_stage(world: World) -> None:
     """A write that has begun takes effect all the same; what only queued is dropped."""
     writing = world.ask(ask.DeleteConnector(connector="c"), timeout_ms=1_000)
     queued = world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG), timeout_ms=1_000)
@@ -224,7 +224,7 @@ def test_a_request_whose_time_is_over_is_told_the_stage(world: World) -> None:
     assert not world.replayed().contains("c")
 
 
-def test_a_stopping_worker_answers_everybody(world: World) -> None:
+def test_a_stopping_worker_answers_all_requests(world: World) -> None:
     """What waits and what comes later alike."""
     waiting = world.ask(ask.DeleteConnector(connector="c"))
     world.deliver()

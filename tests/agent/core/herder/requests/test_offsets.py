@@ -121,7 +121,7 @@ def test_task_configs_that_are_left_over_prevent_a_change() -> None:
     ],
     ids=["resume", "delete"],
 )
-def test_what_another_worker_writes_while_the_connector_is_asked_prevents_the_change(
+def test_a_write_of_another_worker_while_the_connector_is_asked_prevents_the_change(
     between: tuple[LogRecord, ...], text: str
 ) -> None:
     """The config topic is read once more before anything is written."""
@@ -135,7 +135,7 @@ def test_what_another_worker_writes_while_the_connector_is_asked_prevents_the_ch
     assert (world.changed, world.prepared) == ([], {})
 
 
-def test_a_new_config_while_the_connector_is_asked_begins_the_change_anew() -> None:
+def test_a_new_config_while_the_connector_is_asked_restarts_the_change() -> None:
     """It may name another consumer group, another topic."""
     world = stopped_world()
     number = world.ask(ALTER)
@@ -149,7 +149,7 @@ def test_a_new_config_while_the_connector_is_asked_begins_the_change_anew() -> N
     assert (world.replies[number].error, world.changed) == (None, ["c"])
 
 
-def test_a_rebalance_while_the_connector_is_asked_begins_the_change_anew() -> None:
+def test_a_rebalance_while_the_connector_is_asked_restarts_the_change() -> None:
     """Another worker may lead after it."""
     world = stopped_world()
     number = world.ask(ALTER)
@@ -166,7 +166,7 @@ def test_a_rebalance_while_the_connector_is_asked_begins_the_change_anew() -> No
     assert (world.replies[number].error, world.changed) == (None, ["c"])
 
 
-def test_what_this_worker_is_asked_meanwhile_waits_for_the_change() -> None:
+def test_later_requests_wait_for_the_offset_change() -> None:
     """A resume, a delete: tasks never start beside a change of their offsets."""
     world = stopped_world()
     change = world.ask(RESET)
@@ -192,7 +192,7 @@ def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
     assert (world.changed, world.prepared) == ([], {})
 
 
-def test_what_the_child_says_of_its_failure_is_answered() -> None:
+def test_the_answer_has_the_childs_text_of_its_failure() -> None:
     """Before and while it writes."""
     world = stopped_world()
     for queue in ("prepare c", "change c"):

@@ -84,7 +84,7 @@ def test_restarts_end_at_their_limit() -> None:
 
 
 @pytest.mark.parametrize("reason", [NoRestart.PERMANENT, NoRestart.KILLED])
-def test_what_a_restart_does_not_cure_stays_failed(reason: NoRestart) -> None:
+def test_failures_that_a_restart_does_not_cure_stay_failed(reason: NoRestart) -> None:
     """Time passes and nothing starts."""
     found = world()
     fail(found, reason)

@@ -349,7 +349,7 @@ def test_a_task_that_was_stopped_waits_for_no_read() -> None:
     world.check_rest()
 
 
-def test_a_round_answers_whoever_else_asked() -> None:
+def test_a_fencing_round_answers_all_waiting_requests() -> None:
     """The next request in its lane finds nothing left to do."""
     world = world_with(2)
     configured(world, 2, other="value")

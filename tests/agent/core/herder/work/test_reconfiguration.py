@@ -33,7 +33,7 @@ def test_unchanged_task_configs_are_not_written(world: World) -> None:
     assert world.tasks == tasks
 
 
-def test_a_smaller_set_stops_what_is_left_over(world: World) -> None:
+def test_a_smaller_task_set_stops_the_surplus_tasks(world: World) -> None:
     """And its statuses are cleaned."""
     world.ask(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
     world.settle()

@@ -81,7 +81,7 @@ def test_a_full_producer_makes_the_task_wait(queue: Queue) -> None:
     assert queue.counts.dead_letter_failures == 0
 
 
-def test_closing_waits_for_what_is_on_its_way() -> None:
+def test_closing_waits_for_records_in_flight() -> None:
     """For as long as it is told to."""
     made = Queue()
     made.queue.close(7.5)
@@ -102,7 +102,7 @@ def test_the_topic_has_one_partition_and_the_replicas_of_the_config(existed: boo
     assert asked == [TopicSpec(name="dead", partitions=1, replication_factor=2)]
 
 
-def test_a_topic_that_cannot_be_created_is_told_with_kafkas_text() -> None:
+def test_a_topic_that_cannot_be_created_is_reported_with_kafkas_text() -> None:
     """The cause says why."""
 
     class Admin:

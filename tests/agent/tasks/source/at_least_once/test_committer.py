@@ -66,7 +66,9 @@ def test_offsets_that_cannot_be_written_fail_only_the_commit(source: Source) -> 
     assert source.written == []
 
 
-def test_what_a_callback_raises_ends_the_task(source: Source, deaths: list[BaseException]) -> None:
+def test_an_exception_of_a_callback_ends_the_task(
+    source: Source, deaths: list[BaseException]
+) -> None:
     """Nothing would be committed any more, and nobody would know."""
     error = RuntimeError("unforeseen")
 

@@ -18,7 +18,7 @@ from tests.support.source_loop import ScriptedTask, Source, entry, record
 FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_a_record_is_told_after_its_delivery(source: Source) -> None:
+def test_commit_record_is_called_after_delivery(source: Source) -> None:
     """With its metadata and as it was before transformations; the topic is told once."""
     source.poll(record(1), record(2))
     assert source.task.records == []
@@ -31,7 +31,7 @@ def test_a_record_is_told_after_its_delivery(source: Source) -> None:
     assert source.topics == ["t"]
 
 
-def test_a_dropped_record_is_told_but_does_not_advance_the_offset() -> None:
+def test_commit_record_is_called_for_a_dropped_record_without_an_offset() -> None:
     """The next record that is sent does."""
     source = Source(transform=lambda r: None if r.value == "v1" else r)
     source.producer.auto_deliver = True

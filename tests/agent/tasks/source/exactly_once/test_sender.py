@@ -164,7 +164,7 @@ def test_an_empty_poll_needs_no_transaction() -> None:
     assert case.task.commits == 1
 
 
-def test_dropped_records_are_told_of_at_the_next_real_commit() -> None:
+def test_commit_record_is_called_for_dropped_records_at_the_next_commit() -> None:
     """They have no metadata and their offsets are not stored."""
     case = Case()
     case.sender.dropped(made(1))
@@ -212,7 +212,7 @@ def test_offsets_that_cannot_be_written_prevent_the_commit() -> None:
     assert case.producer.calls == ["begin"]
 
 
-def test_a_failed_commit_is_told_to_nobody() -> None:
+def test_hooks_are_not_called_after_a_failed_commit() -> None:
     """Neither `commit` nor `commit_record` is called, and the task fails."""
     case = Case()
     case.send(1)
@@ -225,7 +225,7 @@ def test_a_failed_commit_is_told_to_nobody() -> None:
 @pytest.mark.parametrize(
     ("age_s", "text"), [(1, "Failed to flush offsets"), (60, "before its producer transaction")]
 )
-def test_an_expired_transaction_is_told_from_a_fenced_one(age_s: int, text: str) -> None:
+def test_an_expired_transaction_is_distinguished_from_a_fenced_one(age_s: int, text: str) -> None:
     """The broker says the same of both; the transaction's age makes the difference."""
     case = Case()
     case.send(1)
@@ -333,7 +333,7 @@ def test_offsets_go_out_as_the_store_prepares_them() -> None:
     ]
 
 
-def test_what_cannot_be_prepared_prevents_the_commit() -> None:
+def test_a_failed_preparation_prevents_the_commit() -> None:
     """Tombstones that are not in the worker's topic yet must not be in the own one."""
     case = Case()
 

@@ -64,7 +64,7 @@ def test_each_client_has_the_connectors_overrides() -> None:
         ("enabled", "read_uncommitted", "read_committed"),
     ],
 )
-def test_what_is_not_committed_is_not_read(support: str, override: str | None, level: str) -> None:
+def test_uncommitted_offsets_are_not_read(support: str, override: str | None, level: str) -> None:
     """A default at first, the law with exactly-once support; then its own producer writes."""
     config = {**OWN, **({"consumer.override.isolation.level": override} if override else {})}
     clients = log_of(writes=False, config=config, exactly_once_source_support=support)._clients
@@ -81,7 +81,7 @@ def test_a_forbidden_override_is_refused_again_at_start(client: str) -> None:
 
 
 @pytest.mark.parametrize("use", list(OffsetUse))
-def test_who_has_no_topic_of_its_own_asks_the_worker(use: OffsetUse) -> None:
+def test_a_task_without_its_own_offsets_topic_asks_the_worker(use: OffsetUse) -> None:
     """Only an exactly-once task has to have it read to the end first."""
     worker = distributed(exactly_once_source_support="enabled")
     store = FakeWorkerStore()
