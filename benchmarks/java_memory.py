@@ -37,6 +37,8 @@ SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 WORKER = {"key.converter": STRING, "value.converter": STRING}
 TIMEOUT_S = 300.0
 SETTLE_S = 3.0
+FLUSH_LINES = 50_000
+"""Fewer than a producer holds at most."""
 
 
 def fill(bootstrap_servers: str, partitions: int, lines: int) -> str:
@@ -49,7 +51,8 @@ def fill(bootstrap_servers: str, partitions: int, lines: int) -> str:
     line = bytes(LINE_BYTES - 1).replace(b"\0", b"x")
     for number in range(lines):
         producer.produce(topic, line, partition=number % partitions)
-        producer.poll(0)
+        if number % FLUSH_LINES == 0:
+            producer.flush()
     producer.flush()
     return topic
 
