@@ -54,6 +54,8 @@ def run(options: argparse.Namespace, directory: Path, bootstrap_servers: str) ->
             print(f"{options.mode}, {chaos.report.summary()}")
             for reason, count in chaos.report.reasons.most_common():
                 print(f"  {count} x {reason}")
+            for gap in chaos.report.gaps:
+                print(f"  missing: {gap}")
         return chaos, cluster.group_id
 
 

@@ -1,13 +1,16 @@
-"""Memory of a worker with Java tasks, a process each, beside a Java worker with the same.
+"""Memory and start of Java tasks, a process each, beside a Java worker with the same.
 
-    scripts/benchmark java_memory [--tasks N …] [--lines N]
+    scripts/benchmark java_memory [--case TEXT] [--starts N]
 
-For each number of tasks both workers are started, one after the other, and run Apache's
-FileStreamSink from one jar, on a topic with a partition for each task. Java has the options of
-Kafka's own start script. Memory is that of the worker and of all processes that it has started, as
-the kernel shares it out (PSS): the largest while the lines are written, and that of the worker
-without a connector. `running` is the time from the connector's creation until all of its tasks are
-RUNNING.
+Apache's FileStream connectors from one jar, with the options of Kafka's own start script for the
+Java worker and default options for the agent; exactly-once for sources. In each case both workers
+are started, one after the other. Memory is that of the worker and of all processes that it has
+started, as the kernel shares it out (PSS): of the worker without a connector, and the largest from
+the connector's creation until three seconds after its last line. A Java worker's heap grows with
+the work, so there are cases of little work and one task with as much work as the rates are measured
+with. `running` is the time from the connector's creation until all of its tasks are RUNNING: the
+median of that start and of further ones on the same worker, each of a new connector. An agent that
+has run before with the same jars has written its archive of classes.
 """
 
 from __future__ import annotations
@@ -15,15 +18,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.file_stream import LINE_BYTES, STRING, find_runtime
+from benchmarks.file_stream import LINE_BYTES, STRING, find_runtime, write_lines
 from benchmarks.memory import MIB, Peak, family, family_pss
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.java_worker import JavaConnectWorker
@@ -33,73 +39,147 @@ from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
 
-SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-WORKER = {"key.converter": STRING, "value.converter": STRING}
+Worker: TypeAlias = AgentProcess | JavaConnectWorker
+CONNECTOR = "org.apache.kafka.connect.file.FileStream{}Connector"
+WORKER = {
+    "key.converter": STRING,
+    "value.converter": STRING,
+    "exactly.once.source.support": "enabled",
+}
+LITTLE_WORK, MUCH_WORK = 200_000, 1_500_000
 TIMEOUT_S = 300.0
 SETTLE_S = 3.0
+FLUSH_LINES = 50_000
+"""Fewer than a producer holds at most."""
 
 
-def fill(bootstrap_servers: str, partitions: int, lines: int) -> str:
-    """Return a new topic with so many lines."""
-    topic = unique_name("memory")
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    for created in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
-        created.result()
-    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 100})
-    line = bytes(LINE_BYTES - 1).replace(b"\0", b"x")
-    for number in range(lines):
-        producer.produce(topic, line, partition=number % partitions)
-        producer.poll(0)
-    producer.flush()
-    return topic
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    kind: str
+    tasks: int
+    lines: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.lower()}, {self.tasks} × {self.lines // self.tasks:,} lines"
 
 
-def measure(
-    kind: str, worker: AgentProcess | JavaConnectWorker, topic: str, tasks: int, lines: int
-) -> None:
+CASES = (
+    Case(kind="Sink", tasks=1, lines=LITTLE_WORK),
+    Case(kind="Sink", tasks=1, lines=MUCH_WORK),
+    Case(kind="Source", tasks=1, lines=MUCH_WORK),
+    Case(kind="Sink", tasks=10, lines=LITTLE_WORK),
+)
+
+
+class Bench:
+    """A broker with a topic for the sinks of a case, and a file for its sources."""
+
+    def __init__(self, bootstrap_servers: str, directory: Path, case: Case) -> None:
+        self.case = case
+        self.topic = ""
+        self._bootstrap_servers = bootstrap_servers
+        self._directory = directory
+        self._lines_file = directory / unique_name("lines")
+        if case.kind == "Sink":
+            self.topic = self._new_topic(case.tasks)
+            self._fill()
+        else:
+            write_lines(self._lines_file, case.lines)
+
+    def connector(self) -> tuple[dict[str, str], Callable[[], bool]]:
+        """Return the config of a new connector, and whether it has done its work."""
+        config = {
+            "connector.class": CONNECTOR.format(self.case.kind),
+            "tasks.max": str(self.case.tasks),
+        }
+        if self.case.kind == "Sink":
+            output = self._directory / unique_name("output")
+            wanted = self.case.lines * LINE_BYTES
+            return {**config, "topics": self.topic, "file": str(output)}, (
+                lambda: output.exists() and output.stat().st_size >= wanted
+            )
+        topic = self._new_topic(1)
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "group.id": "meter",
+                "isolation.level": "read_committed",
+            }
+        )
+
+        def is_committed() -> bool:
+            place = TopicPartition(topic, 0)
+            return int(consumer.get_watermark_offsets(place, timeout=30)[1]) >= self.case.lines
+
+        return {**config, "topic": topic, "file": str(self._lines_file)}, is_committed
+
+    def _new_topic(self, partitions: int) -> str:
+        topic = unique_name("memory")
+        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        for created in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+            created.result()
+        return topic
+
+    def _fill(self) -> None:
+        producer = Producer({"bootstrap.servers": self._bootstrap_servers, "linger.ms": 100})
+        line = b"x" * (LINE_BYTES - 1)
+        for number in range(self.case.lines):
+            producer.produce(self.topic, line, partition=number % self.case.tasks)
+            if number % FLUSH_LINES == 0:
+                producer.flush()
+        producer.flush()
+
+
+@contextlib.contextmanager
+def running(worker: Worker, config: dict[str, str]) -> Iterator[float]:
+    """Have a connector while the context lasts; the seconds until all of its tasks ran."""
+    name = unique_name("memory")
+    path, kind = f"/connectors/{name}", {"Content-Type": "application/json"}
+    began_s = time.monotonic()
+    answer = call_url(worker.url, "PUT", f"{path}/config", json.dumps(config), kind)
+    if answer.status != 201:
+        raise RuntimeError(answer.text)
+
+    def are_running() -> bool:
+        status = json.loads(call_url(worker.url, "GET", f"{path}/status", None, {}).text)
+        states = [task["state"] for task in status.get("tasks", ())]
+        return states == ["RUNNING"] * int(config["tasks.max"])
+
+    try:
+        eventually(are_running, TIMEOUT_S)
+        yield time.monotonic() - began_s
+    finally:
+        call_url(worker.url, "DELETE", path, None, {})
+
+
+def measure(name: str, worker: Worker, bench: Bench, starts: int) -> None:
     """Print a row of the table."""
     time.sleep(SETTLE_S)
     alone = sum(family_pss(worker.pid))
-    name = unique_name("memory")
-    with tempfile.TemporaryDirectory() as directory, Peak(worker.pid) as peak:
-        output = Path(directory) / "output"
-        config = {
-            "connector.class": SINK,
-            "topics": topic,
-            "file": str(output),
-            "tasks.max": str(tasks),
-        }
-        began_s = time.monotonic()
-        headers = {"Content-Type": "application/json"}
-        answer = call_url(
-            worker.url, "PUT", f"/connectors/{name}/config", json.dumps(config), headers
-        )
-        if answer.status != 201:
-            raise RuntimeError(answer.text)
-        path = f"/connectors/{name}/status"
-
-        def are_running() -> bool:
-            status = json.loads(call_url(worker.url, "GET", path, None, {}).text)
-            states = [task["state"] for task in status.get("tasks", ())]
-            return states == ["RUNNING"] * tasks
-
-        eventually(are_running, TIMEOUT_S)
-        running_s = time.monotonic() - began_s
-        wanted = lines * LINE_BYTES
-        eventually(lambda: output.exists() and output.stat().st_size >= wanted, TIMEOUT_S)
+    config, is_done = bench.connector()
+    with Peak(worker.pid) as peak, running(worker, config) as first_s:
+        eventually(is_done, TIMEOUT_S)
         time.sleep(SETTLE_S)
         processes = len(family(worker.pid))
+    started_s = [first_s]
+    for _ in range(starts - 1):
+        config, _ = bench.connector()
+        with running(worker, config) as again_s:
+            started_s.append(again_s)
+    sizes = peak.sizes
+    parts = " + ".join(f"{size / MIB:.0f}" for size in sizes) if 1 < len(sizes) < 9 else ""
     print(
-        f"| {tasks} | {kind} | {processes} | {alone / MIB:.0f} | {sum(peak.sizes) / MIB:.0f} |"
-        f" {running_s:.1f} |",
+        f"| {bench.case.title} | {name} | {processes} | {alone / MIB:.0f} |"
+        f" {sum(sizes) / MIB:.0f} | {parts} | {statistics.median(started_s):.2f} |",
         flush=True,
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, nargs="+", default=[1, 10])
-    parser.add_argument("--lines", type=int, default=200_000)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", default="", help="only the cases whose title holds this text")
+    parser.add_argument("--starts", type=int, default=3)
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -108,16 +188,19 @@ def main() -> None:
         plugin_path = directory / "plugins"
         plugin_path.mkdir()
         file_connectors(servers.runtime, plugin_path)
-        plugins: Mapping[str, str] = {**WORKER, "plugin.path": str(plugin_path)}
-        print("| tasks | worker | processes | MiB alone | MiB with tasks | running after s |")
-        print("|---|---|---|---|---|---|", flush=True)
-        for tasks in options.tasks:
-            topic = fill(address, tasks, options.lines)
+        plugins = {**WORKER, "plugin.path": str(plugin_path)}
+        servers.agent(address, unique_name("before"), properties=plugins).stop()
+        print("| | worker | processes | MiB alone | MiB at most | of these | running after s |")
+        print("|---|---|---|---|---|---|---|", flush=True)
+        for case in CASES:
+            if options.case not in case.title:
+                continue
+            bench = Bench(address, directory, case)
             java = servers.java_worker(
                 address, unique_name("java"), properties=WORKER, as_shipped=True
             )
-            measure("Java", java, topic, tasks, options.lines)
+            measure("Java", java, bench, options.starts)
             java.stop()
             agent = servers.agent(address, unique_name("ours"), properties=plugins)
-            measure("pyconnect", agent, topic, tasks, options.lines)
+            measure("pyconnect", agent, bench, options.starts)
             agent.stop()

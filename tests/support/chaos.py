@@ -17,7 +17,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from http.client import HTTPException
@@ -67,6 +67,8 @@ class Report:
     missing_in_sinks: int = 0
     duplicates: int = 0
     missing: int = 0
+    gaps: list[str] = field(default_factory=list)
+    """Where lines are missing: connector, topic or file, and the ranges of the lines."""
 
     def summary(self) -> str:
         blows = ", ".join(f"{count} {blow.value}" for blow, count in sorted_by_name(self.blows))
@@ -76,6 +78,23 @@ class Report:
             f" transactions of {self.aborted} records, {self.duplicates} duplicates,"
             f" {self.missing} missing, {self.missing_in_sinks} missing in files of sinks"
         )
+
+    def note_gap(self, connector: str, place: str, missing: Set[int]) -> None:
+        """Note the lines that are missing at one place, if there are any."""
+        if missing:
+            ranges = ", ".join(f"{first}-{last}" for first, last in ranges_of(missing))
+            self.gaps.append(f"{connector}, {place}: lines {ranges}")
+
+
+def ranges_of(numbers: Set[int]) -> Sequence[tuple[int, int]]:
+    """Return the first and the last number of each unbroken run."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ranges
 
 
 def sorted_by_name(blows: Counter[Blow]) -> list[tuple[Blow, int]]:
@@ -325,12 +344,19 @@ class Chaos:
         everything = read_everything(self._bootstrap_servers, list(self.files), committed=False)
         report.aborted = sum(map(len, everything.values())) - reader.count()
         report.aborted_transactions = aborted_transactions(self._bootstrap_servers, self.files)
-        report.missing_in_sinks = self._missing_in_sinks()
-        for topic, last in self.expected().items():
-            seen = reader.seen[topic]
-            report.lines += last
-            report.duplicates += len(seen) - len(set(seen))
-            report.missing += len(set(range(1, last + 1)) - set(seen))
+        expected = self.expected()
+        for sink in self.sinks:
+            missing = set(range(1, expected[sink.topic] + 1)) - sink.lines()
+            report.missing_in_sinks += len(missing)
+            report.note_gap(sink.name, sink.file.name, missing)
+        for subject in self.subjects:
+            for topic in subject.files:
+                seen = reader.seen[topic]
+                missing = set(range(1, expected[topic] + 1)) - set(seen)
+                report.lines += expected[topic]
+                report.duplicates += len(seen) - len(set(seen))
+                report.missing += len(missing)
+                report.note_gap(subject.name, topic, missing)
         self.seen = reader.seen
 
 

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+INITIAL_HEAP = "24m"
+"""Java's own choice depends on the machine, and it uses all of that before it collects."""
+SERIAL = ("-XX:+UseSerialGC", "-Xmn12m")
+"""A young generation by ratio would be a third of the largest heap, taken from the records."""
+
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
@@ -38,10 +43,14 @@ class JavaInstallation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaOptions:
-    """`heap`: the value of `-Xmx`. `quick`: a short-lived process, without optimised code."""
+    """`heap` and `initial_heap`: the values of `-Xmx` and `-Xms`.
+
+    `quick`: a short-lived process, without optimised code.
+    """
 
     heap: str = "256m"
-    options: tuple[str, ...] = ("-XX:+UseSerialGC",)
+    initial_heap: str = INITIAL_HEAP
+    options: tuple[str, ...] = SERIAL
     quick: bool = False
 
     def arguments(self) -> tuple[str, ...]:
@@ -54,6 +63,7 @@ class JavaOptions:
             # Log4j would warn that a plugin's copy and the host both write the log.
             "-Dlog4j2.StatusLogger.level=ERROR",
             *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
+            f"-Xms{self.initial_heap}",
             *self.options,
             f"-Xmx{self.heap}",
         )

@@ -34,6 +34,13 @@ SOCKET_BUFFER_BYTES = 1 << 20
 LINE_CHARACTERS = 8_192
 LAST_LINES = 20
 
+MAPPING_OPTIONS = (
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:ArchiveRelocationMode=0",
+    "-Xlog:cds*=off",
+)
+"""At another address in each process, all pages of an archive would be copied and changed."""
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -117,7 +124,7 @@ def _archived(installation: JavaInstallation) -> tuple[str, ...]:
     """Return the options to map an archive of classes; Java ignores one that does not fit."""
     if not installation.archive or not Path(installation.archive).exists():
         return ()
-    return (f"-XX:SharedArchiveFile={installation.archive}", "-Xlog:cds*=off")
+    return (f"-XX:SharedArchiveFile={installation.archive}", *MAPPING_OPTIONS)
 
 
 def _reason(code: int, options: JavaOptions) -> str:

@@ -10,7 +10,7 @@ from pyconnect_api import ConfigException
 
 def test_defaults_of_the_java_settings() -> None:
     arguments = java_options({}, {}).arguments()
-    assert arguments[-2:] == ("-XX:+UseSerialGC", "-Xmx256m")
+    assert arguments[-4:] == ("-Xms24m", "-XX:+UseSerialGC", "-Xmn12m", "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
 
 
@@ -21,6 +21,12 @@ def test_a_connector_sets_its_java_options() -> None:
     options = java_options(worker, connector)
     assert options.heap == "1500m"
     assert options.options == ("-XX:+UseZGC", "-Da=b c", "-De=f")
+
+
+def test_initial_heap_of_a_small_heap() -> None:
+    """Java refuses an initial heap above the largest."""
+    assert java_options({HEAP: "9m"}, {}).initial_heap == "9m"
+    assert java_options({}, {HEAP: "1g"}).initial_heap == "24m"
 
 
 def test_worker_heap_above_its_own_limit() -> None:

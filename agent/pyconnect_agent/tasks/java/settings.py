@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from functools import partial
 
-from pyconnect_agent.java.launch import JavaOptions
+from pyconnect_agent.java.launch import INITIAL_HEAP, SERIAL, JavaOptions
 from pyconnect_api import ConfigException
 
 HEAP = "agent.java.heap"
@@ -17,7 +18,7 @@ HEAP_LIMIT = "agent.java.heap.limit"
 OPTIONS = "agent.java.options"
 CONNECTOR_HEAP = "256m"
 
-_DEFAULTS = {HEAP: "256m", HEAP_LIMIT: "1g", OPTIONS: "-XX:+UseSerialGC"}
+_DEFAULTS = {HEAP: "256m", HEAP_LIMIT: "1g", OPTIONS: " ".join(SERIAL)}
 _SIZE = re.compile(r"(\d+)([kKmMgG])")
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
@@ -43,7 +44,12 @@ def java_options(
                 f"Invalid value {option} for configuration {OPTIONS}: a connector may set "
                 f"properties (-Dname=value) only; other options are set in the worker's file"
             )
-    return JavaOptions(heap=heap, options=(*_words(usual[OPTIONS]), *own), quick=quick)
+    return JavaOptions(
+        heap=heap,
+        initial_heap=min(heap, INITIAL_HEAP, key=partial(_bytes, HEAP)),
+        options=(*_words(usual[OPTIONS]), *own),
+        quick=quick,
+    )
 
 
 def _words(text: str) -> tuple[str, ...]:

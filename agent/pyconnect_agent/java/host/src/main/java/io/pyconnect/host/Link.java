@@ -52,8 +52,8 @@ final class Link {
 
     private final DataInputStream in =
             new DataInputStream(
-                    new BufferedInputStream(new FileInputStream(FileDescriptor.in), 1 << 16));
-    private final OutputStream out = new FileOutputStream(FileDescriptor.in);
+                    new BufferedInputStream(new InputInPieces(), PIECE_BYTES));
+    private final OutputStream out = new OutputInPieces();
     private final Map<Integer, CompletableFuture<JsonNode>> asked = new ConcurrentHashMap<>();
     private final AtomicInteger lastId = new AtomicInteger();
 
@@ -154,5 +154,32 @@ final class Link {
         var question = new LinkedHashMap<String, Object>(arguments);
         question.put("method", method);
         return question;
+    }
+
+    /** Java copies what a file stream reads or writes at once through native memory of that size. */
+    private static final int PIECE_BYTES = 1 << 16;
+
+    private static final class InputInPieces extends FileInputStream {
+        InputInPieces() {
+            super(FileDescriptor.in);
+        }
+
+        @Override
+        public int read(byte[] target, int from, int length) throws IOException {
+            return super.read(target, from, Math.min(length, PIECE_BYTES));
+        }
+    }
+
+    private static final class OutputInPieces extends FileOutputStream {
+        OutputInPieces() {
+            super(FileDescriptor.in);
+        }
+
+        @Override
+        public void write(byte[] source) throws IOException {
+            for (int at = 0; at < source.length; at += PIECE_BYTES) {
+                write(source, at, Math.min(PIECE_BYTES, source.length - at));
+            }
+        }
     }
 }
