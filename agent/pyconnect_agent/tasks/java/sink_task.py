@@ -60,7 +60,8 @@ class JavaSinkRecords(SinkRecords):
     __slots__ = ("batch", "first", "messages")
 
     def __init__(self, run: MessageRun) -> None:
-        super().__init__(run.messages, self._unconverted)
+        # Its own method instead of `_make` would be a cycle, which lives until it is looked for.
+        super().__init__(run.messages, list)
         self.messages = run.messages
         self.first = 0
         self.batch: SinkBatch | None = _encoded(
@@ -72,7 +73,7 @@ class JavaSinkRecords(SinkRecords):
             types=run.timestamp_types,
         )
 
-    def _unconverted(self) -> list[SinkRecord]:
+    def _make(self) -> list[SinkRecord]:
         first = self.first
         return [
             _unconverted(message, first + place if first else 0)
