@@ -35,9 +35,6 @@ LOG = logging.getLogger(__name__)
 POLL_SLICE_S = 0.1
 """How long the consumer may wait before the worker's wishes are looked at again."""
 
-PUTS_UNDER_WAY = 2
-"""One that the task is at, and one that it can begin with when that ends."""
-
 
 class Consumer(PausableConsumer, CommittingConsumer, Protocol):
     """The consumer as the loop uses it; `kafka.task_consumer.TaskConsumer` in a worker."""
@@ -180,8 +177,8 @@ class SinkLoop:
         records, ends, foreign = self._converted(messages)
         # Else a rebalance has ended them.
         goes_on = bool(self._puts)
-        # More than one only if there is more to consume than fits into a put.
-        most = PUTS_UNDER_WAY if len(messages) >= self._max_poll_records else 1
+        # What is no whole put may still grow while the task is at another.
+        most = self._frame.under_way if len(messages) >= self._max_poll_records else 1
         while goes_on and len(self._puts) >= most:
             goes_on = self._finish_put()
         if goes_on and not self._context.wants_offsets:

@@ -78,6 +78,11 @@ class FrameSize:
         self._grows = grows
         self.records = put_records
 
+    @property
+    def under_way(self) -> int:
+        """How many batches to have under way: the end of a slow one is to be seen at once."""
+        return 2 if self.records > self._put_records else 1
+
     def ended(self, size: int, end: PutEnd) -> None:
         """Learn from a batch."""
         duration_ms = sum(duration_ms for _, duration_ms in end.puts)

@@ -13,16 +13,12 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
-import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
-import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.IllegalWorkerStateException;
 import org.apache.kafka.connect.header.ConnectHeaders;
-import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
@@ -30,7 +26,7 @@ import org.apache.kafka.connect.sink.SinkTaskContext;
 
 /** Runs a sink task: converts what the Python process has consumed and calls the task. */
 final class SinkHost implements Host.Job {
-    private static final TimestampType[] TYPES = {
+    static final TimestampType[] TYPES = {
         TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME
     };
 
@@ -53,7 +49,8 @@ final class SinkHost implements Host.Job {
         this.task = task;
         this.chain = chain;
         this.facts = facts;
-        context = new TaskContext(link, job.path("reportsErrors").asBoolean() ? new Reporter() : null);
+        boolean reports = job.path("reportsErrors").asBoolean();
+        context = new TaskContext(link, reports ? new ErrantRecords(link, chain) : null);
     }
 
     @Override
@@ -270,7 +267,7 @@ final class SinkHost implements Host.Job {
                         raw.timestamp() < 0 ? null : (Long) raw.timestamp(),
                         TYPES[raw.type()],
                         connectHeaders);
-        return context.reporter == null ? record : new ConsumedRecord(record, raw);
+        return context.reporter == null ? record : new ErrantRecords.ConsumedRecord(record, raw);
     }
 
     private ConnectHeaders connectHeaders(String topic, Headers headers) {
@@ -291,121 +288,13 @@ final class SinkHost implements Host.Job {
         return new TopicPartition(found.get(0).asText(), found.get(1).asInt());
     }
 
-    private static Map<String, Object> describe(Columns.Raw raw) {
-        var fields = new HashMap<String, Object>();
-        fields.put("topic", raw.topic());
-        fields.put("partition", raw.partition());
-        fields.put("offset", raw.offset());
-        fields.put("timestamp", raw.timestamp());
-        fields.put("type", raw.type());
-        fields.put("key", raw.key());
-        fields.put("value", raw.value());
-        fields.put("headers", raw.headers());
-        return fields;
-    }
-
-    /** A record that remembers what it was made of, through transformations too. */
-    private static final class ConsumedRecord extends SinkRecord {
-        private final Columns.Raw raw;
-
-        ConsumedRecord(SinkRecord record, Columns.Raw raw) {
-            super(
-                    record.topic(),
-                    record.kafkaPartition(),
-                    record.keySchema(),
-                    record.key(),
-                    record.valueSchema(),
-                    record.value(),
-                    record.kafkaOffset(),
-                    record.timestamp(),
-                    record.timestampType(),
-                    record.headers(),
-                    record.originalTopic(),
-                    record.originalKafkaPartition(),
-                    record.originalKafkaOffset());
-            this.raw = raw;
-        }
-
-        @Override
-        public SinkRecord newRecord(
-                String topic,
-                Integer partition,
-                Schema keySchema,
-                Object key,
-                Schema valueSchema,
-                Object value,
-                Long timestamp) {
-            return newRecord(
-                    topic, partition, keySchema, key, valueSchema, value, timestamp, headers());
-        }
-
-        @Override
-        public SinkRecord newRecord(
-                String topic,
-                Integer partition,
-                Schema keySchema,
-                Object key,
-                Schema valueSchema,
-                Object value,
-                Long timestamp,
-                Iterable<Header> headers) {
-            var changed =
-                    super.newRecord(
-                            topic, partition, keySchema, key, valueSchema, value, timestamp, headers);
-            return new ConsumedRecord(changed, raw);
-        }
-    }
-
-    /** Takes records that the task cannot deliver; what becomes of them is decided in Python. */
-    private final class Reporter implements ErrantRecordReporter {
-        @Override
-        public Future<Void> report(SinkRecord record, Throwable error) {
-            var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
-            var fields = describe(raw);
-            fields.put("error", Errors.describe(error));
-            fields.put("original", record instanceof ConsumedRecord);
-            fields.put("originalTopic", record.originalTopic());
-            fields.put("originalPartition", record.originalKafkaPartition());
-            // Throws when errors are not tolerated.
-            long report = link.ask("reportErrant", fields).asLong();
-            return link.askLater("awaitErrant", Map.of("report", report))
-                    .thenApply(
-                            answer -> {
-                                Link.value(answer);
-                                return null;
-                            });
-        }
-
-        /** Returns what a record that the task has made itself would be in Kafka. */
-        private Columns.Raw raw(SinkRecord record) {
-            var headers = new RecordHeaders();
-            for (var each : record.headers()) {
-                var value =
-                        chain.header.fromConnectHeader(
-                                record.topic(), each.key(), each.schema(), each.value());
-                headers.add(each.key(), value);
-            }
-            return new Columns.Raw(
-                    record.topic(),
-                    record.kafkaPartition() == null ? -1 : record.kafkaPartition(),
-                    record.kafkaOffset(),
-                    record.timestamp() == null ? -1 : record.timestamp(),
-                    Arrays.asList(TYPES).indexOf(record.timestampType()),
-                    chain.key.fromConnectData(
-                            record.topic(), headers, record.keySchema(), record.key()),
-                    chain.value.fromConnectData(
-                            record.topic(), headers, record.valueSchema(), record.value()),
-                    Columns.packed(headers));
-        }
-    }
-
     private static final class TaskContext extends Context implements SinkTaskContext {
         final Set<TopicPartition> assigned = ConcurrentHashMap.newKeySet();
-        final Reporter reporter;
+        final ErrantRecordReporter reporter;
         private List<List<Object>> effects = new ArrayList<>();
         private boolean elsewhere;
 
-        TaskContext(Link link, Reporter reporter) {
+        TaskContext(Link link, ErrantRecordReporter reporter) {
             super(link);
             this.reporter = reporter;
         }
