@@ -28,6 +28,7 @@ class FakeMessage:
     the_key: bytes | None = None
     the_timestamp: tuple[int, int] = (1, 1_700_000_000_000)
     the_headers: tuple[tuple[str, bytes | None], ...] = ()
+    the_error: Any = None
 
     def topic(self) -> str:
         return self.the_topic
@@ -51,7 +52,7 @@ class FakeMessage:
         return list(self.the_headers) or None
 
     def error(self) -> Any:
-        return None
+        return self.the_error
 
     def __len__(self) -> int:
         return len(self.the_value or b"")

@@ -17,6 +17,7 @@ from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
+from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.support.fake_clients import FakeConsumer, FakeMessage
 from tests.support.fake_control import FakeControl
@@ -85,11 +86,16 @@ class Sink:
         task: RecordingTask | None = None,
         consumer: Callable[[Sink], FakeConsumer] = lambda _: FakeConsumer(),
         overlapped: bool = False,
+        put_records: int = 500,
+        slow_puts: bool = False,
     ) -> None:
         """With `overlapped` a put is done when its end is awaited, as late as it can be.
 
-        `begun` counts puts with records.
+        `begun` counts batches with records. After slow puts the rest of a batch is not taken.
         """
+        self.put_records = put_records
+        self.slow_puts = slow_puts
+        self.round = 0
         self.now_ms = 0
         self.begun = 0
         self.task = task or RecordingTask()
@@ -140,16 +146,40 @@ class Sink:
             retries=ShownRetries(self.retries.append),
             flush_interval_ms=INTERVAL_MS,
             flush_timeout_ms=TIMEOUT_MS,
-            max_poll_records=500,
+            max_poll_records=put_records,
             now_ms=self.tick,
             begin_put=self.begin_put if overlapped else None,
         )
         self.context.connect(self.consumer)
         self.task.initialize(self.context)
 
-    def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], None]:
+    def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], PutEnd]:
+        """As a Java process does: several puts, refused where an earlier frame ended early."""
         self.begun += bool(records)
-        return partial(self.task.put, list(records))
+        return partial(self._take, self.round, list(records))
+
+    def _take(self, begun_in: int, records: list[SinkRecord]) -> PutEnd:
+        if begun_in < self.round:
+            return PutEnd(taken=0, puts=(), stopped=True)
+        taken, stopped = 0, False
+        due: list[SinkRecord] = []
+        error = None
+        puts: list[tuple[int, float]] = []
+        while not stopped and (taken < len(records) or not puts):
+            due = records[taken : taken + self.put_records]
+            asked = set(self.context.paused)
+            try:
+                self.task.put(list(due))
+            except Exception as exc:
+                error = exc
+                break
+            puts.append((len(due), 1.0))
+            taken, due = taken + len(due), []
+            late = self.slow_puts and taken < len(records)
+            stopped = late or self.context.wants_offsets or bool(self.context.paused - asked)
+        stopped |= error is not None
+        self.round += stopped
+        return PutEnd(taken=taken, puts=puts, stopped=stopped, due=len(due), error=error)
 
     def tick(self) -> int:
         # Time passes while a poll waits, or the loop would poll for ever.

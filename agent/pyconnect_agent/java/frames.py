@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import accumulate
@@ -172,22 +172,22 @@ class SinkBatch:
 
 def encode_sink(
     *,
+    names: Sequence[str],
     topics: Sequence[str],
     partitions: Sequence[int],
     offsets: Sequence[int],
-    timestamps: Sequence[tuple[int, int]],
+    timestamps: Sequence[int],
+    types: Sequence[int],
     keys: Sequence[bytes | None],
     values: Sequence[bytes | None],
     headers: Sequence[Headers | None],
 ) -> SinkBatch:
-    """Return a batch; timestamps come with their types, first the type."""
-    names = list(dict.fromkeys(topics))
+    """Return a batch; `names`: each topic once; `types` are those of the timestamps."""
+    count = len(topics)
     places = {name: place for place, name in enumerate(names)}
     packed: Sequence[bytes | None] = headers  # type: ignore[assignment]  # all None, or else:
     if any(headers):
         packed = list(map(pack_headers, headers))
-    count = len(topics)
-    types, times = zip(*timestamps, strict=True) if count else ((), ())
     blobs = {"keys": keys, "values": values, "headers": packed}
     columns = [
         bytes(4 * count)
@@ -195,15 +195,14 @@ def encode_sink(
         else array("i", map(places.__getitem__, topics)).tobytes(),
         array("i", partitions).tobytes(),
         array("q", offsets).tobytes(),
-        array("q", times).tobytes(),
+        array("q", timestamps).tobytes(),
         bytes(types),
     ]
     used = {}
     for name, blob in blobs.items():
-        nulls = blob.count(None)
-        used[name] = nulls < count
-        if used[name]:
-            columns += _blob(blob, has_nulls=nulls > 0)
+        encoded = _blob(blob)
+        used[name] = encoded is not None
+        columns += encoded or ()
     return SinkBatch({"count": count, "topics": names, **used}, columns)
 
 
@@ -271,10 +270,16 @@ def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:
     return facts, columns
 
 
-def _blob(values: Sequence[bytes | None], *, has_nulls: bool) -> Iterable[bytes]:
-    if not has_nulls:
-        ends = array("i", accumulate(map(len, values)))  # type: ignore[arg-type]  # none is None
-        return ends.tobytes(), b"".join(values)  # type: ignore[arg-type]  # as above
-    sizes = accumulate(len(value) if value is not None else 0 for value in values)
-    signed = [~end if value is None else end for end, value in zip(sizes, values, strict=True)]
-    return array("i", signed).tobytes(), b"".join(filter(None, values))
+def _blob(values: Sequence[bytes | None]) -> tuple[bytes, bytes] | None:
+    """Return ends and bytes, None if all values are null."""
+    try:
+        sizes = list(map(len, values))  # type: ignore[arg-type]  # fails at the first null
+    except TypeError:
+        if values.count(None) == len(values):
+            return None
+        ends = accumulate(0 if value is None else len(value) for value in values)
+        signed = [~end if value is None else end for end, value in zip(ends, values, strict=True)]
+        return array("i", signed).tobytes(), b"".join(filter(None, values))
+    # A list first: the array knows its size then.
+    ends_of_all = array("i", list(accumulate(sizes)))
+    return ends_of_all.tobytes(), b"".join(values)  # type: ignore[arg-type]  # as above

@@ -34,8 +34,6 @@ _LEVELS = {
     "ERROR": logging.ERROR,
 }
 CLOSE_TIMEOUT_S = 5.0
-JOINED_BYTES = 1 << 20
-"""A smaller frame is sent with one write, because each write wakes the Java process."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Answers a question of the Java process with a value of JSON; may raise any exception."""
@@ -141,11 +139,13 @@ class JavaLink:
     def _send(self, kind: Kind, request_id: int, *parts: bytes) -> None:
         try:
             pieces = frame(kind, request_id, *parts)
-            if sum(map(len, pieces)) <= JOINED_BYTES:
-                pieces = [b"".join(pieces)]
             with self._write_lock:
+                # At once, as each write would wake the Java process.
+                sent = self._socket.sendmsg(pieces)
                 for piece in pieces:
-                    self._socket.sendall(piece)
+                    if sent < len(piece):
+                        self._socket.sendall(memoryview(piece)[sent:])
+                    sent = max(sent - len(piece), 0)
         except OSError:
             raise self.ended() from None
 

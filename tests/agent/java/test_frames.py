@@ -44,10 +44,12 @@ def test_columns_of_a_source(
 def test_columns_for_a_sink() -> None:
     """The bytes that the Java process reads, in their order."""
     batch = encode_sink(
+        names=["b", "a"],
         topics=["b", "a", "b"],
         partitions=[1, 2, 3],
         offsets=[10, 20, 30],
-        timestamps=[(1, 100), (0, -1), (2, 300)],
+        timestamps=[100, -1, 300],
+        types=[1, 0, 2],
         keys=[None, None, None],
         values=[b"ab", None, b"c"],
         headers=[None, None, None],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
@@ -40,14 +39,6 @@ from tests.support.functions import chain_of
 from tests.support.sink_loop import P0, assigned_sink, message
 
 Deeds = Mapping[int, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Broken(FakeMessage):
-    """An event in place of a message."""
-
-    def error(self) -> Any:
-        return ClientError(ClientError._PARTITION_EOF)
 
 
 class Reports:
@@ -138,9 +129,8 @@ def messages(draw: st.DrawFn) -> list[FakeMessage]:
     made: list[FakeMessage] = []
     for offset in range(draw(st.integers(1, 8))):
         odd = draw(st.sampled_from([*[""] * 8, "place", "key", "value", "time", "header", "error"]))
-        kind = Broken if odd == "error" else FakeMessage
         made.append(
-            kind(
+            FakeMessage(
                 draw(st.sampled_from(["t", "u"])) if odd == "place" else "t",
                 draw(st.integers(0, 1)) if odd == "place" else 0,
                 offset,
@@ -152,6 +142,7 @@ def messages(draw: st.DrawFn) -> list[FakeMessage]:
                 if odd == "time"
                 else (1, 7),
                 (("h", draw(st.sampled_from([None, b"1"]))),) if odd == "header" else (),
+                ClientError(ClientError._PARTITION_EOF) if odd == "error" else None,
             )
         )
     return made

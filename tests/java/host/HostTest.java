@@ -1,6 +1,5 @@
 package io.pyconnect.host;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -41,32 +40,17 @@ public final class HostTest {
     }
 
     private static byte[] copy(ByteBuffer batch, Columns.Writer writer) throws IOException {
-        var head = new byte[batch.getInt()];
-        batch.get(head);
-        JsonNode facts = Link.JSON.readTree(head);
-        int count = facts.get("count").asInt();
-        var places = new int[2 * count];
-        batch.asIntBuffer().get(places);
-        batch.position(batch.position() + 8 * count);
-        var numbers = new long[2 * count];
-        batch.asLongBuffer().get(numbers);
-        batch.position(batch.position() + 16 * count);
-        var types = new byte[count];
-        batch.get(types);
-        var keys = Columns.readBlob(batch, count, facts.get("keys").asBoolean());
-        var values = Columns.readBlob(batch, count, facts.get("values").asBoolean());
-        var headers = Columns.readBlob(batch, count, facts.get("headers").asBoolean());
+        var consumed = new Columns.Consumed(batch);
         if (batch.hasRemaining()) {
             throw new IOException(batch.remaining() + " bytes are left");
         }
-        for (int row = 0; row < count; row++) {
-            var topic = facts.get("topics").get(places[row]).asText();
-            var place = Map.of("type", (int) types[row]);
-            writer.add(topic, place, places[count + row], numbers[count + row]);
-            writer.offsets.add(Long.toString(numbers[row]).getBytes());
-            writer.keys.add(keys[row]);
-            writer.values.add(values[row]);
-            writer.headers.add(Columns.packed(Columns.unpacked(headers[row])));
+        for (int row = 0; row < consumed.count; row++) {
+            var raw = consumed.record(row);
+            writer.add(raw.topic(), Map.of("type", raw.type()), raw.partition(), raw.timestamp());
+            writer.offsets.add(Long.toString(raw.offset()).getBytes());
+            writer.keys.add(raw.key());
+            writer.values.add(raw.value());
+            writer.headers.add(Columns.packed(Columns.unpacked(raw.headers())));
         }
         return writer.finish(new HashMap<>());
     }

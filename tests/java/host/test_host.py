@@ -76,11 +76,14 @@ def test_columns_survive_java(
     topics, partitions, offsets, timestamps, keys, values, headers = (
         [row[column] for row in rows] for column in range(7)
     )
+    kinds, times = zip(*timestamps, strict=True) if rows else ((), ())  # type: ignore[misc]  # pairs
     batch = encode_sink(
-        topics=topics,  # type: ignore[arg-type]  # columns of `ROW`
+        names=list(dict.fromkeys(topics)),  # type: ignore[arg-type]  # columns of `ROW`
+        topics=topics,  # type: ignore[arg-type]
         partitions=partitions,  # type: ignore[arg-type]
         offsets=offsets,  # type: ignore[arg-type]
-        timestamps=timestamps,  # type: ignore[arg-type]
+        timestamps=times,
+        types=kinds,
         keys=keys,  # type: ignore[arg-type]
         values=values,  # type: ignore[arg-type]
         headers=headers,  # type: ignore[arg-type]

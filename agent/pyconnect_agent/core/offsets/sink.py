@@ -24,7 +24,7 @@ class Validated:
 
 @dataclass(slots=True)
 class SinkOffsets:
-    """`consumed` is of the batch not yet accepted by `put`, `current` of all that were."""
+    """`consumed` is of the batches not yet accepted by `put`, `current` of all that were."""
 
     consumed: Offsets = field(default_factory=dict)
     current: Offsets = field(default_factory=dict)
@@ -45,10 +45,12 @@ class SinkOffsets:
             self.current.pop(partition, None)
             self.committed.pop(partition, None)
 
-    def accept_batch(self) -> None:
-        """The task took all that was consumed."""
-        self.current.update(self.consumed)
-        self.consumed.clear()
+    def accept(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """The task took what was consumed before these offsets."""
+        self.current.update(offsets)
+        for partition, offset in offsets.items():
+            if self.consumed.get(partition) == offset:
+                del self.consumed[partition]
 
     def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Continue elsewhere: at the offsets that a task asked for, or at the last commit."""

@@ -2,7 +2,7 @@
 
 Layer: tasks. `put` sends what was consumed as it is; the Java process converts it, transforms it,
 calls the task, and answers which records failed. What the task asked of its context meanwhile
-comes with every answer. The loop consumes the next batch while the Java process is at one.
+comes with every answer. A frame may have the records of several puts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Any
@@ -29,8 +28,16 @@ from pyconnect_agent.tasks.java.pipeline import record_failed
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose_with
+from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_agent.tasks.sink.run import TIMESTAMP_TYPES, MessageRun
-from pyconnect_api import ErrantRecordReporter, SinkRecord, SinkRecords, SinkTask, TopicPartition
+from pyconnect_api import (
+    ConnectException,
+    ErrantRecordReporter,
+    SinkRecord,
+    SinkRecords,
+    SinkTask,
+    TopicPartition,
+)
 
 
 class JavaSinkRecord(ConsumedRecord):
@@ -47,32 +54,30 @@ class JavaSinkRecord(ConsumedRecord):
 class JavaSinkRecords(SinkRecords):
     """What one poll has consumed; `first` is the number of its first record, as above.
 
-    `batch` is what the Java process gets, None once it has it. It is encoded when the records are
-    consumed, while the task takes those before.
+    `batch` is what the Java process gets, None once it has it.
     """
 
-    __slots__ = ("batch", "first", "run")
+    __slots__ = ("batch", "first", "messages")
 
     def __init__(self, run: MessageRun) -> None:
-        super().__init__(run.messages, self._unconverted)
-        self.run = run
+        # Its own method instead of `_make` would be a cycle, which lives until it is looked for.
+        super().__init__(run.messages, list)
+        self.messages = run.messages
         self.first = 0
-        messages = run.messages
-        self.batch: SinkBatch | None = encode_sink(
+        self.batch: SinkBatch | None = _encoded(
+            run.messages,
+            names=[*run.distinct_topics],
             topics=run.topics,
             partitions=run.partitions,
-            offsets=[message.offset() for message in messages],
             timestamps=run.timestamps,
-            keys=[message.key() for message in messages],
-            values=[message.value() for message in messages],
-            headers=[message.headers() for message in messages],
+            types=run.timestamp_types,
         )
 
-    def _unconverted(self) -> list[SinkRecord]:
+    def _make(self) -> list[SinkRecord]:
         first = self.first
         return [
             _unconverted(message, first + place if first else 0)
-            for place, message in enumerate(self.run.messages)
+            for place, message in enumerate(self.messages)
         ]
 
 
@@ -112,14 +117,22 @@ def _unconverted(message: ConsumedMessage, number: int) -> JavaSinkRecord:
 
 
 class JavaSinkTask(SinkTask):
-    """`tolerance` is set before the task is started."""
+    """`tolerance` and `put_records`, the most for one put, are set before the task is started.
+
+    No put of a frame begins after `longest_ms`: a frame keeps the worker from commits, rebalances
+    and stops. A round ends when the task has not taken a frame, or wants to go on elsewhere:
+    frames of the same round that are under way then are refused.
+    """
 
     tolerance: Tolerance
+    put_records: int
+    longest_ms = 100
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any]) -> None:
         self._link = link
         self._version: str = facts["version"]
         self._next_number = 1
+        self._round = 0
         self._reports: dict[int, Future[None]] = {}
         self._report_ids = count(1)
         self.answers: Mapping[str, Answer] = {
@@ -144,18 +157,21 @@ class JavaSinkTask(SinkTask):
         self._call("close", partitions=list(partitions))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        self.begin_put(records)()
+        if error := self.begin_put(records)().error:
+            raise error
 
-    def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], None]:
+    def begin_put(self, records: Sequence[SinkRecord]) -> Callable[[], PutEnd]:
         """Send the records that the Java process does not have, and which others are still due.
 
-        Returns what waits for the end of the task's put.
+        Returns what waits until the task has taken them, or as many as it does.
         """
-        kept: Sequence[int] = ()
-        new: Sequence[ConsumedMessage] = ()
-        batch: SinkBatch | None = None
         first = self._next_number
-        if not isinstance(records, JavaSinkRecords):
+        kept: list[int] = []
+        new: Sequence[ConsumedMessage]
+        if isinstance(records, JavaSinkRecords) and records.batch is not None:
+            new, records.first = records.messages, first
+            batch, records.batch = records.batch, None
+        else:
             own = [record for record in records if isinstance(record, JavaSinkRecord)]
             kept = [record.number for record in own if record.number]
             sent = [record for record in own if not record.number]
@@ -163,22 +179,42 @@ class JavaSinkTask(SinkTask):
             for number, record in enumerate(sent, first):
                 record.number = number
             batch = _batch(new)
-        elif records.first:
-            kept = range(records.first, records.first + len(records))
-        else:
-            new, records.first = records.run.messages, first
-            batch, records.batch = records.batch, None
         self._next_number += len(new)
-        payload = (batch or _batch(())).payload(kept=list(kept), first=first)
-        return partial(self._finish_put, self._link.send(Kind.DELIVER, *payload), new)
+        payload = batch.payload(
+            kept=kept,
+            first=first,
+            round=self._round,
+            most=self.put_records,
+            longestMs=self.longest_ms,
+        )
+        call = self._link.send(Kind.DELIVER, *payload)
+        return partial(self._finish_put, call, len(kept), new)
 
-    def _finish_put(self, call: Future[dict[str, Any]], new: Sequence[ConsumedMessage]) -> None:
+    def _finish_put(
+        self, call: Future[dict[str, Any]], kept: int, new: Sequence[ConsumedMessage]
+    ) -> PutEnd:
         value = self._answer(call)
+        self._round += value["stopped"]
+        puts = [(size, duration_us / 1000) for size, duration_us in value["puts"]]
+        taken = value["taken"] + (kept if puts else 0)
+        error = value.get("error")
         for failure in value["failures"]:
-            with suppress(RecordSkipped):
+            try:
                 record_failed(failure, new[failure["row"]], self.tolerance)
-        if "error" in value:
-            raise java_error(value["error"])
+            except RecordSkipped:
+                continue
+            except ConnectException as exc:
+                return PutEnd(taken=taken, puts=puts, stopped=True, error=exc)
+        return PutEnd(
+            taken=taken,
+            # The records of the put that has failed, which the Java process keeps.
+            due=min(self.put_records + (0 if puts else kept), kept + len(new) - taken)
+            if error
+            else 0,
+            puts=puts,
+            stopped=value["stopped"],
+            error=None if error is None else java_error(error),
+        )
 
     def pre_commit(
         self, current_offsets: Mapping[TopicPartition, int]
@@ -268,12 +304,25 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _batch(messages: Sequence[ConsumedMessage]) -> SinkBatch:
-    return encode_sink(
-        topics=[message.topic() for message in messages],
+    stamps = [message.timestamp() for message in messages]
+    topics = [message.topic() for message in messages]
+    return _encoded(
+        messages,
+        names=list(dict.fromkeys(topics)),
+        topics=topics,
         partitions=[message.partition() for message in messages],
-        offsets=[message.offset() for message in messages],
-        timestamps=[message.timestamp() for message in messages],
-        keys=[message.key() for message in messages],
-        values=[message.value() for message in messages],
-        headers=[message.headers() for message in messages],
+        timestamps=[timestamp for _, timestamp in stamps],
+        types=[kind for kind, _ in stamps],
+    )
+
+
+def _encoded(messages: Sequence[ConsumedMessage], **columns: Any) -> SinkBatch:
+    # As in `MessageRun`, methods are looked up once.
+    kind: Any = type(messages[0]) if messages else ConsumedMessage
+    return encode_sink(
+        offsets=list(map(kind.offset, messages)),
+        keys=list(map(kind.key, messages)),
+        values=list(map(kind.value, messages)),
+        headers=list(map(kind.headers, messages)),
+        **columns,
     )

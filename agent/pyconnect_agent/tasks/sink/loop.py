@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Protocol, TypeAlias
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
@@ -22,11 +21,11 @@ from pyconnect_agent.tasks.sink.commits import CommittingConsumer, PendingReport
 from pyconnect_agent.tasks.sink.context import PausableConsumer, WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
+from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, Put, PutEnd, put_at_once
 from pyconnect_api import (
     ConnectException,
     RetriableException,
     SinkRecord,
-    SinkRecords,
     SinkTask,
     TopicPartition,
 )
@@ -55,16 +54,12 @@ class ErrantReports(PendingReports, Protocol):
         ...
 
 
-BeginPut: TypeAlias = Callable[[Sequence[SinkRecord]], Callable[[], None]]
-"""Starts a put, and returns what waits for its end and raises what it has raised."""
-
-
 class SinkLoop:
     """Consumes, converts, delivers and commits until the worker asks for a stop.
 
-    `report` sends a state to the worker; `now_ms` is any monotonic clock. With `begin_put` the next
-    batch is consumed and converted while the task takes one. The task sees no difference: the end
-    of a put is awaited before any other call of the task, and before the next put.
+    `report` sends a state to the worker; `now_ms` is any monotonic clock. With `begin_put` batches
+    are begun while the task takes one. The task sees no difference: the end of all puts is awaited
+    before any other call of the task, and the offsets of a batch count when its end was seen.
     """
 
     def __init__(
@@ -86,8 +81,10 @@ class SinkLoop:
         begin_put: BeginPut | None = None,
     ) -> None:
         self._task = task
-        self._begin_put = begin_put
-        self._put: _Put | None = None
+        self._begin_put = begin_put or put_at_once(task)
+        self._overlaps = begin_put is not None
+        self._puts: deque[Put] = deque()
+        self._frame = FrameSize(max_poll_records, grows=self._overlaps)
         self._consumer = consumer
         self._convert = convert
         self._context = context
@@ -100,6 +97,7 @@ class SinkLoop:
         self._max_poll_records = max_poll_records
         self._now_ms = now_ms
         self._batch: Sequence[SinkRecord] = ()
+        self._ends: dict[TopicPartition, int] = {}
         self._paused_for_redelivery = False
         self._unopened: set[TopicPartition] = set()
         self._paused_for_opening = False
@@ -130,7 +128,7 @@ class SinkLoop:
                 while not self._control.stopping:
                     self.step()
             finally:
-                self._finish_put()
+                self._finish_puts()
         finally:
             self._close_partitions(tuple(self.offsets.current))
             self._metrics.partition_count = 0
@@ -138,7 +136,7 @@ class SinkLoop:
     @property
     def pending(self) -> int:
         """Records that the task has not taken yet; read by other threads too."""
-        return len(self._batch)
+        return len(self._batch) + sum(len(put.batch) for put in tuple(self._puts))
 
     def task_stopped(self) -> None:
         """From now on rebalances, such as that of the consumer's close, do not reach the task."""
@@ -152,43 +150,64 @@ class SinkLoop:
         if not commits.committing and (
             self._context.is_commit_requested or now_ms >= self._next_commit_ms
         ):
-            self._finish_put()
+            self._finish_puts()
             commits.commit(self._consumer.assignment() - self._unopened, closing=False)
             self._next_commit_ms = now_ms + self._flush_interval_ms
             self._context.clear_commit_request()
         commits.give_up_late()
-        put = self._put
+        if self._puts and self._put_ahead():
+            return
         messages = self._poll(max(self._next_commit_ms - now_ms, 0))
-        if messages is None or (messages and not self._take(messages, put)):
+        if messages is None:
             return
-        if not self._is_open():
-            return
-        self._deliver()
+        if messages:
+            self._add(messages, *self._converted(messages))
+        if self._is_open():
+            self._deliver()
 
-    def _take(self, messages: Sequence[ConsumedMessage], put: _Put | None) -> bool:
-        """Add messages to the batch; return False if they came too early.
+    def _put_ahead(self) -> bool:
+        """Begin the next put while others are under way; return False if there is nothing to put.
 
-        They did when the `put` that was under way before their poll has ended otherwise than by
-        taking its batch and asking for nothing.
+        What was consumed for it is given back when they have ended otherwise than by taking all.
         """
-        consumed: dict[TopicPartition, int] = {}
-        records, foreign = self._convert(messages, consumed)
-        if put is not None:
-            was_interrupted = self._put is None  # by a rebalance
-            self._finish_put()
-            if (
-                was_interrupted
-                or self._paused_for_redelivery
-                or self._context.wants_offsets
-                or not self._context.paused.isdisjoint(consumed)
-            ):
-                self._give_back(consumed)
-                return False
-        self.offsets.consumed.update(consumed)
+        messages = self._poll_for(0)
+        if not messages:
+            self._finish_puts()
+            return False
+        records, ends, foreign = self._converted(messages)
+        # Else a rebalance has ended them.
+        goes_on = bool(self._puts)
+        # What is no whole put may still grow while the task is at another.
+        most = self._frame.under_way if len(messages) >= self._max_poll_records else 1
+        while goes_on and len(self._puts) >= most:
+            goes_on = self._finish_put()
+        if goes_on and not self._context.wants_offsets:
+            self._add(messages, records, ends, foreign)
+            self._deliver()
+        else:
+            self._finish_puts()
+            self._give_back(ends)
+        return True
+
+    def _converted(
+        self, messages: Sequence[ConsumedMessage]
+    ) -> tuple[Sequence[SinkRecord], dict[TopicPartition, int], int]:
+        ends: dict[TopicPartition, int] = {}
+        records, foreign = self._convert(messages, ends)
+        return records, ends, foreign
+
+    def _add(
+        self,
+        messages: Sequence[ConsumedMessage],
+        records: Sequence[SinkRecord],
+        ends: Mapping[TopicPartition, int],
+        foreign: int,
+    ) -> None:
+        self.offsets.consumed.update(ends)
+        self._ends.update(ends)
         self._batch = [*self._batch, *records] if self._batch else records
         self._metrics.read(len(messages) - foreign)
         self._metrics.look_at(self.offsets)
-        return True
 
     def _give_back(self, partitions: Collection[TopicPartition]) -> None:
         """Have the records consumed again that come after those of the batch."""
@@ -202,7 +221,7 @@ class SinkLoop:
     def _follow_target_state(self) -> None:
         if self._control.should_pause == self._paused:
             return
-        self._finish_put()
+        self._finish_puts()
         self._paused = self._control.should_pause
         if self._paused:
             self._consumer.pause(self._consumer.assignment())
@@ -221,11 +240,6 @@ class SinkLoop:
 
     def _poll(self, timeout_ms: int) -> Sequence[ConsumedMessage] | None:
         """Wait for messages; None when a request of the worker comes first."""
-        if self._put is not None:
-            messages = self._poll_for(0)
-            if messages:
-                return messages
-            self._finish_put()
         self._rewind()
         retry_ms = self._context.take_timeout_ms()
         if retry_ms > 0:
@@ -242,7 +256,7 @@ class SinkLoop:
                 return ()
 
     def _poll_for(self, timeout_s: float) -> Sequence[ConsumedMessage]:
-        messages = self._consumer.poll(self._max_poll_records, timeout_s)
+        messages = self._consumer.poll(self._frame.records, timeout_s)
         if self._rebalance_error is not None:
             error, self._rebalance_error = self._rebalance_error, None
             raise error
@@ -260,28 +274,31 @@ class SinkLoop:
 
     def _deliver(self) -> None:
         self.last_put_ms = int(time.time() * 1000)
-        began_s = time.monotonic()
-        batch = self._batch
-        if self._begin_put is None:
-            # A list is copied: the task may keep what it gets, and change it.
-            records = batch if isinstance(batch, SinkRecords) else list(batch)
-            self._put = _Put(partial(self._task.put, records), began_s)
-            self._finish_put()
-            return
+        batch, self._batch = self._batch, ()
+        ends, self._ends = self._ends, {}
         try:
-            self._put = _Put(self._begin_put(batch), began_s)
+            finish = self._begin_put(batch)
         except Exception as exc:
             raise _unrecoverable() from exc
+        self._puts.append(Put(batch=batch, ends=ends, finish=finish))
+        if not self._overlaps:
+            self._finish_put()
 
-    def _finish_put(self) -> None:
-        """Wait for the end of the put that is under way, if there is one."""
-        if self._put is None:
-            return
-        put, self._put = self._put, None
+    def _finish_puts(self) -> None:
+        """Wait for the end of all puts that are under way."""
+        while self._puts:
+            self._finish_put()
+
+    def _finish_put(self) -> bool:
+        """Wait for the end of the oldest put; return whether those after it go on."""
+        put = self._puts.popleft()
         try:
-            put.finish()
+            end = put.finish()
+            self._accept(put, end)
             if self._reports is not None:
                 self._reports.raise_failure()
+            if end.error is not None:
+                raise end.error
         except RetriableException as exc:
             LOG.exception("put failed and is repeated")
             self._retries.failed(exc)
@@ -290,17 +307,42 @@ class SinkLoop:
                 # the membership alive.
                 self._paused_for_redelivery = True
                 self._consumer.pause(self._consumer.assignment())
-            return
+            return False
         except Exception as exc:
+            self._puts.clear()
             raise _unrecoverable() from exc
         self._retries.succeeded()
-        self._metrics.put(len(self._batch), (time.monotonic() - put.began_s) * 1000)
-        self.offsets.accept_batch()
-        self._batch = ()
         if self._paused_for_redelivery:
             if not self._control.should_pause:
                 self._resume_all()
             self._paused_for_redelivery = False
+        return not end.stopped
+
+    def _accept(self, put: Put, end: PutEnd) -> None:
+        """Count what the task has taken, and have the rest put or consumed again."""
+        self._frame.ended(len(put.batch), end)
+        for size, duration_ms in end.puts:
+            self._metrics.put(size, duration_ms)
+        if not end.stopped:
+            self.offsets.accept(put.ends)
+            return
+        refused: set[TopicPartition] = set()
+        for later in self._puts:
+            later.finish()
+            refused.update(later.ends)
+        self._puts.clear()
+        behind = end.taken + end.due
+        if end.due == len(put.batch):
+            self._batch, self._ends = put.batch, dict(put.ends)
+        elif end.taken == len(put.batch):
+            self.offsets.accept(put.ends)
+        else:
+            self.offsets.accept(_ends(put.batch[: end.taken]))
+            self._batch = put.batch[end.taken : behind]
+            self._ends = _ends(self._batch)
+            refused.update(_ends(put.batch[behind:]))
+        self.offsets.consumed = dict(self._ends)
+        self._give_back(refused)
 
     # Opening
 
@@ -338,7 +380,7 @@ class SinkLoop:
         """Open new partitions. Called by the consumer's poll; never raises."""
         if self._task_stopped:
             return
-        self._finish_put_in_poll()
+        self._finish_puts_in_poll()
         self.offsets.assign(positions)
         self._metrics.partition_count = len(self.offsets.current)
         self._pause_after_assignment()
@@ -358,12 +400,12 @@ class SinkLoop:
         """Close partitions that another member has already."""
         self._removed(partitions, lost=True)
 
-    def _finish_put_in_poll(self) -> None:
+    def _finish_puts_in_poll(self) -> None:
         """Do first what would have come before the poll without a put under way."""
-        if self._put is None:
+        if not self._puts:
             return
         try:
-            self._finish_put()
+            self._finish_puts()
             self._rewind()
         except Exception as exc:  # noqa: BLE001  raised again after the poll
             self._rebalance_error = exc
@@ -386,7 +428,7 @@ class SinkLoop:
     def _removed(self, partitions: Sequence[TopicPartition], *, lost: bool) -> None:
         if self._task_stopped or not partitions:
             return
-        self._finish_put_in_poll()
+        self._finish_puts_in_poll()
         try:
             if lost:
                 if opened := [p for p in partitions if p not in self._unopened]:
@@ -403,19 +445,12 @@ class SinkLoop:
             self._unopened -= gone
             self._metrics.partition_count = len(self.offsets.current)
             self._batch = [r for r in self._batch if _origin(r) not in gone]
+            self._ends = {p: end for p, end in self._ends.items() if p not in gone}
 
     def _close_partitions(self, partitions: Collection[TopicPartition]) -> None:
         opened = [p for p in partitions if p not in self._unopened]
         self.commits.commit(opened, closing=True)
         self.offsets.forget(partitions)
-
-
-@dataclass(frozen=True, slots=True)
-class _Put:
-    """A put that is under way."""
-
-    finish: Callable[[], None]
-    began_s: float
 
 
 def _unrecoverable() -> ConnectException:
@@ -424,3 +459,8 @@ def _unrecoverable() -> ConnectException:
 
 def _origin(record: SinkRecord) -> TopicPartition:
     return TopicPartition(record.original_topic, record.original_kafka_partition)
+
+
+def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
+    """Return the offsets after the last record of each partition."""
+    return {_origin(record): record.original_kafka_offset + 1 for record in records}

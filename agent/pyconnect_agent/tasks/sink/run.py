@@ -43,7 +43,8 @@ class MessageRun:
     messages: Sequence[ConsumedMessage]
     topics: Sequence[str]
     partitions: Sequence[int]
-    timestamps: Sequence[tuple[int, int]]
+    timestamps: Sequence[int]
+    timestamp_types: Sequence[int]
     distinct_topics: frozenset[str]
     ends: dict[TopicPartition, int]
 
@@ -51,23 +52,29 @@ class MessageRun:
     def of(cls, messages: Sequence[ConsumedMessage]) -> MessageRun | None:
         """Return None for messages that have to be looked at one by one."""
         count = len(messages)
-        timestamps = [message.timestamp() for message in messages]
-        # A message without a timestamp comes first: its type is 0, or its timestamp negative.
-        if min(timestamps)[1] < 0 or any([m.error() is not None for m in messages]):  # noqa: C419
+        # Methods of the class are called without looking them up for each message.
+        kind: Any = type(messages[0])
+        if any(map(kind.error, messages)):
             return None
-        topics = [message.topic() for message in messages]
-        partitions = [message.partition() for message in messages]
+        types, timestamps = zip(*map(kind.timestamp, messages), strict=True)
+        if min(timestamps) < 0:
+            return None
+        topics = list(map(kind.topic, messages))
+        partitions = list(map(kind.partition, messages))
         lasts: Iterable[tuple[tuple[str, int], ConsumedMessage]]
         if topics.count(topics[0]) == partitions.count(partitions[0]) == count:
+            distinct_topics = frozenset(topics[:1])
             lasts = (((topics[0], partitions[0]), messages[-1]),)
         else:
+            distinct_topics = frozenset(topics)
             lasts = dict(zip(zip(topics, partitions, strict=True), messages, strict=True)).items()
         return cls(
             messages=messages,
             topics=topics,
             partitions=partitions,
             timestamps=timestamps,
-            distinct_topics=frozenset(topics),
+            timestamp_types=types,
+            distinct_topics=distinct_topics,
             ends={TopicPartition(*place): last.offset() + 1 for place, last in lasts},
         )
 
@@ -116,15 +123,24 @@ def _records(
             types[timestamp_type],
             own,
         )
-        for message, topic, partition, key_schema, key, value_schema, value, (
+        for (
+            message,
+            topic,
+            partition,
+            key_schema,
+            key,
+            value_schema,
+            value,
             timestamp_type,
             timestamp,
-        ), own in zip(
+            own,
+        ) in zip(
             run.messages,
             run.topics,
             run.partitions,
             *keys,
             *values,
+            run.timestamp_types,
             run.timestamps,
             headers,
             strict=True,

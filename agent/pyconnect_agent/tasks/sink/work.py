@@ -124,6 +124,9 @@ class SinkWork:
             connector_paused=lambda: control.should_pause,
             reporter=errors.reports,
         )
+        max_poll_records = config.max_poll_records or MAX_POLL_RECORDS
+        if isinstance(self._task, JavaSinkTask):
+            self._task.put_records = max_poll_records
         self._loop = SinkLoop(
             task=self._task,
             consumer=consumer,
@@ -136,7 +139,7 @@ class SinkWork:
             retries=ShownRetries(self._life_cycle.show_retries),
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
-            max_poll_records=config.max_poll_records or MAX_POLL_RECORDS,
+            max_poll_records=max_poll_records,
             now_ms=_now_ms,
             begin_put=self._task.begin_put if isinstance(self._task, JavaSinkTask) else None,
         )

@@ -21,16 +21,24 @@ REBALANCES = st.lists(
 )
 
 
+PUT_RECORDS = 4
+
+
 class Log(FakeConsumer):
     """Hands out the records of two partitions, two from each; seeks and pauses count.
+
+    With `whole_frames` it hands out as many as are asked for, two from each in turn.
 
     `rebalances`: at the first poll after so many puts were begun, P1 is taken and given back;
     late: after records of P0 are there.
     """
 
-    def __init__(self, sink: Sink, rebalances: Sequence[tuple[int, str]]) -> None:
+    def __init__(
+        self, sink: Sink, rebalances: Sequence[tuple[int, str]], *, whole_frames: bool
+    ) -> None:
         super().__init__()
         self.sink = sink
+        self.whole_frames = whole_frames
         self.rebalances = sorted(rebalances)
         self.positions: dict[TopicPartition, int] = {}
 
@@ -41,7 +49,8 @@ class Log(FakeConsumer):
             if kind == "revoke late":
                 found += self.fetch({P0} - self.paused)
             self.rebalance(kind)
-        found = found or self.fetch(self.assigned - self.paused)
+        for _ in range(max_records // PUT_RECORDS if self.whole_frames else not found):
+            found += self.fetch(self.assigned - self.paused)
         if not found:
             # One wait is as long as all until the next commit.
             self.timeouts_s.append(600 * timeout_s)
@@ -147,10 +156,18 @@ def history(
     rebalances: Sequence[tuple[int, str]],
     *,
     overlapped: bool,
+    whole_frames: bool = False,
+    slow_puts: bool = False,
 ) -> tuple[list[tuple[str, Any, bool]], Mapping[TopicPartition, int], Log]:
     """Run a task over the log; return its calls and what was committed."""
     task = Doing(deeds)
-    sink = Sink(task=task, overlapped=overlapped, consumer=lambda sink: Log(sink, rebalances))
+    sink = Sink(
+        task=task,
+        overlapped=overlapped,
+        put_records=PUT_RECORDS,
+        slow_puts=slow_puts,
+        consumer=lambda sink: Log(sink, rebalances, whole_frames=whole_frames),
+    )
     log = sink.consumer
     assert isinstance(log, Log)
     task.context_positions = lambda: log.positions
@@ -192,13 +209,83 @@ def test_calls_and_commits_are_those_of_a_loop_that_does_not_overlap(
     found = set(deeds.values())
     if "fail" not in found:
         assert set(overlapped[1].values()) == set(one_by_one[1].values()) == {RECORDS}
-    # How a put ends is seen after the poll beside it: a partition that is resumed comes back a
-    # batch later, one that goes in that poll is closed before the commit or the failure, and what
-    # is given back may come in other batches.
+    # How a put ends is seen after the polls beside it: a partition that is resumed comes back a
+    # batch later, one that goes in such a poll is closed before a commit, a failure or another
+    # put, and what is given back may come in other batches.
     kinds = {kind for _, kind in rebalances}
-    other_batches = {"pause", "revoke late"} & (found | kinds)
-    if not other_batches and not (kinds and found & {"commit", "fail"}):
+    if not {"pause", "revoke late"} & (found | kinds) and not (kinds and found):
         assert overlapped[:2] == one_by_one[:2]
+
+
+@given(st.dictionaries(PLACES, st.sampled_from(DEEDS), max_size=5), REBALANCES, st.booleans())
+def test_several_puts_in_a_frame_lose_and_double_nothing(
+    deeds: dict[tuple[TopicPartition, int], str],
+    rebalances: list[tuple[int, str]],
+    slow_puts: bool,
+) -> None:
+    """The task checks the order of records, and the offsets that it is offered."""
+    _, committed, _ = history(
+        deeds, rebalances, overlapped=True, whole_frames=True, slow_puts=slow_puts
+    )
+    if "fail" not in deeds.values():
+        assert set(committed.values()) == {RECORDS}
+
+
+def test_frames_grow_while_puts_are_quick_and_full() -> None:
+    """A frame that a task lets wait has one put again."""
+    sizes: list[int] = []
+    task = Doing({(P0, 13): "pause"})
+    sink = Sink(
+        task=task,
+        overlapped=True,
+        put_records=2,
+        consumer=lambda sink: Asked(sizes),
+    )
+    task.context_positions = lambda: {P0: 0}
+    sink.assign({P0: 0})
+    for _ in range(7):
+        sink.loop.step()
+    # From the second growth on two are under way before an end is known.
+    assert sizes == [2, 2, 4, 4, 4, 8, 8]
+    assert task.taken == {P0: 14}
+    # The records behind those that the task has taken come again when it has asked for them.
+    sink.context.resume(P0)
+    task.paused = None
+    for _ in range(2):
+        sink.loop.step()
+    assert sizes[7] == 2
+    assert task.faults == []
+
+
+class Asked(FakeConsumer):
+    """Always has as many records as it is asked for, and notes how many that were."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.next = 0
+
+    def poll(self, max_records: int, timeout_s: float) -> list[Any]:
+        self.sizes.append(max_records)
+        found = [message(self.next + place) for place in range(max_records)]
+        self.next += max_records
+        return found
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        super().seek(partition, offset)
+        self.next = offset
+
+
+def test_a_record_after_a_pause_is_consumed_once() -> None:
+    """What comes when all puts have ended was not consumed ahead of one."""
+    sink = Sink(overlapped=True)
+    sink.assign({P0: 0})
+    sink.deliver(message(0))
+    sink.consumer.polls.append([])
+    sink.deliver(message(1))
+    sink.deliver()
+    assert sink.task.puts()[:2] == [["v0"], ["v1"]]
+    assert sink.consumer.seeks == []
 
 
 def test_the_next_batch_is_consumed_while_the_task_takes_one() -> None:

@@ -115,13 +115,12 @@ final class Chain<R extends ConnectRecord<R>> {
 
     /** Returns what the operation does, repeated while it asks for that. */
     <T> T run(String stage, Class<?> operator, Operation<T> operation) throws Failed {
-        long since = System.nanoTime();
+        long since = timeoutMs > 0 ? System.nanoTime() : 0;
         for (int attempt = 1; ; attempt++) {
             try {
                 return operation.run();
             } catch (Exception failed) {
-                long spentMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since);
-                if (!Errors.isRetriable(failed) || !waited(attempt, spentMs)) {
+                if (!Errors.isRetriable(failed) || !waited(attempt, since)) {
                     throw new Failed(stage, operator, failed, attempt - 1);
                 }
             }
@@ -162,7 +161,9 @@ final class Chain<R extends ConnectRecord<R>> {
                 });
     }
 
-    private boolean waited(int attempt, long spentMs) {
+    private boolean waited(int attempt, long since) {
+        long spentMs =
+                timeoutMs > 0 ? TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) : 0;
         if (timeoutMs >= 0 && spentMs >= timeoutMs) {
             return false;
         }

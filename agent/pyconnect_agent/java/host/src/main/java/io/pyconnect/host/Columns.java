@@ -1,5 +1,7 @@
 package io.pyconnect.host;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -146,8 +148,72 @@ final class Columns {
         }
     }
 
-    /** Reads a column of values that {@code Blob} or the Python process wrote. */
-    static byte[][] readBlob(ByteBuffer from, int count, boolean used) {
+    /** A record as it was consumed; {@code type} is the number of its timestamp's type. */
+    record Raw(
+            String topic,
+            int partition,
+            long offset,
+            long timestamp,
+            int type,
+            byte[] key,
+            byte[] value,
+            byte[] headers) {}
+
+    /** The columns of records for a sink. */
+    static final class Consumed {
+        final JsonNode facts;
+        final int count;
+        private final String[] topics;
+        private final int[] topicOf;
+        private final int[] partitions;
+        private final long[] offsets;
+        private final long[] timestamps;
+        private final byte[] types;
+        private final byte[][] keys;
+        private final byte[][] values;
+        private final byte[][] headers;
+
+        Consumed(ByteBuffer from) throws IOException {
+            facts = Link.JSON.readTree(bytes(from, from.getInt()));
+            count = facts.get("count").asInt();
+            var names = facts.get("topics");
+            topics = new String[names.size()];
+            for (int place = 0; place < topics.length; place++) {
+                topics[place] = names.get(place).asText();
+            }
+            topicOf = new int[count];
+            partitions = new int[count];
+            from.asIntBuffer().get(topicOf).get(partitions);
+            from.position(from.position() + 8 * count);
+            offsets = new long[count];
+            timestamps = new long[count];
+            from.asLongBuffer().get(offsets).get(timestamps);
+            from.position(from.position() + 16 * count);
+            types = bytes(from, count);
+            keys = readBlob(from, "keys");
+            values = readBlob(from, "values");
+            headers = readBlob(from, "headers");
+        }
+
+        Raw record(int row) {
+            return new Raw(
+                    topics[topicOf[row]],
+                    partitions[row],
+                    offsets[row],
+                    timestamps[row],
+                    types[row],
+                    keys[row],
+                    values[row],
+                    headers[row]);
+        }
+
+        private byte[][] readBlob(ByteBuffer from, String name) {
+            return Columns.readBlob(from, count, facts.get(name).asBoolean());
+        }
+    }
+
+    /** Reads a column of values that the Python process wrote as {@code Blob} does. */
+    private static byte[][] readBlob(ByteBuffer from, int count, boolean used) {
         var values = new byte[count][];
         if (used) {
             var ends = new int[count];

@@ -44,6 +44,8 @@ final class Link {
     static final ObjectMapper JSON = new ObjectMapper();
 
     private static final int HEAD_BYTES = 9;
+    /** A smaller frame is sent by one write, as each would wake the Python process. */
+    private static final int JOINED_BYTES = 1 << 16;
 
     /** Takes the frames that this class does not understand itself; must not block. */
     interface Receiver {
@@ -80,12 +82,19 @@ final class Link {
     }
 
     void send(int kind, int id, byte[] payload) {
-        var head = ByteBuffer.allocate(HEAD_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        boolean joined = payload.length <= JOINED_BYTES;
+        var head = ByteBuffer.allocate(HEAD_BYTES + (joined ? payload.length : 0));
+        head.order(ByteOrder.LITTLE_ENDIAN);
         head.putInt(payload.length + HEAD_BYTES - Integer.BYTES).put((byte) kind).putInt(id);
+        if (joined) {
+            head.put(payload);
+        }
         synchronized (out) {
             try {
                 out.write(head.array());
-                out.write(payload);
+                if (!joined) {
+                    out.write(payload);
+                }
             } catch (IOException gone) {
                 // The reading thread finds the end too, and halts.
                 throw new UncheckedIOException(gone);

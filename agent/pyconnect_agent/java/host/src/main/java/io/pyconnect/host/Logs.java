@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
@@ -89,6 +90,17 @@ public final class Logs {
 
     /** One logger: SLF4J's sixty methods, told apart by their names and arguments. */
     private static final class Calls implements InvocationHandler {
+        /** Plugins ask for a level, or log below it, for each record: this is one look-up. */
+        private static final Map<String, Integer> WANTED = new HashMap<>();
+
+        static {
+            for (var level : List.of("Trace", "Debug", "Info", "Warn", "Error")) {
+                int wanted = LEVELS.indexOf(level.toUpperCase(Locale.ROOT));
+                WANTED.put(level.toLowerCase(Locale.ROOT), wanted);
+                WANTED.put("is" + level + "Enabled", wanted);
+            }
+        }
+
         private final String name;
         private volatile int level;
         private volatile int seen = -1;
@@ -110,11 +122,10 @@ public final class Logs {
                 seen = changes;
                 level = levelOf(name);
             }
-            if (called.startsWith("is")) {
-                var wanted = called.substring(2, called.length() - "Enabled".length());
-                return LEVELS.indexOf(wanted.toUpperCase(Locale.ROOT)) >= level;
+            int wanted = WANTED.get(called);
+            if (method.getReturnType() == boolean.class) {
+                return wanted >= level;
             }
-            int wanted = LEVELS.indexOf(called.toUpperCase(Locale.ROOT));
             if (wanted >= level) {
                 int first = arguments[0] instanceof org.slf4j.Marker ? 1 : 0;
                 print(wanted, arguments, first);

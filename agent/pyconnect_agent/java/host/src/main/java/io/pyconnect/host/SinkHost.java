@@ -7,22 +7,18 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
-import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
-import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.IllegalWorkerStateException;
 import org.apache.kafka.connect.header.ConnectHeaders;
-import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
@@ -30,7 +26,7 @@ import org.apache.kafka.connect.sink.SinkTaskContext;
 
 /** Runs a sink task: converts what the Python process has consumed and calls the task. */
 final class SinkHost implements Host.Job {
-    private static final TimestampType[] TYPES = {
+    static final TimestampType[] TYPES = {
         TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME
     };
 
@@ -40,8 +36,8 @@ final class SinkHost implements Host.Job {
     private final Host.Worker calls = new Host.Worker("task");
     private final Map<String, Object> facts;
     private final TaskContext context;
-    /** Records that the task has not taken yet, by their numbers. */
-    private final Map<Long, SinkRecord> pending = new LinkedHashMap<>();
+    private final Pending pending = new Pending();
+    private int round;
 
     SinkHost(
             Link link,
@@ -53,7 +49,8 @@ final class SinkHost implements Host.Job {
         this.task = task;
         this.chain = chain;
         this.facts = facts;
-        context = new TaskContext(link, job.path("reportsErrors").asBoolean() ? new Reporter() : null);
+        boolean reports = job.path("reportsErrors").asBoolean();
+        context = new TaskContext(link, reports ? new ErrantRecords(link, chain) : null);
     }
 
     @Override
@@ -64,7 +61,9 @@ final class SinkHost implements Host.Job {
     @Override
     public void receive(int kind, int id, ByteBuffer payload) throws IOException {
         if (kind == Link.DELIVER) {
-            calls.run(() -> answer(id, () -> deliver(payload)));
+            // Read while the task takes the records before.
+            var batch = new Columns.Consumed(payload);
+            calls.run(() -> answer(id, () -> deliver(batch)));
             return;
         }
         var call = Host.json(payload);
@@ -139,106 +138,136 @@ final class SinkHost implements Host.Job {
 
     // Records
 
-    /** Converts the records that come, and gives them to the task after those it still has to take. */
-    private Object deliver(ByteBuffer batch) throws IOException {
-        var head = new byte[batch.getInt()];
-        batch.get(head);
-        var facts = Link.JSON.readTree(head);
-        var kept = new ArrayList<Long>();
-        facts.get("kept").forEach(number -> kept.add(number.asLong()));
-        pending.keySet().retainAll(kept);
+    /**
+     * Converts the records of a frame and gives them to the task, as many at once as a poll of
+     * Kafka's worker has. Ends early where the worker has to decide what comes next: a put has
+     * failed, the task wants to go on elsewhere, or time is up. Frames that were sent before the
+     * worker knew that are refused; they are of the same round.
+     */
+    private Object deliver(Columns.Consumed batch) {
         var failures = new ArrayList<Map<String, Object>>();
-        int count = facts.get("count").asInt();
-        if (count > 0) {
-            convert(batch, facts, count, failures);
+        var puts = new ArrayList<List<Object>>();
+        var answer = new HashMap<String, Object>(Map.of("failures", failures, "puts", puts));
+        int taken = 0;
+        boolean stopped = batch.facts.get("round").asInt() < round;
+        if (!stopped) {
+            int most = batch.facts.get("most").asInt();
+            long first = batch.facts.get("first").asLong();
+            long longestNs = batch.facts.get("longestMs").asLong() * 1_000_000;
+            long began = System.nanoTime();
+            pending.retain(batch.facts.get("kept"));
+            do {
+                int end = Math.min(taken + most, batch.count);
+                stopped = !convert(batch, taken, end, first, failures);
+                long since = System.nanoTime();
+                int size = pending.records.size();
+                try {
+                    if (!stopped) {
+                        task.put(new ArrayList<>(pending.records));
+                        puts.add(List.of(size, (System.nanoTime() - since) / 1000));
+                        pending.clear();
+                        taken = end;
+                        stopped = context.goesOnElsewhere();
+                    }
+                } catch (Throwable failed) {
+                    // Both are to be known: what was skipped, and that the rest is not taken.
+                    answer.put("error", Errors.describe(failed));
+                    stopped = true;
+                }
+                stopped |= taken < batch.count && System.nanoTime() - began >= longestNs;
+            } while (!stopped && taken < batch.count);
+            round += stopped ? 1 : 0;
         }
-        if (failures.isEmpty() || chain.toleratesAll) {
-            try {
-                task.put(new ArrayList<>(pending.values()));
-                pending.clear();
-            } catch (Throwable failed) {
-                // Both are to be known: what was skipped, and that the rest is not taken.
-                return Map.of("failures", failures, "error", Errors.describe(failed));
-            }
-        }
-        return Map.of("failures", failures);
+        answer.put("taken", taken);
+        answer.put("stopped", stopped);
+        return answer;
     }
 
-    private void convert(
-            ByteBuffer batch, JsonNode facts, int count, List<Map<String, Object>> failures) {
-        var topics = new ArrayList<String>();
-        facts.get("topics").forEach(topic -> topics.add(topic.asText()));
-        var topicOf = new int[count];
-        var partitionOf = new int[count];
-        var offsets = new long[count];
-        var timestamps = new long[count];
-        var types = new byte[count];
-        batch.asIntBuffer().get(topicOf).get(partitionOf);
-        batch.position(batch.position() + 8 * count);
-        batch.asLongBuffer().get(offsets).get(timestamps);
-        batch.position(batch.position() + 16 * count);
-        batch.get(types);
-        var keys = Columns.readBlob(batch, count, facts.get("keys").asBoolean());
-        var values = Columns.readBlob(batch, count, facts.get("values").asBoolean());
-        var headers = Columns.readBlob(batch, count, facts.get("headers").asBoolean());
-        long first = facts.get("first").asLong();
-        for (int row = 0; row < count; row++) {
-            var raw =
-                    new Raw(
-                            topics.get(topicOf[row]),
-                            partitionOf[row],
-                            offsets[row],
-                            timestamps[row],
-                            TYPES[types[row]],
-                            keys[row],
-                            values[row],
-                            headers[row]);
+    /** Returns false if a record has failed and none may. */
+    private boolean convert(
+            Columns.Consumed batch,
+            int start,
+            int end,
+            long first,
+            List<Map<String, Object>> failures) {
+        for (int row = start; row < end; row++) {
             try {
-                var record = chain.transform(record(raw));
+                var record = chain.transform(record(batch.record(row)));
                 if (record != null) {
-                    pending.put(first + row, record);
+                    pending.add(first + row, record);
                 }
             } catch (Chain.Failed failed) {
                 failures.add(failed.describe(row));
                 if (!chain.toleratesAll) {
-                    return;
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    /** Records that the task has not taken yet, by the numbers that the worker has given them. */
+    private static final class Pending {
+        final List<SinkRecord> records = new ArrayList<>();
+        private long[] numbers = new long[512];
+
+        void add(long number, SinkRecord record) {
+            if (records.size() == numbers.length) {
+                numbers = Arrays.copyOf(numbers, 2 * numbers.length);
+            }
+            numbers[records.size()] = number;
+            records.add(record);
+        }
+
+        void clear() {
+            records.clear();
+        }
+
+        void retain(JsonNode wanted) {
+            var kept = new HashSet<Long>();
+            wanted.forEach(number -> kept.add(number.asLong()));
+            var all = List.copyOf(records);
+            records.clear();
+            for (int place = 0; place < all.size(); place++) {
+                if (kept.contains(numbers[place])) {
+                    add(numbers[place], all.get(place));
                 }
             }
         }
     }
 
-    private SinkRecord record(Raw raw) throws Chain.Failed {
-        var headers = Columns.unpacked(raw.headers);
+    private SinkRecord record(Columns.Raw raw) throws Chain.Failed {
+        var headers = Columns.unpacked(raw.headers());
         var key =
                 chain.run(
                         "KEY_CONVERTER",
                         chain.key.getClass(),
-                        () -> chain.key.toConnectData(raw.topic, headers, raw.key));
+                        () -> chain.key.toConnectData(raw.topic(), headers, raw.key()));
         var value =
                 chain.run(
                         "VALUE_CONVERTER",
                         chain.value.getClass(),
-                        () -> chain.value.toConnectData(raw.topic, headers, raw.value));
+                        () -> chain.value.toConnectData(raw.topic(), headers, raw.value()));
         var connectHeaders =
-                raw.headers == null
+                raw.headers() == null
                         ? null
                         : chain.run(
                                 "HEADER_CONVERTER",
                                 chain.header.getClass(),
-                                () -> connectHeaders(raw.topic, headers));
+                                () -> connectHeaders(raw.topic(), headers));
         var record =
                 new SinkRecord(
-                        raw.topic,
-                        raw.partition,
+                        raw.topic(),
+                        raw.partition(),
                         key.schema(),
                         key.value(),
                         value.schema(),
                         value.value(),
-                        raw.offset,
-                        raw.timestamp < 0 ? null : (Long) raw.timestamp,
-                        raw.type,
+                        raw.offset(),
+                        raw.timestamp() < 0 ? null : (Long) raw.timestamp(),
+                        TYPES[raw.type()],
                         connectHeaders);
-        return context.reporter == null ? record : new ConsumedRecord(record, raw);
+        return context.reporter == null ? record : new ErrantRecords.ConsumedRecord(record, raw);
     }
 
     private ConnectHeaders connectHeaders(String topic, Headers headers) {
@@ -259,131 +288,13 @@ final class SinkHost implements Host.Job {
         return new TopicPartition(found.get(0).asText(), found.get(1).asInt());
     }
 
-    /** A record as it was consumed. */
-    private record Raw(
-            String topic,
-            int partition,
-            long offset,
-            long timestamp,
-            TimestampType type,
-            byte[] key,
-            byte[] value,
-            byte[] headers) {
-        Map<String, Object> describe() {
-            var fields = new HashMap<String, Object>();
-            fields.put("topic", topic);
-            fields.put("partition", partition);
-            fields.put("offset", offset);
-            fields.put("timestamp", timestamp);
-            fields.put("type", Arrays.asList(TYPES).indexOf(type));
-            fields.put("key", key);
-            fields.put("value", value);
-            fields.put("headers", headers);
-            return fields;
-        }
-    }
-
-    /** A record that remembers what it was made of, through transformations too. */
-    private static final class ConsumedRecord extends SinkRecord {
-        private final Raw raw;
-
-        ConsumedRecord(SinkRecord record, Raw raw) {
-            super(
-                    record.topic(),
-                    record.kafkaPartition(),
-                    record.keySchema(),
-                    record.key(),
-                    record.valueSchema(),
-                    record.value(),
-                    record.kafkaOffset(),
-                    record.timestamp(),
-                    record.timestampType(),
-                    record.headers(),
-                    record.originalTopic(),
-                    record.originalKafkaPartition(),
-                    record.originalKafkaOffset());
-            this.raw = raw;
-        }
-
-        @Override
-        public SinkRecord newRecord(
-                String topic,
-                Integer partition,
-                Schema keySchema,
-                Object key,
-                Schema valueSchema,
-                Object value,
-                Long timestamp) {
-            return newRecord(
-                    topic, partition, keySchema, key, valueSchema, value, timestamp, headers());
-        }
-
-        @Override
-        public SinkRecord newRecord(
-                String topic,
-                Integer partition,
-                Schema keySchema,
-                Object key,
-                Schema valueSchema,
-                Object value,
-                Long timestamp,
-                Iterable<Header> headers) {
-            var changed =
-                    super.newRecord(
-                            topic, partition, keySchema, key, valueSchema, value, timestamp, headers);
-            return new ConsumedRecord(changed, raw);
-        }
-    }
-
-    /** Takes records that the task cannot deliver; what becomes of them is decided in Python. */
-    private final class Reporter implements ErrantRecordReporter {
-        @Override
-        public Future<Void> report(SinkRecord record, Throwable error) {
-            var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
-            var fields = new HashMap<>(raw.describe());
-            fields.put("error", Errors.describe(error));
-            fields.put("original", record instanceof ConsumedRecord);
-            fields.put("originalTopic", record.originalTopic());
-            fields.put("originalPartition", record.originalKafkaPartition());
-            // Throws when errors are not tolerated.
-            long report = link.ask("reportErrant", fields).asLong();
-            return link.askLater("awaitErrant", Map.of("report", report))
-                    .thenApply(
-                            answer -> {
-                                Link.value(answer);
-                                return null;
-                            });
-        }
-
-        /** Returns what a record that the task has made itself would be in Kafka. */
-        private Raw raw(SinkRecord record) {
-            var headers = new RecordHeaders();
-            for (var each : record.headers()) {
-                var value =
-                        chain.header.fromConnectHeader(
-                                record.topic(), each.key(), each.schema(), each.value());
-                headers.add(each.key(), value);
-            }
-            return new Raw(
-                    record.topic(),
-                    record.kafkaPartition() == null ? -1 : record.kafkaPartition(),
-                    record.kafkaOffset(),
-                    record.timestamp() == null ? -1 : record.timestamp(),
-                    record.timestampType(),
-                    chain.key.fromConnectData(
-                            record.topic(), headers, record.keySchema(), record.key()),
-                    chain.value.fromConnectData(
-                            record.topic(), headers, record.valueSchema(), record.value()),
-                    Columns.packed(headers));
-        }
-    }
-
     private static final class TaskContext extends Context implements SinkTaskContext {
         final Set<TopicPartition> assigned = ConcurrentHashMap.newKeySet();
-        final Reporter reporter;
+        final ErrantRecordReporter reporter;
         private List<List<Object>> effects = new ArrayList<>();
+        private boolean elsewhere;
 
-        TaskContext(Link link, Reporter reporter) {
+        TaskContext(Link link, ErrantRecordReporter reporter) {
             super(link);
             this.reporter = reporter;
         }
@@ -391,11 +302,18 @@ final class SinkHost implements Host.Job {
         synchronized List<List<Object>> takeEffects() {
             var taken = effects;
             effects = new ArrayList<>();
+            elsewhere = false;
             return taken;
+        }
+
+        /** Whether other records are to come next than those that were consumed ahead. */
+        synchronized boolean goesOnElsewhere() {
+            return elsewhere;
         }
 
         private synchronized void effect(Object... effect) {
             effects.add(Arrays.asList(effect));
+            elsewhere |= effect[0].equals("offset") || effect[0].equals("pause");
         }
 
         @Override

@@ -1,0 +1,113 @@
+package io.pyconnect.host;
+
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.Future;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.header.Header;
+import org.apache.kafka.connect.sink.ErrantRecordReporter;
+import org.apache.kafka.connect.sink.SinkRecord;
+
+/** Takes records that the task cannot deliver; what becomes of them is decided in Python. */
+final class ErrantRecords implements ErrantRecordReporter {
+    private final Link link;
+    private final Chain<SinkRecord> chain;
+
+    ErrantRecords(Link link, Chain<SinkRecord> chain) {
+        this.link = link;
+        this.chain = chain;
+    }
+
+    @Override
+    public Future<Void> report(SinkRecord record, Throwable error) {
+        var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
+        var fields = describe(raw);
+        fields.put("error", Errors.describe(error));
+        fields.put("originalTopic", record.originalTopic());
+        fields.put("originalPartition", record.originalKafkaPartition());
+        // Throws when errors are not tolerated.
+        long report = link.ask("reportErrant", fields).asLong();
+        return link.askLater("awaitErrant", Map.of("report", report))
+                .thenApply(
+                        answer -> {
+                            Link.value(answer);
+                            return null;
+                        });
+    }
+
+    /** Returns what a record that the task has made itself would be in Kafka. */
+    private Columns.Raw raw(SinkRecord record) {
+        var headers = new RecordHeaders();
+        for (var each : record.headers()) {
+            var value =
+                    chain.header.fromConnectHeader(
+                            record.topic(), each.key(), each.schema(), each.value());
+            headers.add(each.key(), value);
+        }
+        return new Columns.Raw(
+                record.topic(),
+                record.kafkaPartition() == null ? -1 : record.kafkaPartition(),
+                record.kafkaOffset(),
+                record.timestamp() == null ? -1 : record.timestamp(),
+                Arrays.asList(SinkHost.TYPES).indexOf(record.timestampType()),
+                chain.key.fromConnectData(
+                        record.topic(), headers, record.keySchema(), record.key()),
+                chain.value.fromConnectData(
+                        record.topic(), headers, record.valueSchema(), record.value()),
+                Columns.packed(headers));
+    }
+
+    private static Map<String, Object> describe(Columns.Raw raw) {
+        var fields = new HashMap<String, Object>();
+        fields.put("topic", raw.topic());
+        fields.put("partition", raw.partition());
+        fields.put("offset", raw.offset());
+        fields.put("timestamp", raw.timestamp());
+        fields.put("type", raw.type());
+        fields.put("key", raw.key());
+        fields.put("value", raw.value());
+        fields.put("headers", raw.headers());
+        return fields;
+    }
+
+    /** A record that remembers what it was made of, through transformations too. */
+    static final class ConsumedRecord extends SinkRecord {
+        private final Columns.Raw raw;
+
+        ConsumedRecord(SinkRecord record, Columns.Raw raw) {
+            super(
+                    record.topic(),
+                    record.kafkaPartition(),
+                    record.keySchema(),
+                    record.key(),
+                    record.valueSchema(),
+                    record.value(),
+                    record.kafkaOffset(),
+                    record.timestamp(),
+                    record.timestampType(),
+                    record.headers(),
+                    record.originalTopic(),
+                    record.originalKafkaPartition(),
+                    record.originalKafkaOffset());
+            this.raw = raw;
+        }
+
+        @Override
+        public SinkRecord newRecord(
+                String topic,
+                Integer partition,
+                Schema keySchema,
+                Object key,
+                Schema valueSchema,
+                Object value,
+                Long timestamp,
+                Iterable<Header> headers) {
+            var changed =
+                    super.newRecord(
+                            topic, partition, keySchema, key, valueSchema, value, timestamp, headers);
+            return new ConsumedRecord(changed, raw);
+        }
+    }
+}
