@@ -61,7 +61,7 @@ class Case:
 
     @property
     def title(self) -> str:
-        return f"{self.kind.lower()}, {self.tasks} × {self.lines // self.tasks:,} lines"
+        return f"{self.kind.lower()}, {self.tasks} x {self.lines // self.tasks:,} lines"
 
 
 CASES = (

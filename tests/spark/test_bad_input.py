@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.unparsable import SAMPLES
 from tests.support.audits import Audit, no_table
 from tests.support.kafka import SharedBroker
-from tests.support.reconcile_command import QUICK, Reconcile
+from tests.support.reconcile_command import Reconcile
 from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -60,47 +61,55 @@ def test_an_unknown_key_of_a_spec_file_ends_the_command_with_2(
     assert "did you mean `identity`?" in ended.err
 
 
+def while_comparing(change: Callable[[], object]) -> Callable[[str], None]:
+    """Change something in the middle of a run: the files are known, and no row is read."""
+
+    def began(step: str) -> None:
+        if step.startswith("comparing"):
+            change()
+
+    return began
+
+
 def test_a_sink_file_that_is_being_written_prevents_a_match(
-    reconcile: Reconcile, seed: Seed, tmp_path: Path
+    audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
     """The file agreed when the run began: whether the new line is read or not, it is told."""
     sink = tmp_path / "sink.txt"
     sink.write_text("".join(f"{line}\n" for line in LINES))
-    command = ("topic-sink", "--topic", seed.topic, "--files", str(sink), *QUICK)
-    process = reconcile.start(*command)
-    assert process.stderr is not None
-    assert any("comparing" in line for line in iter(process.stderr.readline, ""))
-    with sink.open("a") as stream:
-        stream.write("n=1\n")
-    ended = reconcile.end(process)
-    assert ended.code in {1, 11}
-    assert "file-changed" in [kind for kind, _ in ended.found]
+    files = {"kind": "files", "paths": [str(sink)], "format": "text"}
+
+    def append() -> None:
+        with sink.open("a") as stream:
+            stream.write("n=1\n")
+
+    answer = audit.run(
+        "topic-sink", left=topic_side(seed), right=files, began=while_comparing(append)
+    )
+    assert answer.verdict in {Verdict.DIFFER, Verdict.UNKNOWN}
+    assert "file-changed" in answer.kinds()
 
 
 def test_a_source_may_be_appended_to_while_it_is_compared(
-    reconcile: Reconcile, seed: Seed, tmp_path: Path
+    audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
     """Lines beyond the committed offset are nobody's yet; a changed line before it is told."""
-    files = [tmp_path / name for name in ("appended.txt", "changed.txt")]
-    content = "".join(f"{line}\n" for line in LINES)
-    bound = {"limit_bytes": len(content)}
-    started = []
-    for file in files:
-        file.write_text(content)
-        side = {"kind": "files", "paths": [str(file)], "format": "text", **bound}
-        spec = file.with_suffix(".json")
-        spec.write_text(json.dumps({"left": side}))
-        command = ("source-topic", "--topic", seed.topic, "--files", str(file))
-        started.append(reconcile.start(*command, "--spec", str(spec), *QUICK))
-    for process in started:
-        assert process.stderr is not None
-        assert any("comparing" in line for line in iter(process.stderr.readline, ""))
-    with files[0].open("a") as stream:
-        stream.write("n=1\nlater")
-    files[1].write_text(content.replace("n=7", "n=0"))
-    appended, changed = map(reconcile.end, started)
-    assert (appended.code, appended.found) == (0, [])
-    assert (changed.code, changed.found) == (11, [("file-changed", [])])
+    file, content = tmp_path / "source.txt", "".join(f"{line}\n" for line in LINES)
+    file.write_text(content)
+    files = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": len(content)}
+    sides = {"left": files, "right": topic_side(seed)}
+
+    def append() -> None:
+        with file.open("a") as stream:
+            stream.write("n=1\nlater")
+
+    def change() -> None:
+        file.write_text(content.replace("n=7", "n=0"))
+
+    appended = audit.run("source-topic", began=while_comparing(append), **sides)
+    assert (appended.verdict, appended.kinds()) == (Verdict.AGREE, set())
+    changed = audit.run("source-topic", began=while_comparing(change), **sides)
+    assert (changed.verdict, changed.kinds()) == (Verdict.UNKNOWN, {"file-changed"})
 
 
 def test_an_unknown_cleanup_policy_prevents_a_match(

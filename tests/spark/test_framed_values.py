@@ -31,7 +31,6 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits import Audit
 from tests.support.names import unique_name
-from tests.support.reconcile_command import QUICK, Reconcile
 from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -260,22 +259,3 @@ def test_schemas_may_refer_to_others(
     assert answer.outcome.findings == ()
     assert answer.verdict is Verdict.AGREE
     assert answer.outcome.counts["rows_right"] == 10
-
-
-def test_the_command_line_supplies_sparks_jar_for_avro(
-    audit: Audit, converter: Make, schema_registry_url: str, tmp_path: Path
-) -> None:
-    """Its jar, and the registry of a flag; the report names neither."""
-    seed = seed_topic(audit.bootstrap)
-    avro = converter(AvroConverter)
-    values = [avro.from_connect_data(seed.topic, [], FIRST, old(n)) for n in (1, 2, 4)]
-    seed.write([Record(value) for value in values])
-    ended = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=audit.bootstrap)(
-        *("sequence", seed.topic, "--sequence", "avro:id"),
-        *("--registry", schema_registry_url, *QUICK),
-    )
-    assert ended.code == 1, ended.err
-    assert ended.report is not None
-    [finding] = ended.report["findings"]
-    assert (finding["kind"], finding["first"]) == ("missing", 3)
-    assert schema_registry_url not in (ended.directory / "report.json").read_text()

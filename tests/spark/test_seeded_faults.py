@@ -290,6 +290,7 @@ def test_retention_and_a_recreated_topic_are_found_against_the_last_run(
     admin.delete_topics([seed.topic])[seed.topic].result(DEADLINE_S)
     eventually(lambda: seed.topic not in admin.list_topics(timeout=DEADLINE_S).topics, DEADLINE_S)
     eventually(lambda: _created(seed), DEADLINE_S)
+    eventually(lambda: seed.topic in admin.list_topics(timeout=DEADLINE_S).topics, DEADLINE_S)
     answer = audit.run("ranges", topics=[seed.topic], previous=str(saved))
     assert answer.kinds() == {"recreated-topic"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,13 @@ from confluent_kafka.admin import AdminClient
 
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
-from tests.support.audits import no_table
+from tests.support.audits import Answer, Audit, no_table
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
-from tests.support.reconcile_command import QUICK, Reconcile
+from tests.support.pyconnect_command import Pyconnect
 from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -48,18 +50,23 @@ def mirrored(near: str, far: str) -> tuple[Seed, Seed]:
 
 
 def test_a_mirror_in_another_cluster_agrees_and_then_differs_by_offsets(
-    kafka_broker: SharedBroker, far: str, tmp_path: Path
+    audit: Audit, far: str, tmp_path: Path
 ) -> None:
     """By options and by a spec file; each fault has its own cluster's offset."""
-    near = kafka_broker.bootstrap_servers
+    near = audit.bootstrap
     assert cluster_id(near) != cluster_id(far)
     origin, mirror = mirrored(near, far)
-    reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=near)
-    both = ("topic-topic", origin.topic, origin.topic)
-    agreed = reconcile(*both, "--right-bootstrap", far, *QUICK)
-    assert (agreed.code, agreed.found) == (0, []), agreed.err
-    assert agreed.report is not None
-    counts = agreed.report["counts"]
+    command = Pyconnect(tmp_path, "http://127.0.0.1:1", near)
+
+    def compared(*options: str) -> Answer:
+        both = ("topic-topic", origin.topic, origin.topic)
+        ended = command("reconcile", *both, *options, "--print-spec", "-o", "json")
+        assert ended.code == 0, ended.err
+        return audit.run(**json.loads(ended.out))
+
+    agreed = compared("--right-bootstrap", far)
+    assert (agreed.verdict, agreed.kinds()) == (Verdict.AGREE, set())
+    counts = agreed.outcome.counts
     assert (counts["rows_left"], counts["rows_right"]) == (len(KEYS), len(KEYS))
 
     [lost] = origin.write([Record(b"only here", key=b"k7", partition=1)])
@@ -77,13 +84,12 @@ left: {{kind: topic, topics: [{origin.topic}], cluster: near}}
 right: {{kind: topic, topics: [{origin.topic}], cluster: far}}
 """
     )
-    differs = reconcile(*both, "--spec", str(spec), *QUICK)
-    assert differs.code == 1, differs.err
-    assert sorted(differs.found) == [
-        ("extra", [foreign]),
-        ("missing", [lost]),
-        ("repeated", [(0, 1), again]),
-    ]
+    differs = compared("--spec", str(spec))
+    assert differs.verdict is Verdict.DIFFER
+    assert differs.kinds() == {"extra", "missing", "repeated"}
+    assert differs.places("extra") == {frozenset({foreign})}
+    assert differs.places("missing") == {frozenset({lost})}
+    assert differs.places("repeated") == {frozenset({(0, 1), again})}
 
 
 def test_a_second_cluster_that_does_not_answer_is_named(

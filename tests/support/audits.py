@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,6 +22,17 @@ from pyconnect_reconcile.spec import MAIN, read_spec
 Place = tuple[int | None, int | None]
 
 
+class Steps(Events):
+    """Passes the name of each step of a run on when the step begins."""
+
+    def __init__(self, began: Callable[[str], None]) -> None:
+        super().__init__(machine=True, stream=io.StringIO())
+        self._began = began
+
+    def step(self, text: str) -> None:
+        self._began(text)
+
+
 class Audit:
     """Spark, a broker and a directory; `run` is one job."""
 
@@ -29,8 +41,13 @@ class Audit:
         self.bootstrap = bootstrap
         self.directory = directory
 
-    def run(self, job: str, **members: object) -> Answer:
-        """Run a job with these members of a spec; the broker is the session's."""
+    def run(
+        self, job: str, *, began: Callable[[str], None] = lambda step: None, **members: object
+    ) -> Answer:
+        """Run a job with these members of a spec; the broker is the session's.
+
+        The run calls `began` with the name of each step and waits for it.
+        """
         clusters = {"main": {"bootstrap": self.bootstrap}}
         spec = read_spec({"version": 1, "job": job, "clusters": clusters} | members)
         with tempfile.TemporaryDirectory(dir=self.directory) as work:
@@ -38,12 +55,11 @@ class Audit:
             snapshots = captured.snapshots
             if job == "ranges":
                 return Answer(ranges.check(spec, snapshots[MAIN]))
-            events = Events(machine=True, stream=io.StringIO())
             bench = Bench(
                 spark=self.spark,
                 spec=captured.spec,
                 snapshots=snapshots,
-                events=events,
+                events=Steps(began),
                 files=captured.files,
                 tables=captured.tables,
             )

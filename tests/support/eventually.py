@@ -10,6 +10,7 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 Description = str | Callable[[], object] | None
 INTERVAL_S = 0.02
+LONGEST_INTERVAL_S = 0.1
 DEADLINE_S = 60.0
 """Nobody waits so long but on a machine that has too much to do, or for what will not come."""
 
@@ -20,9 +21,10 @@ def eventually(
     """Return the first true answer of `predicate`; fail when none comes within `timeout_s`.
 
     An AssertionError of the predicate counts as no. `describe` says what was awaited: a text, or
-    a callable whose answer is shown at the end (the state that was reached instead).
+    a callable whose answer is shown at the end (the state that was reached instead). The intervals
+    between the calls grow: a predicate that asks a server takes processor time from it.
     """
-    deadline = time.monotonic() + timeout_s
+    started = time.monotonic()
     while True:
         failure: AssertionError | None = None
         try:
@@ -30,9 +32,10 @@ def eventually(
                 return answer
         except AssertionError as error:
             failure = error
-        if time.monotonic() >= deadline:
+        passed = time.monotonic() - started
+        if passed >= timeout_s:
             raise AssertionError(_message(predicate, timeout_s, describe)) from failure
-        time.sleep(INTERVAL_S)
+        time.sleep(_interval(passed))
 
 
 async def eventually_async(
@@ -41,7 +44,7 @@ async def eventually_async(
     describe: Description = None,
 ) -> Answer:
     """Do as `eventually` without blocking the event loop; `predicate` may be a coroutine."""
-    deadline = time.monotonic() + timeout_s
+    started = time.monotonic()
     while True:
         failure: AssertionError | None = None
         try:
@@ -52,9 +55,15 @@ async def eventually_async(
                 return answer
         except AssertionError as error:
             failure = error
-        if time.monotonic() >= deadline:
+        passed = time.monotonic() - started
+        if passed >= timeout_s:
             raise AssertionError(_message(predicate, timeout_s, describe)) from failure
-        await asyncio.sleep(INTERVAL_S)
+        await asyncio.sleep(_interval(passed))
+
+
+def _interval(passed_s: float) -> float:
+    """Return the time until the next call: a twentieth of the time that has passed."""
+    return min(LONGEST_INTERVAL_S, max(INTERVAL_S, passed_s / 20))
 
 
 def _message(predicate: object, timeout_s: float, describe: Description) -> str:

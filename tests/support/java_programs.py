@@ -14,6 +14,8 @@ def printed(runtime: KafkaRuntime, program: Path, *arguments: object) -> list[st
     """Run a program of one source file on Kafka's jars; returns its lines."""
     command = [
         str(runtime.java.executable),
+        # Quick compilation: no program runs long enough for the better one.
+        "-XX:TieredStopAtLevel=1",
         "-Duser.timezone=UTC",
         "-Duser.language=en",
         "-Duser.country=US",

@@ -35,38 +35,34 @@ def spark_environment() -> dict[str, str]:
 
 
 @contextmanager
-def standalone_cluster(directory: Path, workers: int) -> Iterator[str]:
-    """Yield the master's URL once `workers` workers have registered."""
+def standalone_cluster(directory: Path) -> Iterator[str]:
+    """Yield the master's URL once its worker has registered; executors run below `work`."""
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
-    package = "org.apache.spark.deploy"
     host = ("--host", "127.0.0.1", "--webui-port", "0")
-    small = ("--cores", "1", "--memory", "600m")
-    commands = [[f"{package}.master.Master", *host, "--port", str(port)]]
-    for number in range(workers):
-        place = ("--work-dir", str(directory / f"work-{number}"))
-        commands.append([f"{package}.worker.Worker", *host, *small, *place, master])
-    started: list[subprocess.Popen[bytes]] = []
+    small = ("--cores", "1", "--memory", "600m", "--work-dir", str(directory / "work"))
     log = directory / "master.log"
-    try:
-        for number, command in enumerate(commands):
-            path = log if number == 0 else directory / f"worker-{number}.log"
-            with path.open("wb") as output:
-                started.append(
-                    subprocess.Popen(
-                        [str(spark_home() / "bin" / "spark-class"), *command],
-                        env=spark_environment(),
-                        stdin=subprocess.DEVNULL,
-                        stdout=output,
-                        stderr=output,
-                        start_new_session=True,
-                    )
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, output: Path, *arguments: str) -> None:
+        main_class = f"org.apache.spark.deploy.{name.lower()}.{name}"
+        with output.open("wb") as stream:
+            started.append(
+                subprocess.Popen(
+                    [str(spark_home() / "bin" / "spark-class"), main_class, *host, *arguments],
+                    env=spark_environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=stream,
+                    start_new_session=True,
                 )
-            if number == 0:
-                eventually(lambda: "I have been elected leader" in log.read_text(), START_S)
-        eventually(
-            lambda: log.read_text().count("Registering worker") == workers, START_S, log.read_text
-        )
+            )
+
+    try:
+        start("Master", log, "--port", str(port))
+        eventually(lambda: "I have been elected leader" in log.read_text(), START_S)
+        start("Worker", directory / "worker.log", *small, master)
+        eventually(lambda: "Registering worker" in log.read_text(), START_S, log.read_text)
         yield master
     finally:
         for process in started:

@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(600)]
 
 PROGRAM = Path(__file__).parent / "TransformCorpus.java"
 CASES = 1000
-# The default seeds reach every rule: both tests share the same cases.
-SEEDS = chosen((4, 5), long=(1, 2, 3))
+# The default seed reaches every rule: both tests share the same cases.
+SEEDS = chosen((4,), long=(1, 2, 3, 5))
 
 
 @dataclass(frozen=True, slots=True)
