@@ -17,7 +17,8 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import Enum
 from http.client import HTTPException
@@ -79,14 +80,14 @@ class Report:
             f" {self.missing} missing, {self.missing_in_sinks} missing in files of sinks"
         )
 
-    def note_gap(self, connector: str, place: str, missing: Set[int]) -> None:
+    def note_gap(self, connector: str, place: str, missing: AbstractSet[int]) -> None:
         """Note the lines that are missing at one place, if there are any."""
         if missing:
             ranges = ", ".join(f"{first}-{last}" for first, last in ranges_of(missing))
             self.gaps.append(f"{connector}, {place}: lines {ranges}")
 
 
-def ranges_of(numbers: Set[int]) -> Sequence[tuple[int, int]]:
+def ranges_of(numbers: AbstractSet[int]) -> Sequence[tuple[int, int]]:
     """Return the first and the last number of each unbroken run."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(numbers):
