@@ -290,19 +290,19 @@ def digest(path: Path) -> str:
 def audit(places: Workplace, url: str, bootstrap: str, size: int) -> bool:
     """Have Spark compare the file with the topic, up to the connector's committed offset."""
     wait_for("the source to commit its last offset", lambda: committed_position(url) == size)
-    return agrees(places, "source-topic", SOURCE, url, bootstrap)
+    return agree(places, "source-topic", [SOURCE], url, bootstrap)
 
 
-def agrees(places: Workplace, job: str, connector: str, url: str, bootstrap: str) -> bool:
-    report = places.directory / f"report-{connector}"
+def agree(places: Workplace, job: str, connectors: list[str], url: str, bootstrap: str) -> bool:
+    """Print the audits of connectors, which share a session of Spark; say whether all agree."""
+    directory = places.directory / f"report-{job}"
     answer = pyconnect(
-        "reconcile", job, connector, "--kafka-bootstrap", bootstrap,
-        "--report", str(report.relative_to(ROOT)), url=url, check=False,
+        "reconcile", job, *connectors, "--kafka-bootstrap", bootstrap,
+        "--report", str(directory.relative_to(ROOT)), url=url, check=False,
     )  # fmt: skip
     print(answer, end="")
-    return (report / "report.json").is_file() and (
-        json.loads((report / "report.json").read_text())["verdict"] == "agree"
-    )
+    verdicts = [json.loads(each.read_text())["verdict"] for each in directory.rglob("report.json")]
+    return verdicts == ["agree"] * len(connectors)
 
 
 def audited_in_full(places: Workplace, named: Path | None, url: str, bootstrap: str) -> bool:
@@ -393,8 +393,7 @@ def second_act(places: Workplace, url: str, bootstrap: str) -> bool:
             return min(in_table, in_lake) >= lines
 
         poll(f"{lines:,} rows in {places.database.name} and in {places.lake.name}", arrived, 120)
-    in_table = agrees(places, "topic-sink", TABLE_SINK, url, bootstrap)
-    return agrees(places, "topic-sink", LAKE_SINK, url, bootstrap) and in_table
+    return agree(places, "topic-sink", [TABLE_SINK, LAKE_SINK], url, bootstrap)
 
 
 def run_story(

@@ -1,6 +1,8 @@
 """`python -m pyconnect_reconcile SPEC --report DIR`, also as the file that spark-submit runs.
 
-Exit codes: 0 agree, 1 differ, 2 usage, 11 could not decide, 130 interrupted.
+Several specs run one after the other in one session of Spark; each needs a --report of its own.
+Exit codes: 0 agree, 1 differ, 2 usage, 11 could not decide, 130 interrupted; of several specs: 1
+if any differs, otherwise the first that is not 0.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from types import FrameType
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
-from pyconnect_reconcile.run import run
+from pyconnect_reconcile.findings import Verdict
+from pyconnect_reconcile.run import run_each
 from pyconnect_reconcile.spec import Spec, read_spec
 
 USAGE = 2
@@ -27,9 +30,14 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the spec of the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m pyconnect_reconcile", description=__doc__)
-    parser.add_argument("spec", type=Path, help="spec file, as YAML or JSON")
+    parser.add_argument("specs", type=Path, nargs="+", help="spec files, as YAML or JSON")
     parser.add_argument(
-        "--report", type=Path, required=True, metavar="DIR", help="new directory for the report"
+        "--report",
+        type=Path,
+        required=True,
+        action="append",
+        metavar="DIR",
+        help="new directory for the report of a spec, in their order",
     )
     parser.add_argument("--events", action="store_true", help="NDJSON events on stdout")
     parser.add_argument(
@@ -38,20 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="end of the run when standard input ends, because its parent has died",
     )
     options = parser.parse_args(arguments)
+    if len(options.specs) != len(options.report):
+        parser.error(f"{len(options.specs)} specs, but {len(options.report)} times --report")
     events = Events(machine=options.events)
     if options.tethered:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        spec = load_spec(options.spec)
+        specs = [load_spec(path) for path in options.specs]
     except ReconcileError as error:
         events.error(error.message, error.hint)
         return USAGE
     try:
-        return run(spec, options.report, events).value
-    except ReconcileError as error:
-        events.error(error.message, error.hint)
-        return error.exit_code
+        codes = run_each(list(zip(specs, options.report, strict=True)), events)
     except KeyboardInterrupt:
         events.error("interrupted", None)
         return INTERRUPTED
@@ -60,6 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         events.error(f"the run failed: {type(exc).__name__}: {exc}", "spark.log has the trace")
         return ReconcileError.exit_code
+    return combined(codes)
+
+
+def combined(codes: Sequence[int]) -> int:
+    """Return the exit code of several runs: a difference is certain, whatever another run says."""
+    if Verdict.DIFFER.value in codes:
+        return Verdict.DIFFER.value
+    return next((code for code in codes if code), 0)
 
 
 def load_spec(path: Path) -> Spec:

@@ -31,10 +31,11 @@ class Events:
             f"{verdict}: {directory}",
         )
 
-    def error(self, message: str, hint: str | None) -> None:
-        """Report why the run ends without a report."""
+    def error(self, message: str, hint: str | None, directory: str | None = None) -> None:
+        """Report why a run ends without a report in `directory`, or all runs if that is None."""
         text = f"error: {message}" + (f"\nhint: {hint}" if hint else "")
-        self._emit({"event": "error", "message": message, "hint": hint}, text)
+        why: dict[str, object] = {"message": message, "hint": hint, "directory": directory}
+        self._emit({"event": "error", **why}, text)
 
     def _emit(self, event: dict[str, object], text: str | None) -> None:
         line = json.dumps(event, ensure_ascii=False) if self._machine else text

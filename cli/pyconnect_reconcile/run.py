@@ -1,9 +1,10 @@
-"""Runs one spec: snapshot, session, job, report. The only place that knows every job."""
+"""Runs specs: snapshot, session, job, report. The only place that knows every job."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -24,17 +25,33 @@ if TYPE_CHECKING:
     from pyconnect_reconcile.bench import Bench
 
 
-def run(spec: Spec, directory: Path, events: Events) -> Verdict:
-    """Run a spec and write its report; ReconcileError if there is no result."""
+def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
+    """Run specs one after the other in one session; return their exit codes.
+
+    Each writes the report of its directory. One that cannot decide does not stop the others.
+    """
+    specs = [spec for spec, _ in runs]
+    if any(spec.spark != specs[0].spark for spec in specs):
+        raise ReconcileError("specs that run together must have the same `spark`")
+    codes = []
+    with ExitStack() as stack:
+        session = _Session(specs, events, stack)
+        for spec, directory in runs:
+            try:
+                codes.append(_run(spec, directory, events, session).value)
+            except ReconcileError as error:
+                events.error(error.message, error.hint, str(directory))
+                codes.append(error.exit_code)
+    return codes
+
+
+def _run(spec: Spec, directory: Path, events: Events, session: _Session) -> Verdict:
+    """Do what the spec asks and write its report; ReconcileError when it could not decide."""
     make_directory(directory)
     started = time.time()
     events.step("taking the snapshot")
     # Copies of files lie where executors and a Spark Connect server see them, too.
-    with (
-        tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies,
-        ExitStack() as stack,
-    ):
-        session = _Session(spec, events, stack)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
         captured = capture(spec, Path(copies), session)
         if spec.job == "ranges":
             from pyconnect_reconcile.checks import ranges
@@ -51,8 +68,10 @@ def run(spec: Spec, directory: Path, events: Events) -> Verdict:
 class _Session:
     """Spark, started when something needs it; `stack` ends it."""
 
-    def __init__(self, spec: Spec, events: Events, stack: ExitStack) -> None:
-        self._spec = spec
+    def __init__(self, specs: Sequence[Spec], events: Events, stack: ExitStack) -> None:
+        self._settings = specs[0].spark
+        targets = ",".join(spec.target for spec in specs)
+        self._name = f"pyconnect reconcile {specs[0].job} {targets}".rstrip()
         self._events = events
         self._stack = stack
         self._started: SparkSession | None = None
@@ -60,12 +79,11 @@ class _Session:
     def __call__(self) -> SparkSession:
         if self._started is None:
             self._events.step("starting Spark")
-            prefix, spec = "pyconnect-spark-", self._spec
-            work = self._stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
+            work = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-spark-"))
             self._started = self._stack.enter_context(
                 spark_session(
-                    spec.spark,
-                    app_name=f"pyconnect reconcile {spec.job} {spec.target}".rstrip(),
+                    self._settings,
+                    app_name=self._name,
                     work_directory=Path(work),
                     events=self._events,
                 )

@@ -9,6 +9,7 @@ import pytest
 
 from pyconnect_cli.audits import spark_jars
 from pyconnect_cli.audits.avro import uses_avro
+from pyconnect_cli.audits.process import ProcessEnd, Refusal
 from pyconnect_cli.errors import ServerError
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.file_side import FileSide
@@ -227,3 +228,79 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     (result,) = json.loads(outcome.out)["results"]
     assert (result["name"], result["outcome"]) == ("t", "failed")
     assert result["error"] == "the Spark process ended"
+
+
+def two_sinks(connect: FakeConnect) -> None:
+    for name in ("one", "two"):
+        connect.connectors[name] = FakeConnector(
+            type="sink",
+            config={"name": name, "connector.class": SINK, "file": f"/{name}", "topics": "t"},
+        )
+
+
+def test_several_connectors_have_a_spec_each(run: Run, connect: FakeConnect) -> None:
+    """A connector that is named twice is compared once."""
+    two_sinks(connect)
+    outcome = run("reconcile", "topic-sink", "one", "two", "one", *KAFKA)
+    assert outcome.code == 0, outcome.err
+    specs = [read_spec(document) for document in json.loads(outcome.out)]
+    assert [(spec.target, spec.right) for spec in specs] == [
+        (name, FileSide(paths=(f"/{name}",), format="text")) for name in ("one", "two")
+    ]
+
+
+@pytest.mark.parametrize("option", ["--topic", "--files", "--table", "--spec", "--ranges"])
+def test_options_of_one_comparison_are_refused_for_several(
+    run: Run, connect: FakeConnect, option: str
+) -> None:
+    """It would not be known which connector they are about."""
+    two_sinks(connect)
+    outcome = run("reconcile", "topic-sink", "one", "two", option, "x", *KAFKA)
+    assert outcome.code == 2
+    assert f"{option} applies to a single connector" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [(("agree", "agree"), 0), ((None, "differ"), 1), (("agree", None), 11), (("unknown", ""), 11)],
+)
+def test_several_audits_run_in_one_process_with_a_report_each(
+    run: Run,
+    connect: FakeConnect,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdicts: tuple[str | None, str | None],
+    code: int,
+) -> None:
+    """A difference decides the exit code; a run without a report is named, and the others count."""
+    two_sinks(connect)
+    started: list[dict[Path, Path]] = []
+
+    def process(runs: dict[Path, Path], *_: object) -> ProcessEnd:
+        started.append(dict(runs))
+        refusals: dict[str | None, Refusal] = {}
+        for (spec, directory), verdict in zip(runs.items(), verdicts, strict=True):
+            assert json.loads(spec.read_text())["target"] in directory.name
+            if not verdict:
+                refusals[str(directory)] = Refusal(message="no answer", hint=None)
+                continue
+            directory.mkdir(parents=True)
+            report = {"job": "topic-sink", "target": "x", "verdict": verdict, "duration_ms": 1}
+            report |= {"counts": {}, "findings": [], "findings_kept": 0}
+            (directory / "report.json").write_text(json.dumps(report))
+        return ProcessEnd(exit_code=0, refusals=refusals)
+
+    monkeypatch.setattr("pyconnect_cli.audits.process.run_process", process)
+    monkeypatch.setattr("pyconnect_cli.audits.run._prepare_spark", lambda *_: None)
+    monkeypatch.setattr("pyconnect_cli.audits.run.shutil.copyfile", lambda *_: None)
+    outcome = run(
+        "reconcile", "topic-sink", "one", "two", "--kafka-bootstrap", "b:9092", "-o", "json",
+        "--report", str(tmp_path / "reports"),
+    )  # fmt: skip
+    assert outcome.code == code, outcome.err
+    (runs,) = started
+    directories = [tmp_path / "reports" / f"topic-sink-{name}" for name in ("one", "two")]
+    assert list(runs.values()) == directories
+    assert [report["verdict"] for report in json.loads(outcome.out)] == list(filter(None, verdicts))
+    for name, verdict in zip(("one", "two"), verdicts, strict=True):
+        assert (f"{name} was not audited: no answer" in outcome.err) is (not verdict)

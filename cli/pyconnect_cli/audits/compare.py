@@ -13,18 +13,21 @@ from pyconnect_cli.audits import connectors
 from pyconnect_cli.audits.audited import Audited, Config, Document, Resolved
 from pyconnect_cli.audits.options import CompareVerb, DataVerb, ReconcileVerb
 from pyconnect_cli.audits.resolution import SINKS, SOURCES, resolver
-from pyconnect_cli.audits.run import reconcile
+from pyconnect_cli.audits.run import Audit, reconcile, reconcile_each
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.session import Session, session_of
 
-ConnectorName = Annotated[
-    str | None,
+ConnectorNames = Annotated[
+    list[str] | None,
     typer.Argument(
-        metavar="[CONNECTOR]",
+        metavar="[CONNECTOR]...",
         show_default=False,
-        help="connector whose topics and data are compared; not needed with --topic or --spec",
+        help="connectors whose topics and data are compared, one after the other in one session of"
+        " Spark; not needed with --topic or --spec",
     ),
 ]
+OF_ONE = ("topic", "files", "table", "spec", "ranges")
+"""Options that say what is compared in place of what one connector says."""
 Key = Annotated[
     str | None,
     typer.Option(
@@ -42,11 +45,35 @@ def register(app: typer.Typer) -> None:
     app.command("completeness", cls=ReconcileVerb)(completeness)
 
 
-def source_topic(
-    context: typer.Context, connector: ConnectorName = None, *, key: Key = None
-) -> None:
-    """Compare a source, up to the connector's committed offset, with its topic."""
+def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
+    """Compare sources, up to the connectors' committed offsets, with their topics."""
     session = session_of(context)
+    audits = [_source(session, connector, key) for connector in _each(session, names)]
+    reconcile_each(session, "source-topic", audits)
+
+
+def topic_sink(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
+    """Compare topics, up to the sinks' committed offsets, with the data that the sinks wrote."""
+    session = session_of(context)
+    audits = [_sink(session, connector, key) for connector in _each(session, names)]
+    reconcile_each(session, "topic-sink", audits)
+
+
+def _each(session: Session, names: list[str] | None) -> list[str | None]:
+    """Return the connectors, each once; None alone when options name what is compared."""
+    if not names:
+        return [None]
+    found: list[str | None] = list(dict.fromkeys(names))
+    for option in OF_ONE:
+        if len(found) > 1 and session.given.get(option):
+            raise UsageError(
+                f"--{option} applies to a single connector, and {len(found)} are given",
+                hint="run the command for each of them",
+            )
+    return found
+
+
+def _source(session: Session, connector: str | None, key: str | None) -> Audit:
     given, value = _common(session.given, key), session.given.get("value")
     left, named = _data(session.given), list(texts(session.given, "topic"))
     right: Document = {"kind": "topic", "topics": named}
@@ -68,12 +95,10 @@ def source_topic(
     right["value"] = value or right.get("value") or "bytes"
     document |= given | _known_sides(session, left, right)
     secrets = {"left": found.secrets} if found else {}
-    reconcile(session, "source-topic", connector or "", document, secrets)
+    return Audit(target=connector or "", resolved=document, secrets=secrets)
 
 
-def topic_sink(context: typer.Context, connector: ConnectorName = None, *, key: Key = None) -> None:
-    """Compare a topic, up to the sink's committed offsets, with the data that the sink wrote."""
-    session = session_of(context)
+def _sink(session: Session, connector: str | None, key: str | None) -> Audit:
     given, value = _common(session.given, key), session.given.get("value")
     right, named = _data(session.given), list(texts(session.given, "topic"))
     left: Document = {"kind": "topic", "topics": named}
@@ -102,7 +127,7 @@ def topic_sink(context: typer.Context, connector: ConnectorName = None, *, key: 
         left["value"] = value or "bytes"
     document |= given | _known_sides(session, left, right)
     secrets = {"right": found.secrets} if found else {}
-    reconcile(session, "topic-sink", connector or "", document, secrets)
+    return Audit(target=connector or "", resolved=document, secrets=secrets)
 
 
 def topic_topic(

@@ -21,22 +21,31 @@ TAIL_LINES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The reason for a run without an answer, as the process reported it."""
+
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessEnd:
-    """The end of the process; `error` is its last report, if it failed.
+    """The end of the process; `refusals` by the report's directory, None: of every run.
 
     `log` holds the last lines of Spark's log.
     """
 
     exit_code: int
-    error: str | None = None
-    hint: str | None = None
+    refusals: Mapping[str | None, Refusal]
     log: str = ""
+
+    def refusal(self, report: Path) -> Refusal | None:
+        """Return why the run of this report's directory has no answer, if it was reported."""
+        return self.refusals.get(str(report)) or self.refusals.get(None)
 
     @property
     def without_answer(self) -> str:
-        """The message about a process that left no report."""
-        if self.error is not None:
-            return self.error
+        """The message about a process that left no report and no reason."""
         ended = f"ended with exit status {self.exit_code}"
         if self.exit_code < 0:
             ended = f"was killed by signal {-self.exit_code}"
@@ -53,14 +62,15 @@ class EventCalls:
 
 
 def run_process(
-    spec: Path, report: Path, log: Path, told: EventCalls, environment: Mapping[str, str]
+    runs: Mapping[Path, Path], log: Path, told: EventCalls, environment: Mapping[str, str]
 ) -> ProcessEnd:
-    """Run a spec in a child process and wait for it.
+    """Run specs (report directory by spec file) in a process of their own and wait for it.
 
     KeyboardInterrupt and every other exception end the process first: it cancels Spark's jobs.
     """
     command = [
-        *(sys.executable, "-m", "pyconnect_reconcile", str(spec), "--report", str(report)),
+        *(sys.executable, "-m", "pyconnect_reconcile", *map(str, runs)),
+        *(part for report in runs.values() for part in ("--report", str(report))),
         *("--events", "--tethered"),
     ]
     with log.open("wb") as stderr:
@@ -75,7 +85,7 @@ def run_process(
             start_new_session=True,
         )
     try:
-        last = _relay(process, told)
+        refusals = _relay(process, told)
         code = process.wait()
     except BaseException:
         _end(process)
@@ -85,15 +95,12 @@ def run_process(
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
-    error, hint = last or (None, None)
-    return ProcessEnd(exit_code=code, error=error, hint=hint, log=_tail(log))
+    return ProcessEnd(exit_code=code, refusals=refusals, log=_tail(log))
 
 
-def _relay(
-    process: subprocess.Popen[str], told: EventCalls
-) -> tuple[str | None, str | None] | None:
+def _relay(process: subprocess.Popen[str], told: EventCalls) -> dict[str | None, Refusal]:
     assert process.stdout is not None
-    last: tuple[str | None, str | None] | None = None
+    refusals: dict[str | None, Refusal] = {}
     for line in process.stdout:
         try:
             event = json.loads(line)
@@ -106,8 +113,9 @@ def _relay(
             case "progress":
                 told.progress(event["done"], event["total"])
             case "error":
-                last = (event["message"], event["hint"])
-    return last
+                refusal = Refusal(message=event["message"], hint=event["hint"])
+                refusals[event["directory"]] = refusal
+    return refusals
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import quote
 
 from pyconnect_cli.audits.audited import Document
 from pyconnect_cli.errors import PreconditionFailed, UsageError
@@ -61,13 +62,25 @@ def _reports(environ: Mapping[str, str]) -> Path:
     return state_directory(environ) / "reconcile"
 
 
-def report_directory(session: Session, job: str, target: str, now: datetime) -> Path:
-    """Return the report's directory: the one given, else a new one in the state directory."""
+def report_directories(
+    session: Session, job: str, targets: Sequence[str], now: datetime
+) -> list[Path]:
+    """Return the directories of reports: below the one given, else new ones in the state directory.
+
+    A single report has the given directory itself.
+    """
     if given := session.given.get("report"):
-        return Path(str(given)).expanduser().absolute()
-    stem = stem_of(job, target)
-    stamp = now.strftime("%Y%m%dT%H%M%S")
-    return _reports(session.environ) / f"{stem}-{stamp}-{os.getpid()}"
+        directory = Path(str(given)).expanduser().absolute()
+        if len(targets) == 1:
+            return [directory]
+        return [directory / f"{job}-{quote(target, safe='')}" for target in targets]
+    stamp = f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
+    # Targets that differ may have the same stem.
+    return [
+        _reports(session.environ)
+        / (f"{stem_of(job, target)}-{stamp}" + (f"-{number}" if number else ""))
+        for number, target in enumerate(targets)
+    ]
 
 
 def stem_of(job: str, target: str) -> str:

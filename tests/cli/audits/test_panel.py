@@ -98,7 +98,7 @@ def shown(
     monkeypatch.setattr(sys, "stdout", screen)
     session = Session({**environ, "TERM": "xterm"})
     session.given.update(given)
-    _show(session, report_of(1), DIRECTORY)
+    _show(session, [{**report_of(1), "report": str(DIRECTORY)}], alone=True)
     return screen.getvalue()
 
 
