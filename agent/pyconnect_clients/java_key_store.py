@@ -60,7 +60,7 @@ def read_java_key_store(data: bytes, password: str | None) -> JavaKeyStore:
             raise JavaKeyStoreError("the password is wrong, or the file was changed")
     reader = _Reader(data)
     if reader.take(len(MAGIC)) != MAGIC or (version := reader.number(4)) not in _VERSIONS:
-        raise JavaKeyStoreError("it is no JKS file")
+        raise JavaKeyStoreError("it is not a JKS file")
     trusted: list[bytes] = []
     keys: list[KeyEntry] = []
     for _ in range(reader.number(4)):

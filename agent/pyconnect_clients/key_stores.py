@@ -155,7 +155,7 @@ def _pkcs12(data: bytes, password: str | None) -> _Content:
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError as exc:
-        raise JavaKeyStoreError("it is no PKCS#12 file, or the password is wrong") from exc
+        raise JavaKeyStoreError("it is not a PKCS#12 file, or the password is wrong") from exc
     trusted = [found.certificate for found in store.additional_certs]
     chain = [] if store.cert is None else [store.cert.certificate]
     # A store has one heap of certificates: what leads from the key's up is its chain.

@@ -75,7 +75,7 @@ def _found(properties: Mapping[str, str], key: str, variable: Variable) -> str:
     except (OSError, UnicodeDecodeError) as exc:
         reason = getattr(exc, "strerror", None) or "it is not UTF-8"
         raise ClientPropertyError(
-            key, f"what it refers to cannot be read: {variable.path}: {reason}"
+            key, f"its reference cannot be read: {variable.path}: {reason}"
         ) from exc
     if value is None:
         raise ClientPropertyError(

@@ -175,7 +175,7 @@ def _protocol(text: str) -> Protocol:
     except ValueError as exc:
         raise ClientPropertyError(
             _PROTOCOL,
-            f"{text} is no protocol of Kafka's",
+            f"{text} is not a protocol of Kafka",
             f"use one of {', '.join(protocol.value for protocol in Protocol)}",
         ) from exc
 

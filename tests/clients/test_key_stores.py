@@ -158,7 +158,7 @@ def test_files_that_are_not_stores_are_refused_with_the_reason(
         "none": (None, "No such file"),
         "cut": (whole[:40], "it is cut short"),
         "other": (b"\xce\xce\xce\xce", "neither JKS nor"),
-        "broken": (b"\x30\x00", "no PKCS#12 file"),
+        "broken": (b"\x30\x00", "not a PKCS#12 file"),
         "key": (whole[:3] + b"\x00", "neither JKS nor"),
     }
     for name, (data, text) in cases.items():

@@ -82,7 +82,9 @@ def test_a_worker_refuses_enabled_when_a_grant_is_proven_to_lack(
     log = process.log_path.read_text()
     (lack,) = worker.lacks
     refusal = next(line for line in log.splitlines() if "worker could not start" in line)
-    assert f"enabled needs what the brokers deny this worker: {lack.operation.value}" in refusal
+    assert (
+        f"enabled needs rights that the brokers deny this worker: {lack.operation.value}" in refusal
+    )
     assert f"{lack.resource} for {lack.principal}. Grant it" in refusal
 
 

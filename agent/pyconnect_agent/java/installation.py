@@ -147,7 +147,7 @@ def _libs_of(home: Path, source: str) -> Path:
         if all(any(libs.glob(f"{name}-[0-9]*.jar")) for name in _NEEDED):
             return libs
     raise ConnectException(
-        f"{source} names no Kafka installation: {home} has no libs with the jars "
+        f"{source} does not name a Kafka installation: {home} has no libs with the jars "
         + ", ".join(_NEEDED)
     )
 

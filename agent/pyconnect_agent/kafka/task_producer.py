@@ -126,7 +126,7 @@ class TaskProducer:
         try:
             return int(self._producer.poll(timeout_s))
         except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "The producer cannot go on") from exc
+            raise errors.translate(exc, "The producer cannot continue") from exc
 
     def in_flight(self) -> int:
         """Records and callbacks not yet served."""
@@ -145,7 +145,7 @@ class TaskProducer:
             try:
                 self._producer.flush(min(PRODUCE_SLICE_S, remaining_s))
             except errors.CLIENT_ERRORS as exc:
-                raise errors.translate(exc, "The producer cannot go on") from exc
+                raise errors.translate(exc, "The producer cannot continue") from exc
         return True
 
     def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
@@ -171,4 +171,4 @@ class TaskProducer:
             self._producer.purge()
             self._producer.poll(0)
         except errors.CLIENT_ERRORS as exc:
-            LOG.info("closed a producer that could not go on", extra={"reason": str(exc)})
+            LOG.info("closed a producer that could not continue", extra={"reason": str(exc)})

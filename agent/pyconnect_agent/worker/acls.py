@@ -74,7 +74,7 @@ class WorkerAcls:
         denied = [one for one in findings if one.verdict is AclVerdict.DENIED]
         for one in denied:
             LOG.warning(
-                "the brokers do not allow what this worker needs",
+                "the brokers deny rights that this worker needs",
                 extra={"grant": str(one.need), "principal": one.principal, "reason": one.evidence},
             )
         unknown = [
@@ -86,7 +86,7 @@ class WorkerAcls:
         ]
         if unknown:
             LOG.warning(
-                "it is not known whether the brokers allow all that this worker needs",
+                "some rights of this worker could not be checked",
                 extra={
                     "grants": [str(one.need) for one in unknown],
                     "reason": unknown[0].evidence,
@@ -96,7 +96,7 @@ class WorkerAcls:
         if blockers and phase.uses_transactional_leader:
             grants = "; ".join(f"{one.need} for {one.principal}" for one in blockers)
             raise WorkerStartError(
-                f"exactly.once.source.support={phase.value} needs what the brokers deny this"
+                f"exactly.once.source.support={phase.value} needs rights that the brokers deny this"
                 f" worker: {grants}. Grant it (`pyconnect acls generate` prints the commands), or"
                 " set the property to disabled."
             )

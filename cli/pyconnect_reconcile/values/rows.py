@@ -138,7 +138,7 @@ def row_plan(
             planned = replace(planned, kind="text")
         columns.append(planned)
     if not columns and value.fields:
-        raise ReconcileError("the table has no column of the name of a field of the records")
+        raise ReconcileError("no column of the table has the name of a field of the records")
     return RowPlan(columns=tuple(columns), keys=keys, contents=contents, left_out=tuple(left_out))
 
 

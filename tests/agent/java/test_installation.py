@@ -94,7 +94,7 @@ def test_missing_java_or_kafka_is_named_with_the_remedy(tmp_path: Path) -> None:
         find_installation({}, {"PATH": str(tmp_path)})
     with pytest.raises(ConnectException, match=r"agent\.java\.home does not name a Java that runs"):
         find_installation({"agent.java.home": str(tmp_path)}, {})
-    with pytest.raises(ConnectException, match="KAFKA_HOME names no Kafka installation"):
+    with pytest.raises(ConnectException, match="KAFKA_HOME does not name a Kafka installation"):
         find_installation({}, {"JAVA_HOME": str(tmp_path / "java"), "KAFKA_HOME": str(tmp_path)})
 
 

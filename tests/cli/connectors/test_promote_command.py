@@ -102,7 +102,7 @@ def test_a_cluster_is_not_promoted_to_itself(run: Run, url: str) -> None:
     assert run("context", "set", "same", "--url", url).code == 0
     outcome = run("connectors", "promote", "broken", "--to-context", "same", "--yes")
     assert outcome.code == 2
-    assert "is the cluster that is read" in outcome.err
+    assert "is the source cluster itself" in outcome.err
 
 
 def test_files_and_another_cluster_exclude_each_other(run: Run, prod: FakeConnect) -> None:

@@ -75,7 +75,7 @@ class JavaDateReader:
         if any(field.letter in _NOT_READABLE for field in self._fields):
             raise DataException(
                 f"Timestamps of the pattern ({pattern}) can be written but not read: "
-                "the letters F and W do not tell a day"
+                "the letters F and W do not determine a day"
             )
         following = (*elements[1:], Literal(""))
         self._regex = re.compile(

@@ -80,7 +80,7 @@ def parse_offset(value: bytes | None) -> Mapping[str, object] | None:
     except ValueError as exc:
         raise DataException(f"Offset is not JSON: {exc}") from exc
     if offset is not None and not isinstance(offset, dict):
-        raise DataException("Offset is no JSON object")
+        raise DataException("Offset is not a JSON object")
     return offset
 
 

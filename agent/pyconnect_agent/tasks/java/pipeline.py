@@ -89,7 +89,7 @@ def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> 
     batch = records.batch
     distinct = frozenset(batch.topics)
     if not records or None in distinct or min(batch.timestamps) < 0:
-        raise ValueError("there is no record, or one has no topic or a timestamp that is none")
+        raise ValueError("there is no record, or one has no topic or an invalid timestamp")
     return OutgoingRun(
         records=polled,
         distinct_topics=distinct,

@@ -184,7 +184,7 @@ class SourceOffsetChange:
         actual = {content_of(found.partition): found.offset for found in stored}
         wrong = sum(not _holds(actual, key, value) for key, value in doubtful.items())
         if wrong:
-            LOG.error("offsets read back are others than those written", extra={"count": wrong})
+            LOG.error("offsets read back differ from those written", extra={"count": wrong})
             raise InternalError(failed_text(self._job.connector, "source"))
 
 

@@ -76,7 +76,7 @@ class TopicCreation:
             case TopicCreated.NOW:
                 LOG.info("topic created", extra=fields)
             case TopicCreated.BEFORE:
-                LOG.info("topic was created by another meanwhile", extra=fields)
+                LOG.info("topic was created by another client meanwhile", extra=fields)
             case TopicCreated.NOT:
                 raise ConnectException(
                     f"Task failed to create new topic {_describe(spec)}. Ensure that the task is "

@@ -119,7 +119,7 @@ def compose_run(converters: Converters) -> ConvertRun:
             timestamps = [record.timestamp or 0 for record in records]
             headers = None if without_headers(records) else write_headers(records, topics)
         if None in distinct or min(timestamps) < 0:
-            raise ValueError("a record has no topic, or a timestamp that is none")
+            raise ValueError("a record has no topic, or an invalid timestamp")
         headers, key_bytes = convert_key(topics, distinct, headers, key_schemas, keys)
         headers, value_bytes = convert_value(topics, distinct, headers, value_schemas, values)
         return OutgoingRun(

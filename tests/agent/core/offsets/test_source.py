@@ -32,7 +32,7 @@ def test_offsets_are_maps_of_strings_to_primitives() -> None:
 
 
 def test_an_offset_survives_its_bytes() -> None:
-    """And what is no JSON object is refused."""
+    """An offset that is not a JSON object is refused."""
     assert parse_offset(b'{"position":12}') == {"position": 12}
     assert parse_offset(None) is None
     for broken in (b"{", b"[1]", b"12"):

@@ -44,7 +44,7 @@ def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the lib
         for name, content in {**references, MAIN_FILE: text}.items():
             path = (directory / name).resolve()
             if not path.is_relative_to(directory.resolve()):
-                raise DataException(f"A Protobuf schema imports {name}, which is no file name")
+                raise DataException(f"A Protobuf schema imports {name}, which is not a file name")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
         (directory / "common.binpb").write_bytes(common_descriptors())
