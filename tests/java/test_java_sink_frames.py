@@ -163,6 +163,15 @@ def test_slow_puts(sink: Sink) -> None:
     assert sink.values() == ["a", "b"]
 
 
+def test_frames_are_refused_again(sink: Sink) -> None:
+    """Each early end refuses the frame after it, also when frames were refused before."""
+    sink.task.longest_ms = 0
+    for _ in range(3):
+        (_, first), (_, second) = sink.begin("a", "b", "c"), sink.begin("d")
+        assert (first().taken, second().taken) == (2, 0)
+    assert sink.values() == ["a", "b"] * 3
+
+
 @pytest.mark.parametrize("deed", ["pause", "rewind"])
 def test_task_that_goes_on_elsewhere(sink: Sink, deed: str) -> None:
     """It gets nothing more of what was sent before the worker knew that."""

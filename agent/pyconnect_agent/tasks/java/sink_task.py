@@ -188,13 +188,15 @@ class JavaSinkTask(SinkTask):
             longestMs=self.longest_ms,
         )
         call = self._link.send(Kind.DELIVER, *payload)
-        return partial(self._finish_put, call, len(kept), new)
+        return partial(self._finish_put, call, self._round, len(kept), new)
 
     def _finish_put(
-        self, call: Future[dict[str, Any]], kept: int, new: Sequence[ConsumedMessage]
+        self, call: Future[dict[str, Any]], begun_in: int, kept: int, new: Sequence[ConsumedMessage]
     ) -> PutEnd:
         value = self._answer(call)
-        self._round += value["stopped"]
+        if value["stopped"]:
+            # A refused frame ends the round of the frame that has ended it.
+            self._round = begun_in + 1
         puts = [(size, duration_us / 1000) for size, duration_us in value["puts"]]
         taken = value["taken"] + (kept if puts else 0)
         error = value.get("error")

@@ -176,7 +176,7 @@ final class SinkHost implements Host.Job {
                 }
                 stopped |= taken < batch.count && System.nanoTime() - began >= longestNs;
             } while (!stopped && taken < batch.count);
-            round += stopped ? 1 : 0;
+            round = batch.facts.get("round").asInt() + (stopped ? 1 : 0);
         }
         answer.put("taken", taken);
         answer.put("stopped", stopped);
