@@ -140,7 +140,7 @@ class Top(App[None]):
 
     def on_top_returned(self, message: Returned) -> None:
         """Take the result of a thread, unless the view is ending."""
-        if self.screen_stack:
+        if self.screen_stack and self.screen_stack[0].query(DataTable):
             message.take(message.future)
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
