@@ -191,7 +191,7 @@ def test_fencing_with_an_unauthorized_id(servers: Servers, tmp_path: Path) -> No
     administrator = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     allow(administrator, ResourceType.TOPIC, "*", AclOperation.ALL)
     sequences = Sequences(broker.bootstrap_servers, tmp_path)
-    properties = sasl_everywhere("worker")
+    properties = {**sasl_everywhere("worker"), "agent.restart.policy": "on-failure"}
     settings = sasl("poor", "admin.override.")
     for agent in make_agent(broker.sasl_bootstrap_servers, tmp_path, properties):
         group_id = agent.process.config.properties["group.id"]
@@ -202,7 +202,12 @@ def test_fencing_with_an_unauthorized_id(servers: Servers, tmp_path: Path) -> No
         assert agent.call("PUT", "/connectors/numbers/config", changed).status == 200
         agent.wait_for_states("numbers", "RUNNING", "FAILED", "FAILED")
         for task in agent.get("/connectors/numbers/status")["tasks"]:
-            assert "Failed to perform zombie fencing" in task["trace"]
+            assert task["trace"].startswith(
+                "Failed to perform zombie fencing: AuthorizationError: "
+            )
+            assert f"transactional id '{group_id}-numbers-" in task["trace"]
+            assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in task["trace"]
+            assert "not restarted automatically" in task["trace"]
         for number in range(2):
             kind, name = ResourceType.TRANSACTIONAL_ID, f"{group_id}-numbers-{number}"
             for operation in (AclOperation.WRITE, AclOperation.DESCRIBE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,7 @@ class FakeTransactions:
         self.calls.append("begin")
         self._open = []
 
-    def commit(self) -> None:
+    def commit(self, topics: Collection[str] = ()) -> None:
         assert self._open is not None
         self.calls.append("commit")
         if self.commit_failures:

@@ -16,6 +16,7 @@ import trustme
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError, NotLeaderError
 from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.tls import client_context
 from tests.support.fake_herder import FakeHerder
@@ -154,6 +155,33 @@ def test_answers_that_are_none_are_errors(response: bytes, message: str) -> None
 
     with canned_server(response) as url, pytest.raises(InternalError, match=message):
         asyncio.run(send(url))
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_permanent_error_is_relayed_as_permanent(permanent: bool) -> None:
+    """The mark survives a hop over a follower."""
+    leader_herder = FakeHerder()
+    error = InternalError("Denied on purpose", permanent=permanent)
+    leader_herder.failures = {requests.PutConnectorConfig: error}
+
+    async def send(url: str) -> WorkerResponse:
+        client = WorkerClient()
+        try:
+            headers = {"Content-Type": "application/json"}
+            target = f"{url}connectors/c/config"
+            return await client.send(
+                "PUT", target, body=json.dumps(CONFIG).encode(), headers=headers
+            )
+        finally:
+            await client.close()
+
+    with (
+        serving(rest_config(), leader_herder) as leader,
+        serving(rest_config(), follower_of(leader.advertised_url)) as follower,
+        pytest.raises(RelayedError, match="Denied on purpose") as raised,
+    ):
+        asyncio.run(send(follower.advertised_url))
+    assert raised.value.permanent is permanent
 
 
 def test_a_wrong_store_is_reported_when_it_is_needed() -> None:

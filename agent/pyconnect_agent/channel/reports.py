@@ -63,12 +63,14 @@ class RequestFailed:
     """Either side's negative answer.
 
     `error_class`: the exception's class name without module, or its whole name in Java.
+    `permanent`: as in `StateReported`.
     """
 
     request_id: int
     error_class: str
     message: str
     retriable: bool = False
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

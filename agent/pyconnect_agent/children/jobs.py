@@ -161,4 +161,4 @@ def error_of(answer: RequestFailed) -> errors.RequestError:
     if kind is not None:
         return kind(answer.message)
     java_name = answer.error_class if "." in answer.error_class else None
-    return errors.InternalError(answer.message, cause_class=java_name)
+    return errors.InternalError(answer.message, cause_class=java_name, permanent=answer.permanent)

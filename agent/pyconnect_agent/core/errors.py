@@ -1,7 +1,7 @@
 """The agent's error tree. HTTP statuses are decided in `rest/errors.py`, nowhere else.
 
 Messages say what happened, to what, and what to do next; `retriable` says whether the same call may
-succeed later.
+succeed later, `permanent` that it cannot before a setting or a right is corrected.
 
 AgentError
 ├── WorkerConfigError         properties or topics are wrong; the process ends with exit code 2
@@ -33,6 +33,7 @@ class AgentError(Exception):
     """Base of all errors the agent raises on purpose."""
 
     retriable: bool = False
+    permanent: bool = False
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -41,6 +42,8 @@ class AgentError(Exception):
 
 class WorkerConfigError(AgentError):
     """The worker cannot run with this configuration; nothing was started."""
+
+    permanent = True
 
 
 class WorkerStartError(AgentError):
@@ -66,9 +69,16 @@ class ProducerFencedError(KafkaError):
 class AuthorizationError(KafkaError):
     """The broker denied an operation; the message names operation and resource when known."""
 
+    permanent = True
+
 
 class AuthenticationError(AuthorizationError):
-    """The broker, or an authorization server, did not accept the client's identity."""
+    """The broker, or an authorization server, did not accept the client's identity.
+
+    Not permanent: an authorization server may be away, a password may be changed just now.
+    """
+
+    permanent = False
 
 
 class PrivilegedWriteError(AgentError):
@@ -137,9 +147,12 @@ class InternalError(RequestError):
     `cause_class`: Java's class of the cause, where an answer names it besides the text.
     """
 
-    def __init__(self, message: str, *, cause_class: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, cause_class: str | None = None, permanent: bool = False
+    ) -> None:
         super().__init__(message)
         self.cause_class = cause_class
+        self.permanent = permanent
 
 
 class NoAnswerError(InternalError):

@@ -20,6 +20,10 @@ CLIENT_ERRORS = (ClientException, BufferError)
 """The exceptions of confluent-kafka's calls at run time; BufferError: a full producer queue."""
 
 PARTITION_EOF: int = ClientError._PARTITION_EOF
+FATAL: int = ClientError._FATAL
+"""A refusal by a client that another error has ended; that error is not in it."""
+UNDELIVERED: int = ClientError._INCONSISTENT
+"""What a commit gives when records of the transaction were not delivered."""
 
 _FENCED = frozenset(
     {

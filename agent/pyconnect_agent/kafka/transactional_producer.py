@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
@@ -24,6 +25,7 @@ SLICE_S = 0.5
 ABORT_AT_CLOSE_S = 1.0
 REGISTRATION_S = 5.0
 """Maximum wait of an abort for records in flight."""
+METADATA_S = 5.0
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -58,12 +60,21 @@ class TransactionalProducer(TaskProducer):
             raise errors.translate(exc, "Failed to begin a transaction") from exc
         self._in_transaction = True
 
-    def commit(self) -> None:
-        """Deliver everything, then commit.
+    def commit(self, topics: Collection[str] = ()) -> None:
+        """Deliver everything, then commit. `topics`: those of the records.
 
         After a KafkaError the transaction is not committed, unless the broker's answer was lost.
         """
-        self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
+        try:
+            self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
+        except KafkaError as exc:
+            if errors.code_of(exc.__cause__) != errors.UNDELIVERED:
+                raise
+            # librdkafka only counts the records that it gave up before it sent them.
+            denial = self._denial(topics)
+            if denial is None:
+                raise
+            raise denial from exc
         self._in_transaction = False
 
     def abort(self) -> None:
@@ -89,6 +100,27 @@ class TransactionalProducer(TaskProducer):
             self._producer.poll(0)
         except errors.CLIENT_ERRORS as exc:
             LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
+
+    def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
+        """Return the error of a record; once the producer cannot go on, the error that ended it."""
+        if errors.code_of(failure) == errors.FATAL:
+            try:
+                self._producer.begin_transaction()
+            except errors.CLIENT_ERRORS as exc:
+                return errors.translate(exc, "The producer cannot go on")
+        return super().explain(failure, topic, size)
+
+    def _denial(self, topics: Collection[str]) -> KafkaError | None:
+        """Return why one of the topics takes no records; None where the brokers name no reason."""
+        for topic in sorted(topics):
+            try:
+                found = self._producer.list_topics(topic, METADATA_S).topics[topic].error
+            except errors.CLIENT_ERRORS as exc:
+                LOG.info("metadata could not be read", extra={"topic": topic, "reason": str(exc)})
+                return None
+            if found is not None:
+                return errors.translate(found, f"Failed to send records to '{topic}'")
+        return None
 
     def _limit(self) -> Deadline:
         return Deadline(math.inf if self._max_block_ms is None else self._max_block_ms)

@@ -57,6 +57,14 @@ _REASONS = {
 }
 
 
+PERMANENT_HEADER = "Pyconnect-Permanent"
+"""Set to `true` where the same request cannot succeed before a setting or a right is corrected.
+
+A header, as Java's workers refuse a body with fields that they do not know.
+"""
+_PERMANENT = {PERMANENT_HEADER: "true"}
+
+
 class RestError(Exception):
     """An error the REST layer itself answers with."""
 
@@ -127,7 +135,17 @@ class NullBodyError(RestError):
 
 
 class RelayedError(RestError):
-    """The target of a forwarded request answered with an error."""
+    """The target of a forwarded request answered with an error.
+
+    `permanent`: the target said so.
+    """
+
+    def __init__(
+        self, status: int, message: str | None, *, error_code: int, permanent: bool = False
+    ) -> None:
+        super().__init__(status, message, error_code=error_code)
+        self.permanent = permanent
+        self.headers = _PERMANENT if permanent else {}
 
     @property
     def retriable(self) -> bool:
@@ -146,7 +164,10 @@ def error_response(error: Exception) -> Response:
             return response
         case BodyError() | errors.AgentError() | ConnectException():
             status = _status_of(error)
-            return _envelope(status, status, str(error))
+            response = _envelope(status, status, str(error))
+            if getattr(error, "permanent", False) is True:
+                response.headers.update(_PERMANENT)
+            return response
         case _:
             LOG.error("request failed", exc_info=error)
             status = HTTPStatus.INTERNAL_SERVER_ERROR

@@ -24,7 +24,7 @@ from pyconnect_agent.core.errors import (
     NotLeaderError,
 )
 from pyconnect_agent.core.java import json_text
-from pyconnect_agent.rest.errors import RelayedError
+from pyconnect_agent.rest.errors import PERMANENT_HEADER, RelayedError
 from pyconnect_agent.rest.targets import encode_segment
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class WorkerClient:
             response = await client.request(method, url, content=body, headers=sent_headers)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
             raise NoAnswerError(_io_text(f"{type(exc).__name__}: {exc}")) from exc
-        return _understood(response.status_code, response.content)
+        permanent = PERMANENT_HEADER in response.headers
+        return _understood(response.status_code, response.content, permanent=permanent)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -184,7 +185,7 @@ def forward_url(target_url: str, request: ForwardableRequest) -> str:
     return f"{target_url.rstrip('/')}/{path}?{query}"
 
 
-def _understood(status: int, content: bytes) -> WorkerResponse:
+def _understood(status: int, content: bytes, *, permanent: bool) -> WorkerResponse:
     if status == 204:
         return WorkerResponse(status, None)
     if 200 <= status < 300:
@@ -194,7 +195,8 @@ def _understood(status: int, content: bytes) -> WorkerResponse:
     envelope = _json(content)
     if not isinstance(envelope, dict) or not isinstance(envelope.get("error_code"), int):
         raise _io_error(f"status {status} without an error message")
-    raise RelayedError(status, envelope.get("message"), error_code=envelope["error_code"])
+    code, message = envelope["error_code"], envelope.get("message")
+    raise RelayedError(status, message, error_code=code, permanent=permanent)
 
 
 def _json(content: bytes) -> Any:

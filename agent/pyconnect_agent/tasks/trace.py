@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import traceback
 
-from pyconnect_agent.core.errors import AuthenticationError, AuthorizationError, WorkerConfigError
+from pyconnect_agent.core.errors import AuthenticationError
 from pyconnect_agent.core.plugins.catalog import PluginNotFoundError, PluginVersionNotFoundError
 from pyconnect_api import ConfigException
 
 PERMANENT = (
     ConfigException,
-    WorkerConfigError,
-    AuthorizationError,
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
@@ -57,7 +55,6 @@ def is_permanent(error: BaseException) -> bool:
         if getattr(current, "retriable", False) is True:
             return False
         if isinstance(current, AuthenticationError):
-            # An authorization server may be away, a password may be changed just now.
             return False
         if isinstance(current, PERMANENT) or getattr(current, "permanent", False) is True:
             return True

@@ -12,15 +12,21 @@ from dataclasses import dataclass
 from pyconnect_cli.live.state import Page
 
 Words = tuple[str, ...]
+LAST_LINES = "500"
+"""Lines of a log that are shown: each look at it reads as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """A command line; `changes`: the plan is shown and the user is asked first."""
+    """A command line; `changes`: the plan is shown and the user is asked first.
+
+    `live`: what it prints is shown as it changes.
+    """
 
     title: str
     words: Words
     changes: bool
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +43,7 @@ class Key:
     words: Callable[[Page, Sequence[str]], Words]
     changes: bool = False
     one: bool = False
+    live: bool = False
 
     @property
     def shown(self) -> str:
@@ -49,7 +56,8 @@ def action_of(key: Key, page: Page, rows: Sequence[str]) -> Action | None:
     if page not in key.pages or not rows:
         return None
     words = key.words(page, rows[:1] if key.one else rows)
-    return Action(title=" ".join(("pyconnect", *words)), words=words, changes=key.changes)
+    title = " ".join(("pyconnect", *words))
+    return Action(title=title, words=words, changes=key.changes, live=key.live)
 
 
 def connectors_of(rows: Sequence[str]) -> Words:
@@ -88,8 +96,8 @@ def _describe(page: Page, rows: Sequence[str]) -> Words:
 def _logs(page: Page, rows: Sequence[str]) -> Words:
     if page is Page.TASKS:
         connector, _, task = rows[0].rpartition("/")
-        return ("connectors", "logs", "--task", task, *_named((connector,)))
-    return ("connectors", "logs", *_named(tuple(rows)))
+        return ("connectors", "logs", "--tail", LAST_LINES, "--task", task, *_named((connector,)))
+    return ("connectors", "logs", "--tail", LAST_LINES, *_named(tuple(rows)))
 
 
 def _offsets(page: Page, rows: Sequence[str]) -> Words:
@@ -101,8 +109,14 @@ CONNECTORS = frozenset({Page.CONNECTORS})
 TASKS = frozenset({Page.TASKS})
 KEYS = (
     Key(key="d", hint="describe", help="describe", pages=BOTH, words=_describe, one=True),
-    Key(key="l", hint="logs", help="logs", pages=BOTH, words=_logs, one=True),
-    Key(key="o", hint="offsets", help="offsets", pages=BOTH, words=_offsets, one=True),
+    Key(
+        key="l", hint="logs", help="logs, which are followed",
+        pages=BOTH, words=_logs, one=True, live=True,
+    ),
+    Key(
+        key="o", hint="offsets", help="offsets, which are followed",
+        pages=BOTH, words=_offsets, one=True, live=True,
+    ),
     Key(
         key="t", hint="stacks", help="stacks of a task (agents)",
         pages=TASKS, words=_on_tasks("stacks"), one=True,

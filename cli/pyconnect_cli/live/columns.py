@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyconnect_cli.live.state import State
+from pyconnect_cli.live.state import ContextRow, State
 from pyconnect_cli.overview.rows import ConnectorRow, TaskRow, WorkerRow
 from pyconnect_cli.overview.status import memory_text, number_text, short_cause
 from pyconnect_cli.parsing.durations import format_duration
@@ -156,4 +156,10 @@ WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
     _numbers("TASKS", str, lambda row: row.tasks, spare=1, letter="T"),
     _numbers("MEMORY", memory_text, lambda row: row.memory, spare=2, letter="M"),
     Column(title="MESSAGE", text=lambda row: row.message),
+)
+
+CONTEXT_COLUMNS: Sequence[Column[ContextRow]] = (
+    Column(title="CONTEXT", text=lambda row: row.name, letter="N"),
+    Column(title="SHOWN", text=lambda row: "*" if row.current else ""),
+    Column(title="URLS", text=lambda row: row.urls),
 )

@@ -14,7 +14,11 @@ from textual.widgets import Static
 
 
 class TextScreen(ModalScreen[None]):
-    """Lines to scroll through; `reload` fetches them again, None if they never change."""
+    """Lines to scroll through; `reload` fetches them again, None if they never change.
+
+    With `every_s` they are read again at that interval. The end stays in sight until the user
+    scrolls away from it or presses `s`.
+    """
 
     CSS = """
     TextScreen { layout: vertical; background: ansi_default; }
@@ -25,6 +29,7 @@ class TextScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "back"),
         Binding("r", "reload", "read again"),
+        Binding("s", "follow", "follow"),
         Binding("j", "move('down')"),
         Binding("k", "move('up')"),
         Binding("g", "move('home')"),
@@ -32,28 +37,45 @@ class TextScreen(ModalScreen[None]):
     ]
 
     def __init__(
-        self, title: str, lines: Sequence[str], reload: Callable[[TextScreen], None] | None = None
+        self,
+        title: str,
+        lines: Sequence[str],
+        reload: Callable[[TextScreen], None] | None = None,
+        *,
+        every_s: float | None = None,
     ) -> None:
         super().__init__()
         self._title = title
         self._lines = lines
         self._reload = reload
+        self._every_s = every_s
+        self._following = every_s is not None
+        self._reading = reload is not None
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
         yield Static(Text(self._title), id="title")
         with VerticalScroll():
             yield Static(self._text(), id="text")
-        yield Static("esc:back  r:read again" if self._reload else "esc:back", id="hints")
+        yield Static(self._hints(), id="hints")
 
     def on_mount(self) -> None:
         """Let the cursor keys scroll."""
         self.query_one(VerticalScroll).focus()
+        if self._every_s is not None:
+            self.set_interval(self._every_s, self._read_again)
 
     def show(self, lines: Sequence[str]) -> None:
-        """Replace the text."""
+        """Replace the text; a reader at its end sees the new end."""
+        self._reading = False
+        if not self.is_attached or tuple(lines) == tuple(self._lines):
+            return
+        scroll = self.query_one(VerticalScroll)
+        at_end = scroll.scroll_offset.y >= scroll.max_scroll_y
         self._lines = lines
         self.query_one("#text", Static).update(self._text())
+        if self._following and at_end:
+            self.call_after_refresh(scroll.scroll_end, animate=False)
 
     def action_close(self) -> None:
         """Go back to the table."""
@@ -62,7 +84,18 @@ class TextScreen(ModalScreen[None]):
     def action_reload(self) -> None:
         """Fetch the text again."""
         if self._reload is not None:
+            self._reading = True
             self._reload(self)
+
+    def action_follow(self) -> None:
+        """Stop to read new lines, or begin again."""
+        if self._every_s is None:
+            return
+        self._following = not self._following
+        self.query_one("#hints", Static).update(self._hints())
+        if self._following:
+            self.action_move("end")
+            self._read_again()
 
     def action_move(self, where: str) -> None:
         """Scroll by a line, or to an end."""
@@ -73,6 +106,19 @@ class TextScreen(ModalScreen[None]):
             "home": scroll.scroll_home,
             "end": scroll.scroll_end,
         }[where](animate=False)
+
+    def _read_again(self) -> None:
+        """Read again, unless that is switched off or still under way."""
+        if self._following and not self._reading:
+            self.action_reload()
+
+    def _hints(self) -> str:
+        parts = ["esc:back"]
+        if self._reload is not None:
+            parts.append("r:read again")
+        if self._every_s is not None:
+            parts.append(f"s:follow {'on' if self._following else 'off'}")
+        return "  ".join(parts)
 
     def _text(self) -> Text:
         return Text.from_ansi("\n".join(self._lines))

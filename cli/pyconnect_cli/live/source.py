@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.live.actions import Words
-from pyconnect_cli.live.verb_run import Ended, has_verb, run_verb
+from pyconnect_cli.live.state import ContextRow
+from pyconnect_cli.live.verb_run import Ended, run_verb
 from pyconnect_cli.overview.gather import Watcher
 from pyconnect_cli.overview.look import ClusterLook
+from pyconnect_cli.rest.masking import mask_url
 from pyconnect_cli.session import Session
 
 
@@ -15,6 +18,7 @@ class Source(Protocol):
     """A cluster to watch. Both methods block; they are called on threads, one look at a time."""
 
     title: str
+    contexts: tuple[ContextRow, ...]
 
     def look(self, *, lag: bool) -> ClusterLook:
         """Look at the cluster; PyconnectError when no worker answers."""
@@ -24,8 +28,12 @@ class Source(Protocol):
         """Run a verb and return its output."""
         ...
 
-    def has_verb(self, noun: str, verb: str) -> bool:
-        """Return whether the command line has this verb."""
+    def other(self, context: str) -> Source:
+        """Return the cluster of another context; PyconnectError if it cannot be used."""
+        ...
+
+    def close(self) -> None:
+        """Release the connections of a cluster that the view has left."""
         ...
 
 
@@ -35,6 +43,7 @@ class ClusterSource:
     def __init__(self, session: Session) -> None:
         settings = session.settings
         self.title = settings.context or settings.urls[0]
+        self.contexts = _contexts(session)
         self._session = session
         self._watcher = Watcher(session)
         _ = session.client  # made here: its secrets are fetched before the terminal is taken over
@@ -48,6 +57,24 @@ class ClusterSource:
         """See Source."""
         return run_verb(self._session, words, width=width, agreed=agreed)
 
-    def has_verb(self, noun: str, verb: str) -> bool:
+    def other(self, context: str) -> ClusterSource:
         """See Source."""
-        return has_verb(noun, verb)
+        session = session_of_context(self._session, context)
+        # The budget of a run is renewed for each look; two clusters must not share one.
+        session.__dict__.pop("budget", None)
+        return ClusterSource(session)
+
+    def close(self) -> None:
+        """See Source."""
+        self._session.close()
+
+
+def _contexts(session: Session) -> tuple[ContextRow, ...]:
+    files, current = session.settings.files, session.settings.context
+    rows = []
+    for name in files.context_names():
+        _, values = files.find_context(name)
+        urls = values.get("url", ())
+        shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
+        rows.append(ContextRow(name=name, urls=shown, current=name == current))
+    return tuple(rows)

@@ -21,6 +21,7 @@ class Page(Enum):
     CONNECTORS = "connectors"
     TASKS = "tasks"
     WORKERS = "workers"
+    CONTEXTS = "contexts"
 
 
 PAGE_WORDS = {
@@ -33,7 +34,21 @@ PAGE_WORDS = {
     "workers": Page.WORKERS,
     "worker": Page.WORKERS,
     "w": Page.WORKERS,
+    "contexts": Page.CONTEXTS,
+    "context": Page.CONTEXTS,
+    "ctx": Page.CONTEXTS,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextRow:
+    """A context of the configuration; `current`: the view shows its cluster."""
+
+    name: str
+    urls: str
+    current: bool
+
+
 QUIT_WORDS = frozenset({"q", "quit", "q!", "exit"})
 
 
@@ -69,6 +84,9 @@ class State:
     fault: str = ""
     message: str = ""
     leaving: bool = False
+    contexts: tuple[ContextRow, ...] = ()
+    wanted: str | None = None
+    """The context that the user has chosen, until its cluster is shown or refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +152,33 @@ class Acted:
     message: str
 
 
-Event = Looked | LookFailed | Entered | WentBack | Filtered | Commanded | Sorted | Marked | Acted
+@dataclass(frozen=True, slots=True)
+class Switched:
+    """Another cluster is shown from now on; nothing of the one before stays."""
+
+    contexts: tuple[ContextRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotSwitched:
+    """The context that was chosen cannot be used."""
+
+    reason: str
+
+
+Event = (
+    Looked
+    | LookFailed
+    | Entered
+    | WentBack
+    | Filtered
+    | Commanded
+    | Sorted
+    | Marked
+    | Acted
+    | Switched
+    | NotSwitched
+)
 
 
 def after(state: State, event: Event) -> State:
@@ -152,7 +196,7 @@ def after(state: State, event: Event) -> State:
             place = replace(state.place, pattern=pattern, row=row)
             return replace(state, place=place, message=_pattern_fault(pattern))
         case Commanded(text, row):
-            return _commanded(state, text.strip().lower(), row)
+            return _commanded(state, text.strip(), row)
         case Sorted(column):
             again = state.sort == column
             return replace(state, sort=column, descending=not state.descending if again else False)
@@ -160,6 +204,10 @@ def after(state: State, event: Event) -> State:
             return replace(state, marked=state.marked ^ {row})
         case Acted(message):
             return replace(state, message=message, marked=frozenset())
+        case Switched(contexts):
+            return State(contexts=contexts)
+        case NotSwitched(reason):
+            return replace(state, wanted=None, message=reason)
         case _:
             assert_never(event)
 
@@ -205,6 +253,8 @@ def _entered(state: State, row: str) -> State:
             there = Place(page=Page.TASKS, connector=row)
         case Page.WORKERS:
             there = Place(page=Page.TASKS, worker=row)
+        case Page.CONTEXTS:
+            return _chosen(state, row)
         case Page.TASKS:
             return state
         case _:
@@ -223,17 +273,33 @@ def _went_back(state: State) -> State:
     return _moved(state, there, tuple(history))
 
 
-def _commanded(state: State, word: str, row: str | None) -> State:
-    if not word:
+def _commanded(state: State, text: str, row: str | None) -> State:
+    if not text:
         return state
+    word, _, name = (part.strip() for part in text.partition(" "))
+    word = word.lower()
     if word in QUIT_WORDS:
         return replace(state, leaving=True)
     page = PAGE_WORDS.get(word)
     if page is None:
         near = near_names(word, [*PAGE_WORDS, "quit"], limit=1)
-        known = f"did you mean `{near[0]}`?" if near else "connectors, tasks, workers, quit"
+        words = ", ".join(page.value for page in Page)
+        known = f"did you mean `{near[0]}`?" if near else f"{words}, quit"
         return replace(state, message=f"`{word}` is not a command: {known}")
+    if name and page is not Page.CONTEXTS:
+        return replace(state, message=f"`{word}` takes no argument; to filter, type /{name}")
+    if name:
+        return _chosen(state, name)
     return _moved(state, Place(page=page), (*state.history, replace(state.place, row=row)))
+
+
+def _chosen(state: State, name: str) -> State:
+    names = [context.name for context in state.contexts]
+    if name not in names:
+        near = near_names(name, names, limit=1)
+        hint = f"did you mean `{near[0]}`?" if near else ":ctx lists the contexts"
+        return replace(state, message=f"context `{name}` is not defined; {hint}")
+    return replace(state, wanted=name, message=f"going to {name} …")
 
 
 def _moved(state: State, there: Place, history: tuple[Place, ...]) -> State:

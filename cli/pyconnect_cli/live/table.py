@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pyconnect_cli.live.columns import (
+    CONTEXT_COLUMNS,
     WORKER_COLUMNS,
     Column,
     connector_columns,
@@ -71,6 +72,9 @@ class Table:
 def table(state: State, *, width: int, now_ms: int) -> Table:
     """Return the page of a state, fitted into `width` columns."""
     place = state.place
+    if place.page is Page.CONTEXTS:
+        contexts = [Item(row.name, row, broken=False) for row in state.contexts]
+        return _page(state, CONTEXT_COLUMNS, contexts, width)
     if state.look is None:
         return Table(title=place.page.value, heads=(), lines=())
     connectors = connector_rows(state.look, state.before)
@@ -101,6 +105,7 @@ def sort_columns(page: Page) -> dict[str, str]:
         Page.CONNECTORS: connector_columns(State()),
         Page.TASKS: task_columns(State(), 0),
         Page.WORKERS: WORKER_COLUMNS,
+        Page.CONTEXTS: CONTEXT_COLUMNS,
     }[page]
     return {column.letter: column.title for column in columns if column.letter}
 

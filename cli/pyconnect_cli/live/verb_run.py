@@ -71,12 +71,6 @@ def run_verb(
         verb_session.close()
 
 
-def has_verb(noun: str, verb: str) -> bool:
-    """Whether this version of the command line has a verb."""
-    found = find_noun(noun)
-    return found is not None and verb in getattr(load_noun(found), "commands", {})
-
-
 def _invoke(session: Session, words: tuple[str, ...]) -> int:
     noun = find_noun(words[0])
     assert noun is not None

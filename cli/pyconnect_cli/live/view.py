@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeVar, cast
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -34,14 +34,16 @@ from pyconnect_cli.live.state import (
     Looked,
     LookFailed,
     Marked,
+    NotSwitched,
     Sorted,
     State,
+    Switched,
     WentBack,
     after,
 )
 from pyconnect_cli.live.table import Line, Table, sort_columns, table
 from pyconnect_cli.live.verb_run import Ended
-from pyconnect_cli.live.words import NO_LOGS, Part, help_lines, hints, summary
+from pyconnect_cli.live.words import Part, help_lines, hints, summary
 
 Answer = TypeVar("Answer")
 STYLES = {
@@ -99,12 +101,13 @@ class Top(App[None]):
 
     def __init__(self, source: Source, interval_s: float) -> None:
         super().__init__(ansi_color=True)
-        self.state = State()
+        self.state = State(contexts=source.contexts)
         self.interrupted = False
         self._source = source
         self._interval_s = interval_s
         self._mounted = False
         self._looking = False
+        self._switching = False
         self._lag_read_s: float | None = None
         self._drawn = Table(title="", heads=(), lines=())
 
@@ -136,8 +139,9 @@ class Top(App[None]):
         self.call_after_refresh(self._draw)
 
     def on_top_returned(self, message: Returned) -> None:
-        """Take the result of a thread."""
-        message.take(message.future)
+        """Take the result of a thread, unless the view is ending."""
+        if self.screen_stack and self.screen_stack[0].query(DataTable):
+            message.take(message.future)
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
         """Enter."""
@@ -218,15 +222,13 @@ class Top(App[None]):
             self._run(plan, partial(self._ask, action))
 
     def _show(self, action: Action) -> None:
-        """Show a verb's output on a separate screen."""
-        if not self._source.has_verb(action.words[0], action.words[1]):
-            self.push_screen(TextScreen(action.title, NO_LOGS))
-            return
+        """Show a verb's output on a separate screen; `live` output is read again and again."""
 
         def reload(screen: TextScreen) -> None:
             self._run(action.words, lambda ended: screen.show(ended.lines or ("nothing",)))
 
-        screen = TextScreen(action.title, ("reading…",), reload)
+        every_s = self._interval_s if action.live else None
+        screen = TextScreen(action.title, ("reading…",), reload, every_s=every_s)
         self.push_screen(screen)
         reload(screen)
 
@@ -261,9 +263,12 @@ class Top(App[None]):
         lag = last is None or time.monotonic() - last >= LAG_EVERY_S
         if lag:
             self._lag_read_s = time.monotonic()
-        self._in_background(lambda: self._source.look(lag=lag), self._looked)
+        source = self._source
+        self._in_background(lambda: source.look(lag=lag), partial(self._looked, source))
 
-    def _looked(self, future: Future[object]) -> None:
+    def _looked(self, source: Source, future: Future[object]) -> None:
+        if source is not self._source:
+            return
         self._looking = False
         try:
             look = future.result()
@@ -272,12 +277,38 @@ class Top(App[None]):
         else:
             self._apply(Looked(look))  # type: ignore[arg-type] # what `look` returns
 
+    def _switch(self, context: str) -> None:
+        """Watch another cluster; its secrets may come from a command, which takes time."""
+        self._switching = True
+        self._in_background(lambda: self._source.other(context), self._switched)
+
+    def _switched(self, future: Future[object]) -> None:
+        self._switching = False
+        try:
+            source = future.result()
+        except PyconnectError as error:
+            self._apply(NotSwitched(error.message))
+            return
+        while len(self.screen_stack) > 1:
+            # Questions and texts are about the cluster that goes.
+            self.pop_screen()
+        self._source.close()
+        self._source = cast("Source", source)
+        self._lag_read_s = None
+        self._looking = False
+        self._apply(Switched(self._source.contexts))
+        self._look()
+
     def _run(self, words: Words, take: Callable[[Ended], None], *, agreed: bool = False) -> None:
         width = max(self.size.width - 4, 40)
-        self._in_background(
-            lambda: self._source.run(words, width=width, agreed=agreed),
-            lambda future: take(future.result()),  # type: ignore[arg-type] # what `run` returns
-        )
+        source = self._source
+
+        def taken(future: Future[object]) -> None:
+            # A plan for the cluster that was shown before must not be agreed to for this one.
+            if agreed or source is self._source:
+                take(cast("Ended", future.result()))
+
+        self._in_background(lambda: source.run(words, width=width, agreed=agreed), taken)
 
     def _in_background(
         self, work: Callable[[], Answer], take: Callable[[Future[object]], None]
@@ -292,6 +323,8 @@ class Top(App[None]):
         if self.state.leaving:
             self.exit()
             return
+        if self.state.wanted is not None and not self._switching:
+            self._switch(self.state.wanted)
         self._draw(self.state.place.row if self.state.place != before else self._row)
 
     def _draw(self, row: str | None = None) -> None:

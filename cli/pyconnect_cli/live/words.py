@@ -15,20 +15,15 @@ Part = tuple[str, str | None]
 """A piece of a line with its style."""
 
 NAVIGATION = (
-    ("enter", "tasks of a connector or worker"),
+    ("enter", "tasks of a connector or worker; the cluster of a context"),
     ("esc", "back: marks, then the filter, then the page"),
-    (":", "go to connectors, tasks or workers (c, t, w); :q leaves"),
+    (":", "connectors, tasks, workers, contexts (c, t, w, ctx); :q leaves"),
+    (":ctx NAME", "watch the cluster of another context"),
     ("/", "filter the rows by a regular expression; /!text hides what matches"),
     ("space", "mark a row; keys that change something act on all marked rows"),
     ("j k g G", "down, up, first, last, beside the cursor keys"),
     ("?", "this page"),
     ("ctrl-c", "leave"),
-)
-NO_LOGS = (
-    "This version of pyconnect has no `connectors logs`.",
-    "",
-    "A worker writes the log lines of its connectors and tasks to its own log.",
-    "`d` shows the trace of a failure, `t` on a task of an agent the stacks of its threads.",
 )
 
 
@@ -65,9 +60,8 @@ def summary(state: State, title: str) -> tuple[list[Part], list[Part]]:
 
 def hints(page: Page, width: int) -> str:
     """Return the keys of a page on one line, as many as there is room for."""
-    parts = (
-        ["?:help", "enter:tasks", "/:filter"] if page is not Page.TASKS else ["?:help", "/:filter"]
-    )
+    enter = {Page.TASKS: [], Page.CONTEXTS: ["enter:watch"]}.get(page, ["enter:tasks"])
+    parts = ["?:help", *enter, "/:filter", "::go to"]
     parts += [f"{key.shown}:{key.hint}" for key in KEYS if page in key.pages]
     line = ""
     for part in parts:

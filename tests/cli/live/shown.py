@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Event
 
 from pyconnect_cli.errors import PyconnectError, Unreachable
 from pyconnect_cli.live.actions import Words
+from pyconnect_cli.live.state import ContextRow
 from pyconnect_cli.live.verb_run import Ended
 from pyconnect_cli.overview.look import ClusterLook
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
@@ -18,10 +20,16 @@ class ShownCluster:
     now: ClusterLook
     title: str = "prod"
     unreachable: str = ""
-    verbs: frozenset[str] = frozenset({"describe", "get", "stacks"})
     answers: dict[Words, Ended] = field(default_factory=dict)
     ran: list[tuple[Words, bool]] = field(default_factory=list)
     looks: int = 0
+    contexts: tuple[ContextRow, ...] = ()
+    others: dict[str, ShownCluster] = field(default_factory=dict)
+    closed: bool = False
+    reachable: Event = field(default_factory=Event)
+
+    def __post_init__(self) -> None:
+        self.reachable.set()
 
     def look(self, *, lag: bool) -> ClusterLook:
         """Return what the cluster is now."""
@@ -37,10 +45,16 @@ class ShownCluster:
         self.ran.append((words, agreed))
         return self.answers.get(words, Ended(0, (" ".join(words),)))
 
-    def has_verb(self, noun: str, verb: str) -> bool:
-        """Whether the test gave the verb."""
-        _ = noun
-        return verb in self.verbs
+    def other(self, context: str) -> ShownCluster:
+        """Return the test's other cluster, once it may be reached."""
+        self.reachable.wait(10)
+        if context not in self.others:
+            raise Unreachable(f"{context}: its password command failed")
+        return self.others[context]
+
+    def close(self) -> None:
+        """Note it."""
+        self.closed = True
 
 
 def busy_cluster() -> ClusterLook:

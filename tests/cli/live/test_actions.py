@@ -42,7 +42,10 @@ def test_keys_of_tasks() -> None:
     assert words("r", page, "a/0", "a/1") == ("tasks", "restart", "a/0", "a/1")
     assert words("ctrl+k", page, "a/0") == ("tasks", "kill", "a/0")
     assert words("p", page, "a/0", "a/1", "b/0") == ("connectors", "pause", "a", "b")
-    assert words("l", page, "a/1") == ("connectors", "logs", "--task", "1", "a")
+    assert words("l", page, "a/1") == (
+        *("connectors", "logs", "--tail", "500", "--task", "1"),
+        "a",
+    )
     assert words("t", page, "a/1") == ("tasks", "stacks", "a/1")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
@@ -75,8 +75,10 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     opened.close()
 
 
-def top_command(url: str, environ: dict[str, str]) -> str:
-    variables = {**environ, "PYCONNECT_URL": url, "PYTHONPATH": str(CLI)}
+def top_command(url: str | None, environ: dict[str, str]) -> str:
+    variables = {**environ, "PYTHONPATH": str(CLI)}
+    if url is not None:
+        variables["PYCONNECT_URL"] = url
     words = [
         "env",
         "-u",
@@ -116,6 +118,28 @@ def test_a_cluster_is_watched_and_operated(
     terminal.keys(":", "q", "Enter")
     terminal.shows("exit=0")
     assert not any("tasks of" in line for line in terminal.screen)
+
+
+def test_the_cluster_of_another_context_is_watched(
+    terminal: Terminal, run: Run, url: str, environ: dict[str, str]
+) -> None:
+    """`:ctx` lists the contexts and enter leads there; `:ctx NAME` leads back."""
+    elsewhere = FakeConnect(connectors={"far": FakeConnector(config={"name": "far"})})
+    with serve(elsewhere) as other_url:
+        for name, address in (("here", url), ("there", other_url)):
+            assert run("context", "set", name, "--url", address, address=None).code == 0
+        assert run("context", "use", "here", address=None).code == 0
+        terminal.start(top_command(None, environ), 100)
+        terminal.shows("broken")
+        terminal.keys(":", "ctx", "Enter")
+        terminal.shows("contexts (2)")
+        terminal.keys("G", "Enter")
+        terminal.shows("far")
+        assert not any("broken" in line for line in terminal.screen)
+        terminal.keys(":", "ctx here", "Enter")
+        terminal.shows("broken")
+        terminal.keys(":", "q", "Enter")
+        terminal.shows("exit=0")
 
 
 def test_another_width_is_filled(terminal: Terminal, url: str, environ: dict[str, str]) -> None:

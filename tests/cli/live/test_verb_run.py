@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.live.source import ClusterSource
-from pyconnect_cli.live.verb_run import has_verb, run_verb
+from pyconnect_cli.live.verb_run import run_verb
 from pyconnect_cli.session import Session
 from tests.support.connect_server import FakeConnect
 
@@ -65,9 +65,3 @@ def test_secrets_are_fetched_once(
     assert file.read_text("utf-8") == "x\n"
     assert None not in connect.authorizations
     session.close()
-
-
-def test_a_verb_is_known_by_its_name() -> None:
-    """The view asks before it offers what an older version has not."""
-    assert has_verb("connectors", "describe")
-    assert not has_verb("connectors", "sing")

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.live.screens import AskScreen, TextScreen
-from pyconnect_cli.live.state import Page
+from pyconnect_cli.live.state import ContextRow, Page
 from pyconnect_cli.live.verb_run import Ended
 from pyconnect_cli.live.view import Top
 from tests.cli.live.shown import ShownCluster, busy_cluster
@@ -60,12 +61,17 @@ class Stage:
         return self.top.screen_stack[0].query_one(DataTable)
 
 
-def play(story: Play, cluster: ShownCluster | None = None, width: int = 100) -> None:
+def play(
+    story: Play,
+    cluster: ShownCluster | None = None,
+    width: int = 100,
+    interval_s: float = 3600,
+) -> None:
     """Run a story on a terminal, from the first look on."""
     shown = cluster or ShownCluster(busy_cluster())
 
     async def run() -> None:
-        top = Top(shown, interval_s=3600)
+        top = Top(shown, interval_s=interval_s)
         async with top.run_test(size=(width, 24)) as pilot:
             stage = Stage(top, pilot, shown)
             await stage.until(lambda: top.state.look is not None or bool(top.state.fault))
@@ -250,20 +256,6 @@ def test_texts_are_read_again_on_demand() -> None:
     play(story)
 
 
-def test_the_log_key_explains_itself_without_the_verb() -> None:
-    """And are shown as soon as there is one."""
-
-    async def story(stage: Stage) -> None:
-        await stage.press("l")
-        await stage.screen(TextScreen, "has no `connectors logs`")
-        await stage.press("escape")
-        stage.cluster.verbs |= {"logs"}
-        await stage.press("l")
-        await stage.screen(TextScreen, "connectors logs orders-lake")
-
-    play(story)
-
-
 def test_help_lists_the_keys() -> None:
     """Those that move, act and sort."""
 
@@ -317,3 +309,92 @@ def test_the_table_fits_its_terminal(width: int) -> None:
         assert stage.table.max_scroll_x == 0
 
     play(story, width=width)
+
+
+CONTEXTS = tuple(
+    ContextRow(name=name, urls=f"http://{name}:8083", current=name == "prod")
+    for name in ("lost", "prod", "test")
+)
+
+
+def test_another_context_is_watched() -> None:
+    """From the list by enter, or by name; rows, marks and lag of the first cluster go."""
+    other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
+    cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
+    other.others = {"prod": cluster}
+
+    async def story(stage: Stage) -> None:
+        await stage.press("space", "colon", *"ctx", "enter")
+        assert stage.names == ["lost", "prod", "test"]
+        await stage.press("G", "enter")
+        await stage.until(lambda: stage.names == ["elsewhere"])
+        assert cluster.closed
+        assert stage.top.state.marked == frozenset()
+        assert "test" in stage.text
+        await stage.press("colon", *"ctx", "space", *"prod", "enter")
+        await stage.until(lambda: "orders" in stage.names)
+
+    play(story, cluster)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("lost", "lost: its password command failed"),
+        ("tset", "context `tset` is not defined; did you mean `test`?"),
+    ],
+)
+def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, message: str) -> None:
+    """The message says why."""
+    cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS)
+
+    async def story(stage: Stage) -> None:
+        await stage.press("colon", *"ctx", "space", *typed, "enter")
+        await stage.until(lambda: stage.top.state.message == message)
+        assert "orders" in stage.names
+        assert not cluster.closed
+
+    play(story, cluster)
+
+
+def test_a_log_is_followed_until_that_is_switched_off() -> None:
+    """New lines come by themselves, and the end stays in sight."""
+    words = ("connectors", "logs", "--tail", "500", "orders-lake")
+    lines = tuple(f"line {number}" for number in range(100))
+    cluster = ShownCluster(busy_cluster(), answers={words: Ended(0, lines)})
+
+    async def story(stage: Stage) -> None:
+        await stage.press("l")
+        await stage.screen(TextScreen, "line 99")
+        cluster.answers[words] = Ended(0, (*lines, "line 100"))
+        await stage.screen(TextScreen, "line 100")
+        scroll = stage.top.screen.query_one(VerticalScroll)
+        await stage.until(lambda: scroll.max_scroll_y > 0 and scroll.is_vertical_scroll_end)
+        await stage.press("s")
+        assert "follow off" in stage.text
+        looks = len(cluster.ran)
+        cluster.answers[words] = Ended(0, (*lines, "line 100", "line 101"))
+        await stage.pilot.pause(0.2)
+        assert len(cluster.ran) <= looks + 1
+        await stage.press("s")
+        await stage.screen(TextScreen, "line 101")
+
+    play(story, cluster, interval_s=0.05)
+
+
+def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
+    """An answer must not reach the cluster that is shown next."""
+    other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
+    cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
+    cluster.reachable.clear()
+
+    async def story(stage: Stage) -> None:
+        await stage.press("colon", *"ctx", "space", *"test", "enter", "p")
+        await stage.screen(AskScreen, "connectors pause")
+        cluster.reachable.set()
+        await stage.until(lambda: stage.names == ["elsewhere"])
+        await stage.press("y")
+        assert len(stage.top.screen_stack) == 1
+        assert other.ran == []
+
+    play(story, cluster)

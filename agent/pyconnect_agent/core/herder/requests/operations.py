@@ -155,7 +155,7 @@ def request_error(error: Exception) -> RequestError:
             " can be safely retried"
         )
     if isinstance(error, AgentError):
-        return InternalError(error.message)
+        return InternalError(error.message, permanent=error.permanent)
     return InternalError(str(error) or type(error).__name__)
 
 

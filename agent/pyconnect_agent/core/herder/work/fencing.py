@@ -30,7 +30,13 @@ from pyconnect_agent.core.herder.requests.messages import (
     StopConnector,
     SubmitTaskConfigs,
 )
-from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
+from pyconnect_agent.core.herder.requests.operations import (
+    begin_again,
+    fail,
+    proceed,
+    request_error,
+    succeed,
+)
 from pyconnect_agent.core.herder.state import ApplyTaskConfigs, Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
@@ -82,7 +88,7 @@ def resume(turn: Turn, operation: Operation, request: FenceZombies) -> None:
 
 
 def failed(turn: Turn, operation: Operation, error: Exception) -> None:
-    """Answer with the name of the failed step; the cause is in this worker's log.
+    """Answer with the name of the failed step, and of a round with its cause.
 
     Fenced producers stay fenced, so reading is repeated until the request's time is over.
     """
@@ -93,7 +99,9 @@ def failed(turn: Turn, operation: Operation, error: Exception) -> None:
     elif operation.step is Step.READING_CONFIG:
         fail(turn, operation, InternalError(_UNREADABLE))
     else:
-        fail(turn, operation, InternalError(_FAILED))
+        cause = request_error(error)
+        text = f"{_FAILED}: {cause.message}"
+        fail(turn, operation, InternalError(text, permanent=cause.permanent))
 
 
 def _may_fence(turn: Turn, operation: Operation, connector: str) -> bool:

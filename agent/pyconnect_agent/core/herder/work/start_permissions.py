@@ -33,6 +33,7 @@ from pyconnect_agent.core.herder.waiters import ClearanceWaiter, FencingWaiter, 
 from pyconnect_agent.core.herder.work import failures, task_start
 from pyconnect_agent.core.herder.work.status import status
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.restart_policy import NoRestart
 
 GIVE_UP_MS = 90_000
 """Kafka's limit of a request between workers."""
@@ -181,9 +182,12 @@ def _fencing_failed(turn: Turn, waiter: FencingWaiter, error: Exception) -> None
     refused = {n: replace(share.tasks[n], life=Life.REFUSED) for n in waiting}
     turn.put_work(connector, replace(share, tasks={**share.tasks, **refused}))
     message = request_error(error).message
+    # Also this one may have been relayed.
+    permanent = bool(getattr(error, "permanent", False))
+    no_restart = NoRestart.PERMANENT if permanent else None
     for number in waiting:
         task_id = ConnectorTaskId(connector, number)
-        trace = failures.failed(turn, connector, number, message)
+        trace = failures.failed(turn, connector, number, message, no_restart)
         failed = status(turn, State.FAILED, trace=trace)
         turn.emit(PutTaskStatus(task_id=task_id, status=failed, safe=True))
 

@@ -113,13 +113,32 @@ def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
     assert world.tasks == {}
     statuses = [world.task_statuses[ConnectorTaskId("c", n)] for n in range(2)]
     assert [status.state for status in statuses] == [State.FAILED] * 2
-    assert statuses[0].trace == "Failed to perform zombie fencing"
+    assert statuses[0].trace == "Failed to perform zombie fencing: Error on purpose"
     assert world.log_keys().count("tasks-fencing-c") == before
     number = world.ask(RestartTask(task_id=TASK))
     world.settle()
     assert world.replies[number].error is None
     assert world.tasks.keys() == {TASK}
     assert len(world.fenced) == 2
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
+    """After any other failure the policy restarts the tasks, and the next round succeeds."""
+    world = world_with(2)
+    configured(world, 2, **{"agent.restart.policy": "on-failure"})
+    effect_id = until_asked(world)
+    error = InternalError("Failed on purpose", permanent=permanent)
+    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
+    while world.inbox:
+        world.deliver()
+    failed = world.task_statuses[TASK]
+    assert failed.state is State.FAILED
+    assert (failed.trace or "").startswith("Failed on purpose\nThis is ")
+    assert ("authorization has to be corrected" in (failed.trace or "")) is permanent
+    world.settle()
+    expected = State.FAILED if permanent else State.RUNNING
+    assert {status.state for status in world.task_statuses.values()} == {expected}
 
 
 @pytest.mark.parametrize(
