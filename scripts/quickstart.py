@@ -40,6 +40,8 @@ SINK = "quickstart-sink"
 TABLE_SINK = "quickstart-table"
 TABLE = "lines"
 LAKE_SINK = "quickstart-lake"
+# So few rows take less time than the JVM needs to optimise its code.
+QUICK_JVM = "spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1"
 BIN = Path(sys.executable).parent
 INTERRUPTED = 130
 console = Console(highlight=False)
@@ -293,12 +295,14 @@ def audit(places: Workplace, url: str, bootstrap: str, size: int) -> bool:
     return agree(places, "source-topic", [SOURCE], url, bootstrap)
 
 
-def agree(places: Workplace, job: str, connectors: list[str], url: str, bootstrap: str) -> bool:
+def agree(
+    places: Workplace, job: str, connectors: list[str], url: str, bootstrap: str, *options: str
+) -> bool:
     """Print the audits of connectors, which share a session of Spark; say whether all agree."""
     directory = places.directory / f"report-{job}"
     answer = pyconnect(
         "reconcile", job, *connectors, "--kafka-bootstrap", bootstrap,
-        "--report", str(directory.relative_to(ROOT)), url=url, check=False,
+        "--report", str(directory.relative_to(ROOT)), *options, url=url, check=False,
     )  # fmt: skip
     print(answer, end="")
     verdicts = [json.loads(each.read_text())["verdict"] for each in directory.rglob("report.json")]
@@ -393,7 +397,8 @@ def second_act(places: Workplace, url: str, bootstrap: str) -> bool:
             return min(in_table, in_lake) >= lines
 
         poll(f"{lines:,} rows in {places.database.name} and in {places.lake.name}", arrived, 120)
-    return agree(places, "topic-sink", [TABLE_SINK, LAKE_SINK], url, bootstrap)
+    sinks = [TABLE_SINK, LAKE_SINK]
+    return agree(places, "topic-sink", sinks, url, bootstrap, "--conf", QUICK_JVM)
 
 
 def run_story(

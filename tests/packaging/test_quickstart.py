@@ -113,3 +113,37 @@ def test_the_header_of_the_sample_is_explained(quickstart: ModuleType) -> None:
     """The README counts flights, the panel lines."""
     assert quickstart.line_count(b"a,b\n1,2\n3,4\n", None) == "3 lines (a header and 2 flights)"
     assert quickstart.line_count(b"1\n2\n", Path("file")) == "2 lines"
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "agreed"),
+    [
+        ({"one": "agree", "two": "agree"}, True),
+        ({"one": "agree", "two": "differ"}, False),
+        ({"one": "agree"}, False),
+    ],
+)
+def test_all_connectors_of_an_audit_must_agree(
+    quickstart: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdicts: dict[str, str],
+    agreed: bool,
+) -> None:
+    """Each has a report; one that is missing is no agreement."""
+    monkeypatch.setattr(quickstart, "ROOT", tmp_path)
+    commands: list[tuple[str, ...]] = []
+
+    def pyconnect(*arguments: str, **_: object) -> str:
+        commands.append(arguments)
+        for name, verdict in verdicts.items():
+            report = tmp_path / "report-topic-sink" / f"topic-sink-{name}" / "report.json"
+            report.parent.mkdir(parents=True)
+            report.write_text(f'{{"verdict": "{verdict}"}}')
+        return ""
+
+    monkeypatch.setattr(quickstart, "pyconnect", pyconnect)
+    places = quickstart.Workplace(tmp_path)
+    assert quickstart.agree(places, "topic-sink", ["one", "two"], "url", "b:9092") is agreed
+    (command,) = commands
+    assert command[:4] == ("reconcile", "topic-sink", "one", "two")
