@@ -20,7 +20,7 @@ from pyconnect_cli.session import Session, session_of
 ConnectorNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CONNECTOR]...",
+        metavar="[CONNECTOR]…",
         show_default=False,
         help="connectors whose topics and data are compared, one after the other in one session of"
         " Spark; not needed with --topic or --spec",
