@@ -32,6 +32,7 @@ from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.seeding import Record, seed_topic
 from tests.support.tls_clusters import properties_file
+from tests.support.upgrade_cluster import ALLOWED, Tool
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -39,6 +40,13 @@ LIFETIME_S = 30
 REAUTHENTICATED_AFTER_MS = 5_000
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 WAIT_S = 60.0
+COMMANDS = (
+    ("acls", "check"),
+    ("transactions", "list"),
+    ("transactions", "find-hanging"),
+    ("offsets", "lag"),
+    ("upgrade", "plan", "--phase", "preparing"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +70,9 @@ def broker(
         patched.setenv("JAVA_TOOL_OPTIONS", allowed)
         try:
             yield servers.broker(
-                security=BrokerSecurity(sasl_users={"nobody": "p"}),
+                security=BrokerSecurity(
+                    acl=True, sasl_users={"nobody": "p"}, super_users=(f"User:{CLIENT}",)
+                ),
                 properties={
                     "sasl.enabled.mechanisms": "OAUTHBEARER",
                     f"{listener}sasl.jaas.config": f"{MODULE} required;",
@@ -141,13 +151,13 @@ def test_a_member_stays_while_the_authorization_server_hangs(
 def test_an_agent_and_its_tasks_outlive_their_tokens(
     broker: KafkaBroker, tokens: AuthorizationServer, tmp_path: Path
 ) -> None:
-    """Lines flow from file to file after every token of the beginning has expired."""
+    """Lines flow after the first tokens have expired; commands log in by token to the same end."""
     properties = login(tokens)
     for prefix in ("producer.", "consumer.", "admin."):
         properties |= {f"{prefix}{name}": value for name, value in login(tokens).items()}
     agents = Agents(broker.sasl_bootstrap_servers, tmp_path)
     try:
-        agent = agents.start(properties=properties)
+        agent = agents.start(properties=ALLOWED | properties)
         topic, source, sink = unique_name("lines"), tmp_path / "in.txt", tmp_path / "out.txt"
         append_lines(source, 1, 100)
         agent.create("source", source_config(source, topic))
@@ -156,6 +166,16 @@ def test_an_agent_and_its_tasks_outlive_their_tokens(
         started_s = time.monotonic()
         eventually(lambda: time.monotonic() - started_s > LIFETIME_S + 5)
         append_lines(source, 101, 200)
+        wait_until_equal(sink, source)
+        commands = Tool(broker.sasl_bootstrap_servers, agent.url, tmp_path)
+        file = properties_file(tmp_path / "client.properties", login(tokens))
+        commands.environment["PYCONNECT_KAFKA_PROPERTIES"] = str(file)
+        for words in COMMANDS:
+            ended = commands.run(*words)
+            assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
+        commands.must_upgrade("preparing")
+        assert agent.get("/agent")["exactly_once_source_support"] == "preparing"
+        append_lines(source, 201, 300)
         wait_until_equal(sink, source)
         assert "session expired" not in agent.log()
         assert SECRET not in agent.log()
