@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,17 @@ pytestmark = pytest.mark.kafka
 
 WAIT_S = 60
 LINES = 250
+MONITORED = {
+    name
+    for file in (Path(__file__).parents[2] / "examples/deployment/monitoring").iterdir()
+    for name in re.findall(r"\bkafka_connect_\w+", file.read_text("utf-8"))
+}
+"""The metrics of the example dashboard and of the example alert rules."""
 
 
 @pytest.fixture
 def agent(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agent]:
-    properties = {"offset.flush.interval.ms": "200"}
+    properties = {"offset.flush.interval.ms": "200", "agent.restart.policy": "on-failure"}
     for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
         yield agents.start(properties=properties)
 
@@ -106,6 +113,14 @@ def test_processed_records_are_counted(agent: Agent, tmp_path: Path) -> None:
         f'{prefix}{{connector="in",task="0"}} {LINES}.0',
     }
     eventually(lambda: lines_of_text <= set(agent.call("GET", "/agent/metrics").text.splitlines()))
+
+    def unknown_to_the_worker() -> set[str]:
+        text = agent.call("GET", "/agent/metrics").text
+        return MONITORED - {
+            line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")
+        }
+
+    eventually(lambda: not unknown_to_the_worker(), WAIT_S, lambda: str(unknown_to_the_worker()))
 
 
 def test_a_failed_task_keeps_its_metrics_until_it_is_taken_away(

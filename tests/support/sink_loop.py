@@ -15,7 +15,7 @@ from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.loop import SinkLoop
+from pyconnect_agent.tasks.sink.loop import ErrantReports, SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
@@ -88,6 +88,7 @@ class Sink:
         overlapped: bool = False,
         put_records: int = 500,
         slow_puts: bool = False,
+        reports: ErrantReports | None = None,
     ) -> None:
         """With `overlapped` a put is done when its end is awaited, as late as it can be.
 
@@ -140,7 +141,7 @@ class Sink:
             ),
             context=self.context,
             control=self.control,  # type: ignore[arg-type]
-            reports=None,
+            reports=reports,
             metrics=self.metrics,
             report=self.states.append,
             retries=ShownRetries(self.retries.append),
@@ -216,9 +217,9 @@ def message(offset: int, partition: int = 0) -> FakeMessage:
     return FakeMessage("t", partition, offset, b"v%d" % offset)
 
 
-def assigned_sink() -> Sink:
+def assigned_sink(reports: ErrantReports | None = None) -> Sink:
     """A sink that has P0 and P1, and has noted nothing yet."""
-    made = Sink()
+    made = Sink(reports=reports)
     made.assign({P0: 0, P1: 0})
     made.task.calls.clear()
     return made

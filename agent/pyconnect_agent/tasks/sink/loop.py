@@ -294,9 +294,10 @@ class SinkLoop:
         put = self._puts.popleft()
         try:
             end = put.finish()
-            self._accept(put, end)
             if self._reports is not None:
+                # Before the offsets count: the last commit must not pass the record.
                 self._reports.raise_failure()
+            self._accept(put, end)
             if end.error is not None:
                 raise end.error
         except RetriableException as exc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -124,6 +124,28 @@ def test_an_exception_of_put_ends_the_task(sink: Sink) -> None:
     with pytest.raises(ConnectException, match="Exiting WorkerSinkTask due to unrecoverable") as e:
         sink.loop.run()
     assert isinstance(e.value.__cause__, ValueError)
+    assert sink.consumer.committed == []
+
+
+def test_a_report_that_the_task_hides_keeps_the_offsets_of_its_put() -> None:
+    """The tolerance was exceeded in a put that ended well: its records count as not taken."""
+
+    class Exceeded:
+        def raise_failure(self) -> None:
+            if ["v0"] in sink.task.puts():
+                raise ConnectException("Tolerance exceeded in error handler")
+
+        def await_reports(self, partitions: Collection[TopicPartition]) -> None:
+            """None is open."""
+
+        def abandon(self, partitions: Collection[TopicPartition]) -> None:
+            """None is open."""
+
+    sink = assigned_sink(reports=Exceeded())
+    sink.consumer.polls.append([message(0)])
+    with pytest.raises(ConnectException, match="Exiting WorkerSinkTask due to unrecoverable"):
+        sink.loop.run()
+    assert sink.task.puts()[-1] == ["v0"]
     assert sink.consumer.committed == []
 
 
