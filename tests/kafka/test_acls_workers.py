@@ -19,6 +19,7 @@ from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_sandbox.agent import AgentProcess
 from tests.support.acls import sasl
 from tests.support.agent import Agent, Agents, source_config
 from tests.support.eventually import eventually
@@ -94,6 +95,14 @@ def complains(log: Path) -> bool:
     return any(re.search(r"(?i)authorization.?failed|not authorized", line) for line in lines)
 
 
+def is_ready(process: AgentProcess) -> bool:
+    """Return whether the worker is healthy; False also if it does not listen."""
+    try:
+        return Agent(process).call("GET", "/health").status == 200
+    except ConnectionError:
+        return False
+
+
 def test_a_worker_without_its_group_never_gets_ready(
     secured: SecuredBroker, agents: Agents
 ) -> None:
@@ -106,7 +115,7 @@ def test_a_worker_without_its_group_never_gets_ready(
     process.launch()
     try:
         eventually(lambda: complains(process.log_path), WAIT_S, process.log_path.read_text)
-        assert not process.is_running or Agent(process).call("GET", "/health").status != 200
+        assert not is_ready(process)
     finally:
         process.kill()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -75,18 +75,19 @@ def broker(servers: Servers) -> KafkaBroker:
     return servers.broker()
 
 
-@pytest.mark.parametrize("end", [KafkaBroker.kill, KafkaBroker.stop])
-def test_broker_restart_during_commit(
-    broker: KafkaBroker, tmp_path: Path, end: Callable[[KafkaBroker], object]
-) -> None:
-    """It goes while a commit of every poll is under way; what was in doubt is never seen twice."""
+def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> None:
+    """It is killed while a commit of every poll is under way; no record is seen twice.
+
+    An only broker that is stopped in order may complete a transaction without its markers (seen
+    with 4.3.1), so that readers wait for ever. `test_coordinator_move` stops one of several.
+    """
     sequences = Sequences(broker.bootstrap_servers, tmp_path)
     for agent in make_agent(broker.bootstrap_servers, tmp_path):
         agent.create("numbers", sequences.config(2, batch="1"))
         sequences.allow(1_000_000)
         for _ in range(2):
             go_on(sequences)
-            end(broker)
+            broker.kill()
             broker.start()
             eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
             # A task may fail for the outage later than its broker is back.
