@@ -10,14 +10,17 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
+
+from pyconnect_cli.live.state import matches
 
 
 class TextScreen(ModalScreen[None]):
     """Lines to scroll through; `reload` fetches them again, None if they never change.
 
     With `every_s` they are read again at that interval. The end stays in sight until the user
-    scrolls away from it or presses `s`.
+    scrolls away from it or presses `s`. The text of the `/` prompt chooses the lines that are
+    shown, as it chooses rows of a table.
     """
 
     CSS = """
@@ -25,11 +28,13 @@ class TextScreen(ModalScreen[None]):
     TextScreen #title { text-style: bold; height: 1; padding: 0 1; }
     TextScreen #hints { height: 1; padding: 0 1; color: $text-muted; }
     TextScreen VerticalScroll { height: 1fr; padding: 0 1; }
+    TextScreen #pattern { height: 1; border: none; padding: 0 1; display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "back"),
         Binding("r", "reload", "read again"),
         Binding("s", "follow", "follow"),
+        Binding("slash", "filter", "filter"),
         Binding("j", "move('down')"),
         Binding("k", "move('up')"),
         Binding("g", "move('home')"),
@@ -51,6 +56,7 @@ class TextScreen(ModalScreen[None]):
         self._every_s = every_s
         self._following = every_s is not None
         self._reading = reload is not None
+        self._pattern = ""
 
     def compose(self) -> ComposeResult:
         """Lay the screen out."""
@@ -58,6 +64,7 @@ class TextScreen(ModalScreen[None]):
         with VerticalScroll():
             yield Static(self._text(), id="text")
         yield Static(self._hints(), id="hints")
+        yield Input(id="pattern", compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
         """Let the cursor keys scroll."""
@@ -77,9 +84,35 @@ class TextScreen(ModalScreen[None]):
         if self._following and at_end:
             self.call_after_refresh(scroll.scroll_end, animate=False)
 
+    def on_input_changed(self, changed: Input.Changed) -> None:
+        """Filter while the pattern is typed; a prompt without its `/` is closed."""
+        changed.stop()
+        if changed.input.display:
+            self._filter(changed.value[1:])
+            if not changed.value:
+                self._close_prompt()
+
+    def on_input_submitted(self, submitted: Input.Submitted) -> None:
+        """Keep the filter, and give the keys back to the text."""
+        submitted.stop()
+        self._close_prompt()
+
+    def action_filter(self) -> None:
+        """Open the prompt of `/`."""
+        prompt = self.query_one("#pattern", Input)
+        prompt.display = True
+        prompt.value = f"/{self._pattern}"
+        prompt.focus()
+        prompt.cursor_position = len(prompt.value)
+
     def action_close(self) -> None:
-        """Go back to the table."""
-        self.dismiss()
+        """Close the prompt; without a prompt remove the filter; without a filter go back."""
+        if self.query_one("#pattern", Input).display:
+            self._close_prompt()
+        elif self._pattern:
+            self._filter("")
+        else:
+            self.dismiss()
 
     def action_reload(self) -> None:
         """Fetch the text again."""
@@ -112,16 +145,26 @@ class TextScreen(ModalScreen[None]):
         if self._following and not self._reading:
             self.action_reload()
 
-    def _hints(self) -> str:
-        parts = ["esc:back"]
+    def _filter(self, pattern: str) -> None:
+        self._pattern = pattern
+        self.query_one("#text", Static).update(self._text())
+        self.query_one("#hints", Static).update(self._hints())
+
+    def _close_prompt(self) -> None:
+        self.query_one("#pattern", Input).display = False
+        self.query_one(VerticalScroll).focus()
+
+    def _hints(self) -> Text:
+        parts = ["esc:back", f"/{self._pattern}" if self._pattern else "/:filter"]
         if self._reload is not None:
             parts.append("r:read again")
         if self._every_s is not None:
             parts.append(f"s:follow {'on' if self._following else 'off'}")
-        return "  ".join(parts)
+        return Text("  ".join(parts))
 
     def _text(self) -> Text:
-        return Text.from_ansi("\n".join(self._lines))
+        lines = [Text.from_ansi(line) for line in self._lines]
+        return Text("\n").join(line for line in lines if matches(self._pattern, line.plain))
 
 
 class AskScreen(ModalScreen[bool]):

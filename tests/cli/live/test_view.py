@@ -398,3 +398,33 @@ def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
         assert other.ran == []
 
     play(story, cluster)
+
+
+def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
+    """New lines too; escape removes the filter first, and leaves the log then."""
+    words = ("connectors", "logs", "--tail", "500", "orders-lake")
+    lines = ("INFO began", "\x1b[31mERROR failed\x1b[0m")
+    cluster = ShownCluster(busy_cluster(), answers={words: Ended(0, lines)})
+
+    async def story(stage: Stage) -> None:
+        await stage.until(lambda: stage.row == "orders-lake")
+        await stage.press("l")
+        await stage.screen(TextScreen, "INFO began")
+        await stage.press("slash", "e", "r", "r")
+        await stage.until(lambda: "INFO began" not in stage.text)
+        assert "ERROR failed" in stage.text
+        assert "/err" in stage.text
+        assert stage.names, "the table behind keeps its rows"
+        await stage.press("enter")
+        cluster.answers[words] = Ended(0, (*lines, "INFO goes on", "ERROR failed again"))
+        await stage.press("r")
+        await stage.screen(TextScreen, "ERROR failed again")
+        assert "INFO" not in stage.text
+        await stage.press("escape")
+        await stage.screen(TextScreen, "INFO goes on")
+        await stage.press("slash", "!", "e", "r", "r")
+        await stage.until(lambda: "ERROR" not in stage.text)
+        await stage.press("enter", "escape", "escape")
+        await stage.until(lambda: not isinstance(stage.top.screen, TextScreen))
+
+    play(story, cluster)
