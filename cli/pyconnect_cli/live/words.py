@@ -19,7 +19,7 @@ NAVIGATION = (
     ("esc", "back: marks, then the filter, then the page"),
     (":", "connectors, tasks, workers, contexts (c, t, w, ctx); :q leaves"),
     (":ctx NAME", "watch the cluster of another context"),
-    ("/", "filter rows, or lines of a text, by a regular expression; /!text hides what matches"),
+    ("/", "filter rows or lines by a regular expression; /!text hides them"),
     ("space", "mark a row; keys that change something act on all marked rows"),
     ("j k g G", "down, up, first, last, beside the cursor keys"),
     ("?", "this page"),
