@@ -30,8 +30,21 @@ def test_keys_of_the_example_are_known() -> None:
     reference = (ROOT / "docs" / "reference" / "configuration.md").read_text("utf-8")
     known = set(re.findall(r"`([^`]+)`", reference))
     keys = javaproperties.loads((EXAMPLES / "worker.properties").read_text("utf-8"))
-    unknown = {key for key in keys if key not in known and not PROVIDER_SETTING.fullmatch(key)}
+    unknown = {
+        key
+        for key in keys
+        if key.removeprefix("producer.").removeprefix("consumer.") not in known
+        and not PROVIDER_SETTING.fullmatch(key)
+    }
     assert unknown == set()
+
+
+def test_clients_of_connectors_have_the_workers_security() -> None:
+    keys = javaproperties.loads((EXAMPLES / "worker.properties").read_text("utf-8"))
+    security = {key: keys[key] for key in keys if key.startswith(("security.", "sasl."))}
+    assert security
+    for prefix in ("producer.", "consumer."):
+        assert {key: keys.get(f"{prefix}{key}") for key in security} == security
 
 
 @pytest.mark.parametrize("name", ["rules.yaml", "rules-test.yaml", "dashboard.json"])

@@ -34,6 +34,8 @@ def initialise(
                 raise
         else:
             return True
+        # Serves the client's errors: a wrong protocol, say, is logged while this call is repeated.
+        producer.poll(0)
         if give_up():
             return False
         call_s = min(2 * call_s, LONGEST_CALL_S)

@@ -15,11 +15,16 @@ class FakeProducer:
     def __init__(self, *failures: KafkaError) -> None:
         self._failures = list(failures)
         self.calls_s: list[float] = []
+        self.polls = 0
 
     def init_transactions(self, timeout_s: float) -> None:
         self.calls_s.append(timeout_s)
         if self._failures:
             raise KafkaException(self._failures.pop(0))
+
+    def poll(self, timeout_s: float) -> None:
+        assert timeout_s == 0
+        self.polls += 1
 
 
 TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, retriable=True)
@@ -33,6 +38,7 @@ def test_the_coordinator_is_asked_for_again_soon_then_less_often() -> None:
     assert producer.calls_s[0] <= 0.1
     assert producer.calls_s == sorted(producer.calls_s)
     assert producer.calls_s[-1] == LONGEST_CALL_S
+    assert producer.polls == 6, "the client's errors are logged meanwhile"
 
 
 def test_an_error_that_repeating_does_not_cure_is_raised_at_once() -> None:

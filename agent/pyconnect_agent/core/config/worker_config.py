@@ -300,13 +300,14 @@ _PASSED_ON_PREFIXES = (
     "value.converter.",
     "header.converter.",
 )
+_PLAIN = "PLAINTEXT"
 _DISTRIBUTED_PREFIXES = ("config.storage.", "offset.storage.", "status.storage.")
 
 
 def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
-    """Return a warning for each property that has no effect.
+    """Return a warning for each property that has no effect, and for clients without security.
 
-    Values are not shown, except those of topic settings.
+    Values are not shown, except those of topic settings and of security.protocol.
     """
     known = config.definition().keys
     distributed = isinstance(config, DistributedConfig)
@@ -332,7 +333,22 @@ def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
             warnings.append(
                 f"The property '{name}' was supplied but is not a known worker property"
             )
-    return tuple(warnings)
+    return (*warnings, *_unsecured_clients(config.originals))
+
+
+def _unsecured_clients(originals: Mapping[str, str]) -> list[str]:
+    """Return a warning if clients of connectors do not have the worker's protocol."""
+    protocol = originals.get("security.protocol", _PLAIN)
+    prefixes = ("producer.", "consumer.")
+    unsecured = [
+        prefix for prefix in prefixes if originals.get(f"{prefix}security.protocol") is None
+    ]
+    if protocol.upper() == _PLAIN or not unsecured:
+        return []
+    return [
+        f"security.protocol={protocol} is not inherited by the clients of connectors, which connect "
+        f"in the clear: repeat the security settings with the prefix {' and '.join(unsecured)}"
+    ]
 
 
 def _check_address(address: str) -> None:

@@ -209,6 +209,24 @@ def test_properties_without_effect_are_named() -> None:
     assert len(worker_config_warnings(config)) == 4
 
 
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"security.protocol": "SASL_SSL"}, "producer. and consumer."),
+        ({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "prefix consumer."),
+        ({"security.protocol": "plaintext"}, None),
+        ({}, None),
+    ],
+)
+def test_clients_of_connectors_without_security_are_reported(
+    given: dict[str, str], missing: str | None
+) -> None:
+    """They inherit none of the worker's; their tasks would wait for a broker without a reason."""
+    warnings = worker_config_warnings(DistributedConfig.parse({**PROPERTIES, **given}))
+    assert [missing in text for text in warnings if missing] == ([True] if missing else [])
+    assert len(warnings) == (1 if missing else 0)
+
+
 def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
     """What the worker uses itself and the policy are left out."""
     config = DistributedConfig.parse(
