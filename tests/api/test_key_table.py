@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_api import ConfigDef, ConfigException, ConfigType, Range
+from pyconnect_api import ConfigDef, ConfigException, ConfigType, Range, Width
 from pyconnect_api.key_table import define_table
 
 _TABLE = """
@@ -45,3 +45,11 @@ def test_a_validator_of_an_unknown_key_is_refused() -> None:
     """A validator with a mistyped name would check nothing."""
     with pytest.raises(ValueError, match="row"):
         define_table(ConfigDef(), _TABLE, {"row": Range.at_least(1)})
+
+
+def test_a_line_in_brackets_is_how_a_form_shows_the_key() -> None:
+    """A group may have a name of several words."""
+    table = "a  INT  LOW  1\n    [Error Handling, 3, SHORT] A title\n    What it is."
+    key = define_table(ConfigDef(), table).keys["a"]
+    shown = (key.group, key.order_in_group, key.width, key.display_name, key.documentation)
+    assert shown == ("Error Handling", 3, Width.SHORT, "A title", "What it is.")

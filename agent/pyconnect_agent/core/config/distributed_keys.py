@@ -1,6 +1,6 @@
 """The keys a distributed worker has beyond those of every worker.
 
-Layer: core. Corresponds to ``DistributedConfig`` of Kafka Connect 4.3.1, with keys of our own (agent.*).
+Layer: core. Corresponds to ``DistributedConfig`` of Kafka Connect 4.3.1; `agent.*` keys are ours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The table of rules: client, grant, reason, and the symptom without the grant. Pure data.
 
-The ids are those of docs/reference/acls.md. Symptoms are those of both kinds of worker, Apache's and ours, unless one is named.
+The ids are those of docs/reference/acls.md. Symptoms are those of both kinds of worker, Apache's
+and ours, unless one is named.
 """
 
 from __future__ import annotations
