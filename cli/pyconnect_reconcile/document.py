@@ -63,7 +63,10 @@ class Members:
             by_name = {
                 key: Members(each, f"{where}.{key}") for key, each in self._map(name).items()
             }
-            return {str(key): each.fill(parts[1]) for key, each in by_name.items()}
+            return {
+                str(key): Members(each, f"{where}.{key}").fill(parts[1])
+                for key, each in named.items()
+            }
         kind = next(each for each in (hint, *parts) if is_dataclass(each))
         document = self.take(name, None if NoneType in get_args(hint) else {})
         return None if document is None else Members(document, where).fill(cast("type", kind))
