@@ -60,9 +60,7 @@ class Members:
         parts = [part for part in get_args(hint) if part is not NoneType]
         where = f"{self.where}.{name}"
         if get_origin(hint) is Mapping:
-            by_name = {
-                key: Members(each, f"{where}.{key}") for key, each in self._map(name).items()
-            }
+            named = self._map(name)
             return {
                 str(key): Members(each, f"{where}.{key}").fill(parts[1])
                 for key, each in named.items()
