@@ -12,7 +12,7 @@ from typing import Self
 
 from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
 from pyconnect_cli.rest.binding import as_object, bind
-from pyconnect_cli.rest.exchange import Answer, Exchange, Request, query_flags, query_values
+from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
     ConfigKey,
     ConnectorInfo,
@@ -37,6 +37,7 @@ from pyconnect_cli.rest.offset_entries import (
     offsets_body,
     read_offsets,
 )
+from pyconnect_cli.rest.request import Answer, Request, query_flags, query_values
 
 Config = Mapping[str, str | None]
 PLAIN_NAME = re.compile(r"[A-Za-z0-9._~-]+")
