@@ -30,7 +30,6 @@ from pyconnect_cli.parsing.options import (
     WAIT_OPTIONS,
     OptionGroups,
     OptionSpec,
-    current_options,
     without_bare_wait,
 )
 from pyconnect_cli.parsing.root_help import root_help
@@ -169,13 +168,12 @@ class Verb(SharedOptions, TyperCommand):
     changes = False
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Read the words; options may have their former names, and `--wait` no state."""
-        words = current_options(ctx.command_path, args)
+        """Read the words; `--wait` may have no state."""
         if ("--wait",) in (option.flags for _, group in self.shared_specs for option in group):
-            words, alone = without_bare_wait(words)
+            args, alone = without_bare_wait(args)
             if alone:
                 session_of(ctx).given["wait"] = ""  # type: ignore[arg-type] # the same class
-        return super().parse_args(ctx, words)
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         """Return the command's own parameters and the shared ones."""

@@ -1,14 +1,29 @@
-"""Reads documents member by member: what is wrong is named with its place, unknown members too."""
+"""Reads documents member by member: what is wrong is named with its place, unknown members too.
+
+A dataclass is filled from the members that have the names of its fields, by the types of these.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from types import NoneType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from pyconnect_reconcile.errors import ReconcileError
 
 Bounds = Mapping[str, Mapping[int, int]]
 """Offsets by topic and partition."""
+
+
+Filled = TypeVar("Filled")
+_CHOICES = "choices"
+
+
+def one_of(choices: Sequence[str], default: Any = MISSING) -> Any:
+    """Return the field of a member that is one of some words."""
+    return field(default=default, metadata={_CHOICES: choices})
 
 
 class Members:
@@ -20,6 +35,39 @@ class Members:
         self._left = {str(key): value for key, value in document.items()}
         self._known: list[str] = []
         self.where = where
+
+    def fill(self, kind: type[Filled], **given: object) -> Filled:
+        """Return a value of the members; `given` are fields that the caller has read.
+
+        ReconcileError for a member that is wrong, missing or not known.
+        """
+        hints = get_type_hints(kind)
+        values = {
+            each.name: self._field(each, hints[each.name])
+            for each in fields(kind)  # type: ignore[arg-type]  # a dataclass
+            if each.name not in given
+        }
+        self.done()
+        return kind(**values, **given)
+
+    def _field(self, declared: Field[Any], hint: Any) -> object:
+        name = declared.name
+        default = None if declared.default is MISSING else declared.default
+        if choices := declared.metadata.get(_CHOICES):
+            return self.choice(name, choices, default)
+        if read := _READERS.get(hint):
+            return read(self, name, default)
+        parts = [part for part in get_args(hint) if part is not NoneType]
+        where = f"{self.where}.{name}"
+        if get_origin(hint) is Mapping:
+            named = self._map(name)
+            return {
+                str(key): Members(each, f"{where}.{key}").fill(parts[1])
+                for key, each in named.items()
+            }
+        kind = next(each for each in (hint, *parts) if is_dataclass(each))
+        document = self.take(name, None if NoneType in get_args(hint) else {})
+        return None if document is None else Members(document, where).fill(cast("type", kind))
 
     def take(self, name: str, default: object = None) -> object:
         """Return a member as it is; `default` when it is missing or null."""
@@ -79,10 +127,13 @@ class Members:
 
     def text_map(self, name: str) -> dict[str, str]:
         """Return a map of texts."""
+        return {str(key): _plain(each) for key, each in self._map(name).items()}
+
+    def _map(self, name: str) -> Mapping[object, object]:
         value = self.take(name, {})
         if not isinstance(value, Mapping):
             raise self.wrong(name, "a map")
-        return {str(key): _plain(each) for key, each in value.items()}
+        return value
 
     def bounds(self, name: str) -> dict[str, dict[int, int]]:
         """Return offsets by topic and partition."""
@@ -121,3 +172,17 @@ class Members:
 
 def _plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_READERS: Mapping[object, Callable[[Members, str, Any], object]] = {
+    str: Members.text,
+    str | None: Members.optional_text,
+    int: Members.number,
+    int | None: lambda members, name, _: members.optional_number(name),
+    bool: lambda members, name, default: members.switch(name, default=bool(default)),
+    tuple[str, ...]: lambda members, name, _: members.texts(name),
+    tuple[str, ...] | None: lambda members, name, _: members.texts(name) or None,
+    Mapping[str, str]: lambda members, name, _: members.text_map(name),
+    Bounds: lambda members, name, _: members.bounds(name),
+}
+"""By the type of a field; other types are dataclasses, or maps of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_reconcile.document import Members
+from pyconnect_reconcile.document import Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 
 ICEBERG = "iceberg"
@@ -29,7 +29,7 @@ class Catalog:
     `warehouse` is the name that a REST service knows several of.
     """
 
-    kind: str
+    kind: str = one_of((SQL, REST))
     url: str
     name: str = ICEBERG
     warehouse: str | None = None
@@ -47,10 +47,10 @@ class FileSide:
     """
 
     paths: tuple[str, ...]
-    format: str
+    format: str = one_of(FILE_FORMATS)
     options: Mapping[str, str] = field(default_factory=dict)
     limit_bytes: int | None = None
-    value: str = "text"
+    value: str = one_of(VALUE_FORMS, "text")
     complete: bool = False
     read: tuple[str, ...] | None = None
     store: Store | None = None
@@ -60,48 +60,9 @@ class FileSide:
 
 def read_file_side(members: Members, where: str) -> FileSide:
     """Read the members of a side of kind `files`."""
-    side = FileSide(
-        paths=members.texts("paths"),
-        format=members.choice("format", FILE_FORMATS),
-        options=members.text_map("options"),
-        limit_bytes=members.optional_number("limit_bytes"),
-        value=members.choice("value", VALUE_FORMS, "text"),
-        complete=members.switch("complete"),
-        read=members.texts("read") or None,
-        store=_store(members.take("store"), f"{where}.store"),
-        catalog=_catalog(members.take("catalog"), f"{where}.catalog"),
-        properties=members.optional_text("properties"),
-    )
+    side = members.fill(FileSide)
     if not side.paths:
         raise ReconcileError(f"{where}: `paths` is missing")
     if (side.format == ICEBERG) != (side.catalog is not None):
         raise ReconcileError(f"{where}: format iceberg and `catalog` go together")
     return side
-
-
-def _store(document: object, where: str) -> Store | None:
-    """Read the member `store` of a side of files."""
-    if document is None:
-        return None
-    members = Members(document, where)
-    store = Store(
-        endpoint=members.optional_text("endpoint"), region=members.optional_text("region")
-    )
-    members.done()
-    return store
-
-
-def _catalog(document: object, where: str) -> Catalog | None:
-    """Read the member `catalog` of a side of files."""
-    if document is None:
-        return None
-    members = Members(document, where)
-    catalog = Catalog(
-        kind=members.choice("kind", (SQL, REST)),
-        url=members.text("url"),
-        name=members.text("name", ICEBERG),
-        warehouse=members.optional_text("warehouse"),
-        options=members.text_map("options"),
-    )
-    members.done()
-    return catalog

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_reconcile.document import Bounds, Members
+from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
 from pyconnect_reconcile.file_side import VALUE_FORMS, FileSide, read_file_side
@@ -66,7 +66,7 @@ class ColumnRule:
 
     name: str
     path: str
-    type: str
+    type: str = "string"
     null: str | None = None
 
 
@@ -76,8 +76,8 @@ class TopicSide:
 
     topics: tuple[str, ...]
     cluster: str = MAIN
-    isolation: str = "read_committed"
-    value: str = "bytes"
+    isolation: str = one_of(ISOLATION_LEVELS, "read_committed")
+    value: str = one_of((*VALUE_FORMS, *FRAMED_FORMS, PROTOBUF), "bytes")
     row: RowRule | None = None
 
 
@@ -111,12 +111,12 @@ class Spec:
     `registries` are by cluster; where a cluster has none, that of the main one is asked.
     """
 
-    job: str
-    target: str
+    job: str = one_of(JOBS)
+    target: str = ""
     clusters: Mapping[str, Cluster]
     registries: Mapping[str, Registry] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
-    isolation: str = "read_committed"
+    isolation: str = one_of(ISOLATION_LEVELS, "read_committed")
     since: Bounds = field(default_factory=dict)
     since_ms: int | None = None
     until: Bounds = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Spec:
     left: Side | None = None
     right: Side | None = None
     arrived: Side | None = None
-    mode: str = "append"
+    mode: str = one_of(("append", "upsert"), "append")
     key: str = "key"
     columns: tuple[ColumnRule, ...] = ()
     duplicates_allowed: bool = False
@@ -153,52 +153,23 @@ def read_spec(document: object) -> Spec:
             f"spec: version {version} is not supported; this command supports version {VERSION}"
         )
     job = members.choice("job", JOBS)
-    clusters = {
-        name: _cluster(value, f"spec.clusters.{name}")
-        for name, value in _map(members, "clusters").items()
-    }
-    spec = Spec(
+    spec = members.fill(
+        Spec,
         job=job,
-        target=members.text("target", ""),
-        clusters=clusters,
-        registries={
-            name: _registry(value, f"spec.registries.{name}")
-            for name, value in _map(members, "registries").items()
-        },
-        topics=members.texts("topics"),
-        isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
-        since=members.bounds("since"),
-        since_ms=members.optional_number("since_ms"),
-        until=members.bounds("until"),
-        ranges=members.optional_text("ranges"),
-        previous=members.optional_text("previous"),
-        earlier=members.texts("earlier"),
-        sequence=members.optional_text("sequence"),
-        group=members.optional_text("group"),
         ordered=members.switch("ordered", default=job == "sequence"),
-        identity=members.text("identity", "record"),
         left=_optional_side(members, "left"),
         right=_optional_side(members, "right"),
         arrived=_optional_side(members, "arrived"),
-        mode=members.choice("mode", ("append", "upsert"), "append"),
-        key=members.text("key", "key"),
         columns=tuple(
             _column(item, f"spec.columns[{index}]")
             for index, item in enumerate(members.items("columns"))
         ),
-        duplicates_allowed=members.switch("duplicates_allowed"),
         tiers=tuple(
             _tier(item, f"spec.tiers[{index}]") for index, item in enumerate(members.items("tiers"))
         ),
-        bucket_minutes=members.number("bucket_minutes", 10),
-        offsets=_offsets(members),
-        findings=members.number("findings", DEFAULT_FINDINGS),
-        hide_keys=members.switch("hide_keys"),
-        fail_unparsable=members.switch("fail_unparsable"),
-        notes=members.texts("notes"),
-        spark=_spark(members.take("spark", {})),
     )
-    members.done()
+    if spec.spark.master and spec.spark.remote:
+        raise ReconcileError("spec.spark: `master` and `remote` exclude each other")
     _require(spec)
     return spec
 
@@ -252,29 +223,6 @@ def _require_extractions(spec: Spec) -> None:
             check_extraction(text)
 
 
-def _map(members: Members, name: str) -> Mapping[str, object]:
-    value = members.take(name, {})
-    if not isinstance(value, Mapping):
-        raise members.wrong(name, "a map")
-    return value
-
-
-def _cluster(document: object, where: str) -> Cluster:
-    members = Members(document, where)
-    cluster = Cluster(
-        bootstrap=members.text("bootstrap"), properties=members.optional_text("properties")
-    )
-    members.done()
-    return cluster
-
-
-def _registry(document: object, where: str) -> Registry:
-    members = Members(document, where)
-    registry = Registry(url=members.text("url"), properties=members.optional_text("properties"))
-    members.done()
-    return registry
-
-
 def _optional_side(members: Members, name: str) -> Side | None:
     value = members.take(name)
     return None if value is None else _side(value, f"spec.{name}")
@@ -283,28 +231,19 @@ def _optional_side(members: Members, name: str) -> Side | None:
 def _side(document: object, where: str) -> Side:
     members = Members(document, where)
     kind = members.choice("kind", ("topic", "files", "table"))
-    side: Side
     match kind:
-        case "topic":
-            side = TopicSide(
-                topics=members.texts("topics"),
-                cluster=members.text("cluster", MAIN),
-                isolation=members.choice("isolation", ISOLATION_LEVELS, "read_committed"),
-                value=members.choice("value", (*VALUE_FORMS, *FRAMED_FORMS, PROTOBUF), "bytes"),
-                row=read_row_rule(members.take("row"), f"{where}.row"),
-            )
-            if not side.topics:
-                raise ReconcileError(f"{where}: `topics` is missing")
-            if side.value == PROTOBUF:
-                raise ReconcileError(
-                    f"{where}: values in Protobuf cannot be decoded",
-                    hint="compare the bytes (--value bytes), or check keys, headers and provenance",
-                )
         case "files":
-            side = read_file_side(members, where)
-        case _:
-            side = read_table_side(members, where)
-    members.done()
+            return read_file_side(members, where)
+        case "table":
+            return read_table_side(members, where)
+    side = members.fill(TopicSide, row=read_row_rule(members.take("row"), f"{where}.row"))
+    if not side.topics:
+        raise ReconcileError(f"{where}: `topics` is missing")
+    if side.value == PROTOBUF:
+        raise ReconcileError(
+            f"{where}: values in Protobuf cannot be decoded",
+            hint="compare the bytes (--value bytes), or check keys, headers and provenance",
+        )
     return side
 
 
@@ -315,54 +254,9 @@ def _column(document: object, where: str) -> ColumnRule:
         document = {"name": name, "type": type_ or None}
     members = Members(document, where)
     name = members.text("name")
-    column = ColumnRule(
-        name=name,
-        path=members.text("path", name),
-        type=members.text("type", "string"),
-        null=members.optional_text("null"),
-    )
-    members.done()
-    return column
+    return members.fill(ColumnRule, name=name, path=members.text("path", name))
 
 
 def _tier(document: object, where: str) -> Tier:
     members = Members(document, where)
-    tier = Tier(
-        name=members.text("name"),
-        side=_side(members.take("side"), f"{where}.side"),
-        event_time=members.text("event_time", "timestamp"),
-    )
-    members.done()
-    return tier
-
-
-def _offsets(parent: Members) -> AuditedTopics | None:
-    document = parent.take("offsets")
-    if document is None:
-        return None
-    members = Members(document, "spec.offsets")
-    topics = AuditedTopics(
-        worker=members.text("worker"),
-        connectors=members.text_map("connectors"),
-        config=members.optional_text("config"),
-        status=members.optional_text("status"),
-        known=members.texts("known"),
-    )
-    members.done()
-    return topics
-
-
-def _spark(document: object) -> SparkSettings:
-    members = Members(document, "spec.spark")
-    settings = SparkSettings(
-        master=members.optional_text("master"),
-        remote=members.optional_text("remote"),
-        conf=members.text_map("conf"),
-        jars=members.texts("jars"),
-        packages=members.texts("packages"),
-        properties_file=members.optional_text("properties_file"),
-    )
-    members.done()
-    if settings.master and settings.remote:
-        raise ReconcileError("spec.spark: `master` and `remote` exclude each other")
-    return settings
+    return members.fill(Tier, side=_side(members.take("side"), f"{where}.side"))

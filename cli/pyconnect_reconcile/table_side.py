@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_reconcile.document import Members
+from pyconnect_reconcile.document import Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 
 SQLITE = "jdbc:sqlite:"
@@ -67,62 +67,26 @@ class RowRule:
     that has the whole value, as HoistField makes it. `decimals` is how JsonConverter wrote them.
     """
 
-    of: str = VALUE
+    of: str = one_of((VALUE, KEY, KAFKA), VALUE)
     keys: tuple[str, ...] = ()
     whole: str | None = None
-    decimals: str = BASE64
+    decimals: str = one_of((NUMERIC, BASE64), BASE64)
 
 
 def read_table_side(members: Members, where: str) -> TableSide:
     """Read the members of a side of kind `table`."""
-    return TableSide(
-        url=members.text("url"),
-        table=members.text("table"),
-        properties=members.optional_text("properties"),
-        options=members.text_map("options"),
-        zone=members.text("zone", "UTC"),
-        offsets=_offsets(members.take("offsets"), f"{where}.offsets"),
-        position=_position(members.take("position"), f"{where}.position"),
-    )
+    side = members.fill(TableSide)
+    position = side.position
+    if position and not position.timestamps and position.incrementing is None:
+        raise ReconcileError(f"{where}.position: `timestamps` or `incrementing` is missing")
+    return side
 
 
 def read_row_rule(document: object, where: str) -> RowRule | None:
     """Read the member `row` of a topic's side."""
     if document is None:
         return None
-    members = Members(document, where)
-    rule = RowRule(
-        of=members.choice("of", (VALUE, KEY, KAFKA), VALUE),
-        keys=members.texts("keys"),
-        whole=members.optional_text("whole"),
-        decimals=members.choice("decimals", (NUMERIC, BASE64), BASE64),
-    )
-    members.done()
+    rule = Members(document, where).fill(RowRule)
     if rule.of == KAFKA and len(rule.keys) not in (0, len(KAFKA_COLUMNS)):
         raise ReconcileError(f"{where}: `keys` are the names of three columns, or none")
     return rule
-
-
-def _offsets(document: object, where: str) -> CommittedOffsets | None:
-    if document is None:
-        return None
-    members = Members(document, where)
-    found = CommittedOffsets(table=members.text("table"), connector=members.text("connector"))
-    members.done()
-    return found
-
-
-def _position(document: object, where: str) -> Position | None:
-    if document is None:
-        return None
-    members = Members(document, where)
-    found = Position(
-        timestamps=members.texts("timestamps"),
-        incrementing=members.optional_text("incrementing"),
-        timestamp=members.optional_text("timestamp"),
-        number=members.optional_text("number"),
-    )
-    members.done()
-    if not found.timestamps and found.incrementing is None:
-        raise ReconcileError(f"{where}: `timestamps` or `incrementing` is missing")
-    return found

@@ -87,13 +87,6 @@ def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeA
     assert admin.drains == [False, True]
 
 
-def test_the_former_option_of_undrain_works(run: Run, agent: str, admin: FakeAdmin) -> None:
-    """`agent drain --undrain` asks nothing, as before."""
-    admin.state = "drained"
-    assert run("agent", "drain", "--undrain", address=agent).code == 0
-    assert admin.drains == [True]
-
-
 def test_drain_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
     """Without a terminal nothing is done, exit 9."""
     assert run("agent", "drain", address=agent).code == 9

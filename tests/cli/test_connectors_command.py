@@ -97,14 +97,14 @@ def test_a_change_of_a_paused_connector_leads_back_to_paused(
     ("flags", "query"),
     [
         ((), {"includeTasks": ["true"]}),
-        (("--include-tasks", "--only-failed"), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
+        (("--only-failed",), {"includeTasks": ["true"], "onlyFailed": ["true"]}),
         (("--connector-only",), {}),
     ],
 )
 def test_a_restart_includes_the_tasks_without_connector_only(
     run: Run, connect: FakeConnect, flags: tuple[str, ...], query: dict[str, list[str]]
 ) -> None:
-    """`--include-tasks` was an option and is still read."""
+    """The worker's own default is the connector alone."""
     assert run("connectors", "restart", "orders", *flags).code == 0
     assert connect.queries["POST /connectors/orders/restart"] == query
 
@@ -144,13 +144,6 @@ def test_topics_are_listed_and_reset_for_several_connectors(run: Run, connect: F
     assert connect.connectors["orders"].topics == ["t1"]
     assert run("topics", "reset", "orders", "broken", "--yes").code == 0
     assert "no topics used yet" in run("topics", "list", "orders").err
-
-
-def test_the_former_verb_of_topics_works(run: Run, connect: FakeConnect) -> None:
-    """`connectors topics NAME`, with `--reset`."""
-    assert run("connectors", "topics", "orders").out.split() == ["TOPIC", "t1"]
-    assert run("connectors", "topics", "orders", "--reset", "--yes").code == 0
-    assert connect.connectors["orders"].topics == []
 
 
 def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:

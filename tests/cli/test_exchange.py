@@ -26,7 +26,8 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, base_url
-from pyconnect_cli.rest.exchange import REBALANCE_READ, Exchange
+from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.rest.failures import REBALANCE_READ
 
 Handler = Callable[[httpx.Request], httpx.Response]
 REBALANCE = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"

@@ -68,16 +68,16 @@ def test_three_java_workers_go_up_by_commands(hosts: Hosts, lines: Lines, tool: 
     """Phases are labelled as inferred or shown; nothing is missing, nothing twice afterwards."""
     options = ("--inventory", hosts.inventory(), "--accept-unknown")
     assert tool.upgrade("enabled", *options).returncode == 9
-    skipped = tool.upgrade("enabled", *options, "--plan", "--declared").stderr
+    skipped = tool.run("upgrade", "plan", "--phase", "enabled", *options, "--declared").stderr
     assert "preparing would be skipped" in skipped
     plan = json.loads(
-        tool.run(*(["upgrade", "--phase", "preparing", "--plan", "-o", "json"]), *options).stdout
+        tool.run("upgrade", "plan", "--phase", "preparing", "-o", "json", *options).stdout
     )
     assert {worker["phase"] for worker in plan["workers"]} == {"disabled (shown)"}
     assert {worker["fences"] for worker in plan["workers"]} == {True}
     tool.must_upgrade("preparing", *options)
     lines.write(5)
-    without_show = tool.upgrade("enabled", "--accept-unknown", "--plan")
+    without_show = tool.run("upgrade", "plan", "--phase", "enabled", "--accept-unknown")
     assert without_show.returncode == 9
     assert "its REST API does not show" in without_show.stderr
     tool.must_upgrade("enabled", *options)

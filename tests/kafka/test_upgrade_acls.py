@@ -99,4 +99,4 @@ def check_is_refused(
 
 
 def plan(tool: Tool, phase: str) -> str:
-    return tool.run("upgrade", "--phase", phase, "--plan").stderr
+    return tool.run("upgrade", "plan", "--phase", phase).stderr

@@ -20,7 +20,7 @@ _STATES = {
 
 
 class FakeChildren:
-    """Implements `children.ports.Children`. Connectors make as many tasks as `tasks` says.
+    """Implements the protocols of `children.ports`. Connectors make as many tasks as `tasks` says.
 
     `may_stop` is cleared to hold stops back; a hurried stop does not wait for it.
     """
@@ -37,6 +37,14 @@ class FakeChildren:
         self.fenced: list[tuple[str, tuple[str, ...]]] = []
         self.prepared: dict[str, bytes | None] = {}
         self.changed: list[tuple[str, bytes | None]] = []
+
+    @property
+    def jobs(self) -> FakeChildren:
+        return self
+
+    @property
+    def offset_changes(self) -> FakeChildren:
+        return self
 
     async def start(self) -> None: ...
 
@@ -105,7 +113,7 @@ class FakeChildren:
     ) -> None:
         self.fenced.append((connector, (*transactional_ids, *ids_if_permitted)))
 
-    async def prepare_offset_change(
+    async def prepare(
         self,
         connector: str,
         config: ConnectorConfig,
@@ -115,10 +123,10 @@ class FakeChildren:
         self.prepared[connector] = offsets
         return True
 
-    async def commit_offset_change(self, connector: str) -> None:
+    async def commit(self, connector: str) -> None:
         self.changed.append((connector, self.prepared.pop(connector)))
 
-    def abandon_offset_change(self, connector: str) -> None:
+    def abandon(self, connector: str) -> None:
         self.prepared.pop(connector, None)
 
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:

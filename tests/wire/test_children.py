@@ -338,7 +338,7 @@ def test_a_part_that_cannot_be_imported_is_named(
             assert trace.startswith(f"task process {how} (task c-0):")
             assert text in trace
             with pytest.raises(InternalError, match=text) as raised:
-                await w.children.validate({"act": "refuse"}, 60_000)
+                await w.children.jobs.validate({"act": "refuse"}, 60_000)
             assert f"The validation process {how} before it answered" in raised.value.message
             assert sum(text in str(vars(record).get("how")) for record in caplog.records) == 2
 
@@ -462,11 +462,11 @@ def test_validation_answers_refuses_and_times_out() -> None:
     async def scenario() -> None:
         async with world() as w:
             with pytest.raises(BadRequestError, match="no such class"):
-                await w.children.validate({"act": "refuse"}, 60_000)
+                await w.children.jobs.validate({"act": "refuse"}, 60_000)
             with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
-                await w.children.validate({"act": "silent"}, 200)
+                await w.children.jobs.validate({"act": "silent"}, 200)
             with pytest.raises(InternalError, match="exited with code 3"):
-                await w.children.validate({"act": "exit-now"}, 60_000)
+                await w.children.jobs.validate({"act": "exit-now"}, 60_000)
 
     run(scenario)
 
@@ -494,7 +494,7 @@ def test_a_plugin_is_described_by_a_child() -> None:
 
     async def scenario() -> None:
         async with world() as w:
-            assert await w.children.plugin_config("P", None) == ({"name": "P"},)
+            assert await w.children.jobs.plugin_config("P", None) == ({"name": "P"},)
 
     run(scenario)
 

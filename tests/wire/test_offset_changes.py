@@ -54,7 +54,7 @@ async def prepare(
     if offsets is not None:
         entries = [{"partition": partition, "offset": offset} for partition, offset in offsets]
         text = json.dumps({"offsets": entries}).encode()
-    return await world.children.prepare_offset_change("c", settings, text, timeout_ms)
+    return await world.children.offset_changes.prepare("c", settings, text, timeout_ms)
 
 
 async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any) -> RequestError:
@@ -71,7 +71,7 @@ def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Pa
     async def scenario(world: ChildrenWorld) -> None:
         assert await prepare(world, config(hook, told=str(told))) is (hook == "true")
         assert world.store.entries == STORED
-        await world.children.commit_offset_change("c")
+        await world.children.offset_changes.commit("c")
         new = b'["c",{"number":"new"}]'
         assert world.store.entries == {**STORED, KEY_A: b'{"last":7}', new: b'{"last":8}'}
 
@@ -87,7 +87,7 @@ def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) ->
         for left in (STORED, {}):
             assert world.store.entries == left
             assert await prepare(world, config(told=str(told)), None) is True
-            await world.children.commit_offset_change("c")
+            await world.children.offset_changes.commit("c")
 
     with_world(scenario)
     first, second = (json.loads(line) for line in told.read_text().splitlines())
@@ -159,9 +159,9 @@ def test_an_abandoned_change_is_never_written() -> None:
 
     async def scenario(world: ChildrenWorld) -> None:
         await prepare(world, config())
-        world.children.abandon_offset_change("c")
+        world.children.offset_changes.abandon("c")
         with pytest.raises(InternalError):
-            await world.children.commit_offset_change("c")
+            await world.children.offset_changes.commit("c")
         assert world.store.entries == STORED
 
     with_world(scenario)
@@ -176,7 +176,7 @@ def test_a_second_change_ends_the_first() -> None:
         await prepare(world, config(), ((({"number": "b"}), {"last": 9}),))
         await eventually_async(first.done)
         assert isinstance(first.exception(), InternalError)
-        await world.children.commit_offset_change("c")
+        await world.children.offset_changes.commit("c")
         assert world.store.entries == {**STORED, KEY_B: b'{"last":9}'}
 
     with_world(scenario)
@@ -193,7 +193,7 @@ def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
         await prepare(world, config())
         world.store.failure = KafkaError("on purpose")
         with pytest.raises(InternalError, match=f"^{text}$"):
-            await world.children.commit_offset_change("c")
+            await world.children.offset_changes.commit("c")
         assert world.store.entries == STORED
 
     with_world(scenario)
@@ -206,7 +206,7 @@ def test_writes_that_are_lost_are_noticed() -> None:
         await prepare(world, config())
         world.store.write = lambda entries, timeout_ms: None  # type: ignore[method-assign]
         with pytest.raises(InternalError, match="Failed to modify offsets for source connector c"):
-            await world.children.commit_offset_change("c")
+            await world.children.offset_changes.commit("c")
 
     with_world(scenario)
 

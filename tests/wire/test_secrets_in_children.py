@@ -34,7 +34,7 @@ def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> Non
         async with children_world(PROVIDERS) as w:
             config = {**SOURCE, "producer.override.batch.size": reference}
             with pytest.raises(InternalError) as raised:
-                await w.children.validate(config, 60_000)
+                await w.children.jobs.validate(config, 60_000)
             assert SECRET not in raised.value.message
             assert f"Invalid value {reference} for" in raised.value.message
 

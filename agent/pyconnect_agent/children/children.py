@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -44,16 +44,13 @@ from pyconnect_agent.children.ports import (
 )
 from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
-from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.log_lines import Item, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
-from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.restart_policy import NoRestart
-from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)
 
@@ -83,8 +80,8 @@ class ChildProcesses:
         )
         self._connectors = ConnectorChildren(settings, self._child, self._connected, self._offsets)
         self._catalog = Catalog(settings.worker.plugins)
-        self._jobs = Jobs(settings, self._child)
-        self._offset_changes = OffsetChanges(settings, self._child, self._offsets)
+        self.jobs = Jobs(settings, self._child)
+        self.offset_changes = OffsetChanges(settings, self._child, self._offsets)
         self._levels: dict[str, str] = {}
         self._leases: asyncio.Task[None] | None = None
         self._kills: set[asyncio.Task[None]] = set()
@@ -113,8 +110,8 @@ class ChildProcesses:
         else:
             await self.stop_tasks(tuple(self._tasks.running()))
             await self.stop_connectors(tuple(self._connectors.running()))
-        await self._jobs.stop()
-        await self._offset_changes.stop()
+        await self.jobs.stop()
+        await self.offset_changes.stop()
         await self._offsets.stop()
         for task in (self._leases, self._watch):
             if task is not None:
@@ -236,54 +233,6 @@ class ChildProcesses:
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
         return await self._inquiries.stacks(self._tasks.details()[task_id].child)
-
-    async def fence_producers(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        transactional_ids: Sequence[str],
-        timeout_ms: int,
-        *,
-        ids_if_permitted: Sequence[str] = (),
-    ) -> None:
-        await self._jobs.fence_producers(
-            connector,
-            config,
-            transactional_ids,
-            timeout_ms,
-            ids_if_permitted=ids_if_permitted,
-        )
-
-    async def prepare_offset_change(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        offsets: bytes | None,
-        timeout_ms: int,
-    ) -> bool:
-        return await self._offset_changes.prepare(connector, config, offsets, timeout_ms)
-
-    async def commit_offset_change(self, connector: str) -> None:
-        await self._offset_changes.commit(connector)
-
-    def abandon_offset_change(self, connector: str) -> None:
-        self._offset_changes.abandon(connector)
-
-    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
-        return await self._jobs.validate(config, timeout_ms)
-
-    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        return await self._jobs.plugin_config(plugin, version)
-
-    async def consumer_offsets(
-        self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[CommittedOffset, ...] | None:
-        return await self._jobs.consumer_offsets(connector, config, timeout_ms)
-
-    async def own_offsets(
-        self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> Mapping[bytes, bytes]:
-        return await self._jobs.own_offsets(connector, config, timeout_ms)
 
     def _connected(self) -> ChildListener:
         if self._listener is None:

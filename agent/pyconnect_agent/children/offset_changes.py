@@ -54,7 +54,7 @@ class OffsetChanges:
         offsets: bytes | None,
         timeout_ms: int,
     ) -> bool:
-        """See `ports.Children.prepare_offset_change`."""
+        """See `ports.OffsetChangeJobs`."""
         self.abandon(connector)
         job = ChangeOffsetsJob(
             worker=self._settings.worker,
@@ -74,7 +74,7 @@ class OffsetChanges:
             raise
 
     async def commit(self, connector: str) -> None:
-        """See `ports.Children.commit_offset_change`."""
+        """See `ports.OffsetChangeJobs`."""
         change = self._changes.get(connector)
         if change is None:
             raise InternalError(failed_text(connector, "source"))
@@ -85,7 +85,7 @@ class OffsetChanges:
             self._end(change)
 
     def abandon(self, connector: str) -> None:
-        """See `ports.Children.abandon_offset_change`."""
+        """See `ports.OffsetChangeJobs`."""
         if (change := self._changes.get(connector)) is not None:
             self._end(change)
 

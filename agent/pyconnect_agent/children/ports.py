@@ -106,8 +106,78 @@ class ChildListener(Protocol):
         ...
 
 
+class ChildJobs(Protocol):
+    """Questions that short-lived children answer: plugin code may hang or exit without harm."""
+
+    async def fence_producers(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        transactional_ids: Sequence[str],
+        timeout_ms: int,
+        *,
+        ids_if_permitted: Sequence[str] = (),
+    ) -> None:
+        """Initialise the ids in a short-lived child, as the connector's admin client connects.
+
+        Raises RequestError if an id could not be fenced, except a denied one of `ids_if_permitted`.
+        """
+        ...
+
+    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
+        """Raise BadRequestError for an unusable `connector.class`; other errors as below."""
+        ...
+
+    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]: ...
+
+    async def consumer_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> tuple[CommittedOffset, ...] | None:
+        """Return a sink group's committed offsets, by a short-lived child; None for a source.
+
+        Raise RequestTimedOutError, or InternalError if the child fails in another way.
+        """
+        ...
+
+    async def own_offsets(
+        self, connector: str, config: ConnectorConfig, timeout_ms: int
+    ) -> Mapping[bytes, bytes]:
+        """Return raw entries of a source's own offsets topic, empty without; errors as above."""
+        ...
+
+
+class OffsetChangeJobs(Protocol):
+    """Changes of offsets, each in a child that waits between its two steps."""
+
+    async def prepare(
+        self,
+        connector: str,
+        config: ConnectorConfig,
+        offsets: bytes | None,
+        timeout_ms: int,
+    ) -> bool:
+        """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.
+
+        Raises RequestError with Kafka Connect's text, before anything was written.
+        """
+        ...
+
+    async def commit(self, connector: str) -> None:
+        """Write the prepared change and read it back. Raises RequestError as above."""
+        ...
+
+    def abandon(self, connector: str) -> None:
+        """Drop the prepared change; without one do nothing."""
+        ...
+
+
 class Children(Protocol):
-    """One child process per running connector and task."""
+    """One child process per running connector and task, and those of short jobs."""
+
+    @property
+    def jobs(self) -> ChildJobs: ...
+    @property
+    def offset_changes(self) -> OffsetChangeJobs: ...
 
     async def start(self) -> None:
         """Begin to renew the children's leases."""
@@ -170,63 +240,6 @@ class Children(Protocol):
 
     def running_connectors(self) -> frozenset[str]: ...
     def running_tasks(self) -> frozenset[ConnectorTaskId]: ...
-
-    async def fence_producers(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        transactional_ids: Sequence[str],
-        timeout_ms: int,
-        *,
-        ids_if_permitted: Sequence[str] = (),
-    ) -> None:
-        """Initialise the ids in a short-lived child, as the connector's admin client connects.
-
-        Raises RequestError if an id could not be fenced, except a denied one of `ids_if_permitted`.
-        """
-        ...
-
-    async def prepare_offset_change(
-        self,
-        connector: str,
-        config: ConnectorConfig,
-        offsets: bytes | None,
-        timeout_ms: int,
-    ) -> bool:
-        """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.
-
-        Raises RequestError with Kafka Connect's text, before anything was written.
-        """
-        ...
-
-    async def commit_offset_change(self, connector: str) -> None:
-        """Write the prepared change and read it back. Raises RequestError as above."""
-        ...
-
-    def abandon_offset_change(self, connector: str) -> None:
-        """Drop the prepared change; without one do nothing."""
-        ...
-
-    async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
-        """Validate in a short-lived child: plugin code may hang or exit without harm."""
-        ...
-
-    async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]: ...
-
-    async def consumer_offsets(
-        self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> tuple[CommittedOffset, ...] | None:
-        """Return a sink group's committed offsets, by a short-lived child; None for a source.
-
-        Raise RequestTimedOutError, or InternalError if the child fails in another way.
-        """
-        ...
-
-    async def own_offsets(
-        self, connector: str, config: ConnectorConfig, timeout_ms: int
-    ) -> Mapping[bytes, bytes]:
-        """Return raw entries of a source's own offsets topic, empty without; errors as above."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

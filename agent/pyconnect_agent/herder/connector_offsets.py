@@ -70,7 +70,7 @@ class ConnectorOffsetReader:
     ) -> tuple[CommittedOffset, ...] | None:
         """Return the committed offsets of a sink's group, None for a source."""
         try:
-            return await self._children.consumer_offsets(connector, config, timeout_ms)
+            return await self._children.jobs.consumer_offsets(connector, config, timeout_ms)
         except (InternalError, RequestTimedOutError) as error:
             if kind is None:
                 raise
@@ -88,7 +88,7 @@ class ConnectorOffsetReader:
         try:
             own: Mapping[bytes, bytes] = {}
             if self._may_have_own_topic(config):
-                own = await self._children.own_offsets(connector, config, timeout_ms)
+                own = await self._children.jobs.own_offsets(connector, config, timeout_ms)
             return await asyncio.to_thread(partial(self._stored, connector, own, timeout_ms))
         except (KafkaError, InternalError, RequestTimedOutError) as error:
             LOG.error(

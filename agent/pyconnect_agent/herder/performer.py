@@ -197,7 +197,7 @@ class EffectPerformer:
             case do.ValidateConfig(effect_id=effect_id):
                 self._answer(effect_id, self._validate(effect))
             case do.FenceProducers(effect_id=effect_id):
-                fencing = children.fence_producers(
+                fencing = children.jobs.fence_producers(
                     effect.connector,
                     effect.config,
                     effect.transactional_ids,
@@ -208,14 +208,15 @@ class EffectPerformer:
             case do.AnswerTaskStart(task_id=task_id):
                 children.answer_task_start(task_id, effect.request_id, effect.refusal)
             case do.PrepareOffsetChange(effect_id=effect_id):
-                preparation = children.prepare_offset_change(
+                preparation = children.offset_changes.prepare(
                     effect.connector, effect.config, effect.offsets, effect.timeout_ms
                 )
                 self._answer(effect_id, preparation, about=effect.connector)
             case do.CommitOffsetChange(effect_id=effect_id, connector=connector):
-                self._answer(effect_id, children.commit_offset_change(connector), about=connector)
+                commit = children.offset_changes.commit(connector)
+                self._answer(effect_id, commit, about=connector)
             case do.AbandonOffsetChange(connector=connector):
-                children.abandon_offset_change(connector)
+                children.offset_changes.abandon(connector)
             case _:
                 assert_never(effect)
 
@@ -325,7 +326,7 @@ class EffectPerformer:
         )
 
     async def _validate(self, effect: do.ValidateConfig) -> None:
-        infos = await self._to.children.validate(effect.config, effect.timeout_ms)
+        infos = await self._to.children.jobs.validate(effect.config, effect.timeout_ms)
         if text := infos.error_text():
             raise BadRequestError(text)
 

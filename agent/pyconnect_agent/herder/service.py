@@ -255,12 +255,12 @@ class HerderService:
 
     async def validate(self, config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
         try:
-            return await self._children.validate(config, timeout_ms)
+            return await self._children.jobs.validate(config, timeout_ms)
         except RequestTimedOutError as error:
             raise RequestTimedOutError(timed_out_text(self.stage)) from error
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
-        return await self._children.plugin_config(plugin, version)
+        return await self._children.jobs.plugin_config(plugin, version)
 
     @property
     def ready(self) -> bool:

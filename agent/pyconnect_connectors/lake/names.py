@@ -12,11 +12,8 @@ SECRET_KEY = "aws.secret.access.key"  # noqa: S105  the name of a setting
 GCS_CREDENTIALS = "gcs.credentials.path"
 AZURE_ACCOUNT = "azblob.account.name"
 AZURE_KEY = "azblob.account.key"
-RETRIES = "max.retries"
-BACKOFF_MS = "retry.backoff.ms"
 FORMAT = "format.class"
 TOPICS_DIR = "topics.dir"
-GUARANTEE = "delivery.guarantee"
 FLUSH_SIZE = "flush.size"
 MAX_BYTES = "file.max.bytes"
 ROTATE_MS = "rotate.interval.ms"
@@ -64,13 +61,6 @@ class Format(StrEnum):
 
 
 FILE_FORMATS = (Format.PARQUET, Format.JSON, Format.CSV)
-
-
-class Guarantee(StrEnum):
-    """Whether LakeSink keeps consumer offsets beside the rows."""
-
-    EXACTLY_ONCE = "exactly-once"
-    AT_LEAST_ONCE = "at-least-once"
 
 
 class Partitioning(StrEnum):

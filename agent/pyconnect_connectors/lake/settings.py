@@ -17,9 +17,17 @@ from pyconnect_connectors.lake.names import (
     Compatibility,
     Extractor,
     Format,
-    Guarantee,
     Order,
     Partitioning,
+)
+from pyconnect_connectors.settings import (
+    BACKOFF_MS,
+    GUARANTEE,
+    RETRIES,
+    Guarantee,
+    number,
+    text_or_none,
+    texts,
 )
 
 LOCAL_SCHEMES = ("", "file")
@@ -44,16 +52,16 @@ class Location:
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
         return cls(
-            url=_text(config[names.URL]) or "",
-            endpoint=_text(config[names.ENDPOINT]),
-            region=_text(config[names.REGION]),
-            access_key=_text(config[names.ACCESS_KEY]),
+            url=text_or_none(config[names.URL]) or "",
+            endpoint=text_or_none(config[names.ENDPOINT]),
+            region=text_or_none(config[names.REGION]),
+            access_key=text_or_none(config[names.ACCESS_KEY]),
             secret_key=_secret(config[names.SECRET_KEY]),
-            gcs_credentials=_text(config[names.GCS_CREDENTIALS]),
-            azure_account=_text(config[names.AZURE_ACCOUNT]),
+            gcs_credentials=text_or_none(config[names.GCS_CREDENTIALS]),
+            azure_account=text_or_none(config[names.AZURE_ACCOUNT]),
             azure_key=_secret(config[names.AZURE_KEY]),
-            max_retries=_number(config[names.RETRIES]),
-            backoff_ms=_number(config[names.BACKOFF_MS]),
+            max_retries=number(config[RETRIES]),
+            backoff_ms=number(config[BACKOFF_MS]),
         )
 
     @property
@@ -105,17 +113,17 @@ class FileSettings:
     def of(cls, config: Mapping[str, object]) -> Self:
         return cls(
             topics_dir=str(config[names.TOPICS_DIR] or "").strip("/"),
-            flush_size=_number(config[names.FLUSH_SIZE]),
+            flush_size=number(config[names.FLUSH_SIZE]),
             rotate_ms=_limit(config[names.ROTATE_MS]),
             schedule_ms=_limit(config[names.SCHEDULE_MS]),
             partitioning=Partitioning(str(config[names.PARTITIONER])),
-            fields=_texts(config[names.FIELDS]),
+            fields=texts(config[names.FIELDS]),
             path_format=str(config[names.PATH_FORMAT]),
-            duration_ms=_number(config[names.DURATION_MS]),
+            duration_ms=number(config[names.DURATION_MS]),
             zone=ZoneInfo(str(config[names.ZONE])),
             extractor=Extractor(str(config[names.EXTRACTOR])),
             timestamp_field=str(config[names.TIMESTAMP_FIELD]),
-            pad_width=_number(config[names.PAD_WIDTH]),
+            pad_width=number(config[names.PAD_WIDTH]),
             codec=str(config[names.CODEC]),
             gzip=config[names.COMPRESSION] == "gzip",
         )
@@ -160,8 +168,8 @@ class TableSettings:
             table=str(config[names.TABLE]),
             auto_create=config[names.AUTO_CREATE] is True,
             evolve=config[names.EVOLVE] is True,
-            partition_by=_texts(config[names.PARTITION_BY]),
-            commit_ms=_number(config[names.COMMIT_MS]),
+            partition_by=texts(config[names.PARTITION_BY]),
+            commit_ms=number(config[names.COMMIT_MS]),
             catalog=str(config[names.CATALOG] or "iceberg"),
             properties=properties,
         )
@@ -209,9 +217,9 @@ class SinkSettings:
             name=str(props.get("name") or ""),
             location=location,
             format=written,
-            exactly_once=config[names.GUARANTEE] == Guarantee.EXACTLY_ONCE,
+            exactly_once=config[GUARANTEE] == Guarantee.EXACTLY_ONCE,
             ignores_nulls=config[names.NULLS] == "ignore",
-            max_bytes=_number(config[names.MAX_BYTES]),
+            max_bytes=number(config[names.MAX_BYTES]),
             compatibility=Compatibility(str(config[names.COMPATIBILITY])),
             files=FileSettings.of(config),
             tables=(
@@ -234,7 +242,7 @@ class SinkSettings:
             found.append((names.FIELDS, f"{names.PARTITIONER}=field needs names of fields"))
         wallclock = files.extractor is Extractor.WALLCLOCK
         if wallclock and files.partitioning is Partitioning.TIME and self.exactly_once:
-            text = f"Wallclock needs {names.GUARANTEE}=at-least-once: a repeated row would get "
+            text = f"Wallclock needs {GUARANTEE}=at-least-once: a repeated row would get "
             found.append((names.EXTRACTOR, f"{text}another directory"))
         return found
 
@@ -265,10 +273,10 @@ class SourceSettings:
             prefix=str(config[names.PREFIX] or "").strip("/"),
             pattern=str(config[names.PATTERN]),
             order=Order(str(config[names.ORDER])),
-            poll_ms=_number(config[names.POLL_MS]),
-            batch_rows=_number(config[names.BATCH_ROWS]),
-            task_number=_number(config[names.TASK_NUMBER]),
-            task_count=_number(config[names.TASK_COUNT]),
+            poll_ms=number(config[names.POLL_MS]),
+            batch_rows=number(config[names.BATCH_ROWS]),
+            task_number=number(config[names.TASK_NUMBER]),
+            task_count=number(config[names.TASK_COUNT]),
         )
         for key, problem in settings.problems():
             raise ConfigException(f"{key}: {problem}")
@@ -284,23 +292,10 @@ class SourceSettings:
         return found
 
 
-def _text(value: object) -> str | None:
-    return None if value is None or value == "" else str(value)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
 def _secret(value: object) -> Password | None:
     return value if isinstance(value, Password) and value.value else None
 
 
-def _number(value: object) -> int:
-    assert isinstance(value, int)
-    return value
-
-
 def _limit(value: object) -> int | None:
-    number = _number(value)
-    return number if number > 0 else None
+    limit = number(value)
+    return limit if limit > 0 else None

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pyconnect_api import (
-    ConfigDef,
-    ConfigException,
-    ConfigType,
-    Importance,
-    LambdaValidator,
-    NonEmptyString,
-    Range,
-    ValidString,
-)
+from pyconnect_api import ConfigDef, ConfigType, Importance, NonEmptyString, Range, ValidString
+from pyconnect_api.key_table import define_table
+from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries
 
 URL = "connection.url"
 USER = "connection.user"
 PASSWORD = "connection.password"  # noqa: S105  the name of a setting
 ZONE = "db.timezone"
-RETRIES = "max.retries"
-BACKOFF_MS = "retry.backoff.ms"
 MODE = "mode"
 INCREMENTING = "incrementing.column.name"
 TIMESTAMP = "timestamp.column.name"
@@ -44,7 +34,6 @@ AUTO_CREATE = "auto.create"
 AUTO_EVOLVE = "auto.evolve"
 DELETES = "delete.enabled"
 TABLE_FORMAT = "table.name.format"
-GUARANTEE = "delivery.guarantee"
 OFFSETS_TABLE = "offsets.table.name"
 
 
@@ -83,227 +72,112 @@ class PrimaryKeyMode(StrEnum):
     RECORD_VALUE = "record_value"
 
 
-class Guarantee(StrEnum):
-    """Whether SqlSink keeps consumer offsets in the database."""
-
-    EXACTLY_ONCE = "exactly-once"
-    AT_LEAST_ONCE = "at-least-once"
+_CONNECTION = """
+connection.url  STRING  HIGH  !
+    SQLAlchemy URL of the database, such as sqlite:////var/lib/orders.db or
+    postgresql+psycopg://host:5432/orders. Put no password here.
+connection.user  STRING  HIGH  ~
+    User of the database.
+connection.password  PASSWORD  HIGH  ~
+    Password of the user; a config provider's ${provider:path:key} keeps it out of the config.
+db.timezone  STRING  MEDIUM  UTC
+    Time zone of the database's timestamps that have none.
+"""
+_SOURCE = """
+mode  STRING  HIGH  !
+    How new rows are found. bulk: the whole table each time. incrementing: by a column that only
+    grows. timestamp: by the time of the last change. timestamp+incrementing: by both. Exactly-once
+    delivery is supported with incrementing and timestamp+incrementing, whose order is total: each
+    row has a position of its own. It is not supported with bulk, which has no position, nor with
+    timestamp, where rows of equal time share one.
+incrementing.column.name  STRING  MEDIUM  ~
+    Column that grows with each row; unique and never null.
+timestamp.column.name  LIST  MEDIUM  ""
+    Columns with the time of the last change; the first that is not null counts. Rows without any
+    time are not read.
+timestamp.delay.interval.ms  LONG  MEDIUM  0
+    Age in milliseconds that a row must have to be read. Set it to more than the longest transaction
+    that writes the table: a row that becomes visible after a later one was read is never found.
+query  STRING  MEDIUM  ~
+    A SELECT whose rows are read in place of tables, to the topic named by topic.prefix. The user
+    needs the right to create temporary views.
+schema.pattern  STRING  MEDIUM  ~
+    Schema of the tables; by default that of the connection.
+table.whitelist  LIST  MEDIUM  ""
+    Names of the tables to read; by default all.
+table.blacklist  LIST  MEDIUM  ""
+    Names of tables not to read.
+table.include.list  LIST  MEDIUM  ""
+    Regular expressions; a table is read when one matches its whole name.
+table.exclude.list  LIST  MEDIUM  ""
+    Regular expressions; a table is not read when one matches its whole name.
+table.poll.interval.ms  INT  MEDIUM  60000
+    Time between two looks for new or dropped tables. In milliseconds.
+poll.interval.ms  INT  MEDIUM  5000
+    Time between two queries of a table that has no new rows. In milliseconds.
+topic.prefix  STRING  HIGH  ""
+    Topic of a query; text before a table's name that makes its topic.
+batch.max.rows  INT  MEDIUM  1000
+    Rows that are read at once; no more are in memory.
+"""
+_SINK = """
+insert.mode  STRING  HIGH  insert
+    insert: add a row. upsert: add it or replace that of the same key. update: change the row of the
+    same key, if there is one.
+pk.mode  STRING  HIGH  none
+    Origin of the primary key. none: there is none. kafka: topic, partition and offset. record_key:
+    fields of the key. record_value: fields of the value.
+pk.fields  LIST  MEDIUM  ""
+    Fields of the primary key, and its columns. By default all fields of the key, or
+    __connect_topic, __connect_partition and __connect_offset.
+table.name.format  STRING  MEDIUM  ${topic}
+    Name of the table of a topic, whose name replaces ${topic}; a point separates a schema from it.
+delivery.guarantee  STRING  HIGH  exactly-once
+    exactly-once: consumer offsets are kept in a table of the database and change in the transaction
+    of the rows. at-least-once: they are kept in Kafka only, and rows may be written again after a
+    failure.
+offsets.table.name  STRING  MEDIUM  pyconnect_offsets
+    Table of the consumer offsets; the connector creates it.
+auto.create  BOOLEAN  MEDIUM  false
+    Whether tables that are missing are created from the records' schemas.
+auto.evolve  BOOLEAN  MEDIUM  false
+    Whether columns that are missing are added; their fields must be optional.
+delete.enabled  BOOLEAN  MEDIUM  false
+    Whether a record without value deletes the row of its key. Otherwise it fails.
+"""
 
 
 def _connection_config_def() -> ConfigDef:
-    return (
-        ConfigDef()
-        .define(
-            URL,
-            ConfigType.STRING,
-            validator=NonEmptyString(),
-            importance=Importance.HIGH,
-            documentation="SQLAlchemy URL of the database, such as sqlite:////var/lib/orders.db or "
-            "postgresql+psycopg://host:5432/orders. Put no password here.",
-        )
-        .define(
-            USER,
-            ConfigType.STRING,
-            default=None,
-            importance=Importance.HIGH,
-            documentation="User of the database.",
-        )
-        .define(
-            PASSWORD,
-            ConfigType.PASSWORD,
-            default=None,
-            importance=Importance.HIGH,
-            documentation="Password of the user; a config provider's ${provider:path:key} keeps it "
-            "out of the config.",
-        )
-        .define(
-            ZONE,
-            ConfigType.STRING,
-            default="UTC",
-            validator=LambdaValidator(_check_zone, "a name of the IANA time zone database"),
-            documentation="Time zone of the database's timestamps that have none.",
-        )
-        .define(
-            RETRIES,
-            ConfigType.INT,
-            default=10,
-            validator=Range.at_least(0),
-            documentation="Attempts after a failure that may pass, such as a lost connection, "
-            "before the task fails.",
-        )
-        .define(
-            BACKOFF_MS,
-            ConfigType.INT,
-            default=3000,
-            validator=Range.at_least(0),
-            documentation="Time between two attempts in milliseconds.",
-        )
+    return define_retries(
+        define_table(ConfigDef(), _CONNECTION, {URL: NonEmptyString(), ZONE: TIME_ZONE})
     )
 
 
 def source_config_def() -> ConfigDef:
     """Return the settings of SqlSource."""
-    definition = (
-        _connection_config_def()
-        .define(
-            MODE,
-            ConfigType.STRING,
-            validator=ValidString.one_of(*Mode),
-            importance=Importance.HIGH,
-            documentation="How new rows are found. bulk: the whole table each time. incrementing: "
-            "by a column that only grows. timestamp: by the time of the last change. "
-            "timestamp+incrementing: by both. Exactly-once delivery is supported with incrementing "
-            "and timestamp+incrementing, whose order is total: each row has a position of its own. "
-            "It is not supported with bulk, which has no position, nor with timestamp, where rows "
-            "of equal time share one.",
-        )
-        .define(
-            INCREMENTING,
-            ConfigType.STRING,
-            default=None,
-            documentation="Column that grows with each row; unique and never null.",
-        )
-        .define(
-            TIMESTAMP,
-            ConfigType.LIST,
-            default=[],
-            documentation="Columns with the time of the last change; the first that is not null "
-            "counts. Rows without any time are not read.",
-        )
-        .define(
-            DELAY_MS,
-            ConfigType.LONG,
-            default=0,
-            validator=Range.at_least(0),
-            documentation="Age in milliseconds that a row must have to be read. Set it to more "
-            "than the longest transaction that writes the table: a row that becomes visible after "
-            "a later one was read is never found.",
-        )
-    )
-    return _define_tables(definition)
-
-
-def _define_tables(definition: ConfigDef) -> ConfigDef:
-    definition.define(
-        QUERY,
-        ConfigType.STRING,
-        default=None,
-        documentation="A SELECT whose rows are read in place of tables, to the topic named by "
-        "topic.prefix. The user needs the right to create temporary views.",
-    ).define(
-        SCHEMA,
-        ConfigType.STRING,
-        default=None,
-        documentation="Schema of the tables; by default that of the connection.",
-    )
-    lists = (
-        (WHITELIST, "Names of the tables to read; by default all."),
-        (BLACKLIST, "Names of tables not to read."),
-        (INCLUDE, "Regular expressions; a table is read when one matches its whole name."),
-        (EXCLUDE, "Regular expressions; a table is not read when one matches its whole name."),
-    )
-    for name, documentation in lists:
-        definition.define(name, ConfigType.LIST, default=[], documentation=documentation)
-    numbers = (
-        (TABLE_POLL_MS, 60_000, "Time between two looks for new or dropped tables."),
-        (POLL_MS, 5_000, "Time between two queries of a table that has no new rows."),
-    )
-    for name, default, documentation in numbers:
-        definition.define(
-            name,
-            ConfigType.INT,
-            default=default,
-            validator=Range.at_least(1),
-            documentation=f"{documentation} In milliseconds.",
-        )
-    return (
-        definition.define(
-            PREFIX,
-            ConfigType.STRING,
-            default="",
-            importance=Importance.HIGH,
-            documentation="Topic of a query; text before a table's name that makes its topic.",
-        )
-        .define(
-            BATCH_ROWS,
-            ConfigType.INT,
-            default=1000,
-            validator=Range.at_least(1),
-            documentation="Rows that are read at once; no more are in memory.",
-        )
-        .define(TABLES, ConfigType.LIST, default=[], internal=True, importance=Importance.LOW)
-    )
+    return define_table(
+        _connection_config_def(),
+        _SOURCE,
+        {
+            MODE: ValidString.one_of(*Mode),
+            DELAY_MS: Range.at_least(0),
+            TABLE_POLL_MS: Range.at_least(1),
+            POLL_MS: Range.at_least(1),
+            BATCH_ROWS: Range.at_least(1),
+        },
+    ).define(TABLES, ConfigType.LIST, default=[], internal=True, importance=Importance.LOW)
 
 
 def sink_config_def() -> ConfigDef:
     """Return the settings of SqlSink."""
-    definition = (
-        _connection_config_def()
-        .define(
-            INSERT_MODE,
-            ConfigType.STRING,
-            default=InsertMode.INSERT.value,
-            validator=ValidString.one_of(*InsertMode),
-            importance=Importance.HIGH,
-            documentation="insert: add a row. upsert: add it or replace that of the same key. "
-            "update: change the row of the same key, if there is one.",
-        )
-        .define(
-            PK_MODE,
-            ConfigType.STRING,
-            default=PrimaryKeyMode.NONE.value,
-            validator=ValidString.one_of(*PrimaryKeyMode),
-            importance=Importance.HIGH,
-            documentation="Origin of the primary key. none: there is none. kafka: topic, partition "
-            "and offset. record_key: fields of the key. record_value: fields of the value.",
-        )
-        .define(
-            PK_FIELDS,
-            ConfigType.LIST,
-            default=[],
-            documentation="Fields of the primary key, and its columns. By default all fields of "
-            "the key, or __connect_topic, __connect_partition and __connect_offset.",
-        )
-        .define(
-            TABLE_FORMAT,
-            ConfigType.STRING,
-            default="${topic}",
-            validator=NonEmptyString(),
-            documentation="Name of the table of a topic, whose name replaces ${topic}; a point "
-            "separates a schema from it.",
-        )
-        .define(
-            GUARANTEE,
-            ConfigType.STRING,
-            default=Guarantee.EXACTLY_ONCE.value,
-            validator=ValidString.one_of(*Guarantee),
-            importance=Importance.HIGH,
-            documentation="exactly-once: consumer offsets are kept in a table of the database and "
-            "change in the transaction of the rows. at-least-once: they are kept in Kafka only, "
-            "and rows may be written again after a failure.",
-        )
-        .define(
-            OFFSETS_TABLE,
-            ConfigType.STRING,
-            default="pyconnect_offsets",
-            validator=NonEmptyString(),
-            documentation="Table of the consumer offsets; the connector creates it.",
-        )
+    return define_table(
+        _connection_config_def(),
+        _SINK,
+        {
+            INSERT_MODE: ValidString.one_of(*InsertMode),
+            PK_MODE: ValidString.one_of(*PrimaryKeyMode),
+            TABLE_FORMAT: NonEmptyString(),
+            GUARANTEE: ValidString.one_of(*Guarantee),
+            OFFSETS_TABLE: NonEmptyString(),
+        },
     )
-    flags = (
-        (AUTO_CREATE, "Whether tables that are missing are created from the records' schemas."),
-        (AUTO_EVOLVE, "Whether columns that are missing are added; their fields must be optional."),
-        (DELETES, "Whether a record without value deletes the row of its key. Otherwise it fails."),
-    )
-    for name, documentation in flags:
-        definition.define(name, ConfigType.BOOLEAN, default=False, documentation=documentation)
-    return definition
-
-
-def _check_zone(name: str, value: object) -> None:
-    try:
-        ZoneInfo(str(value))
-    except (ZoneInfoNotFoundError, OSError, ValueError) as error:
-        raise ConfigException(
-            f"Invalid value {value} for configuration {name}: Unknown time zone"
-        ) from error

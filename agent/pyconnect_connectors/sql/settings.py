@@ -9,16 +9,23 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from pyconnect_api import ConfigException, Password
+from pyconnect_connectors.settings import (
+    BACKOFF_MS,
+    GUARANTEE,
+    RETRIES,
+    Guarantee,
+    number,
+    text_or_none,
+    texts,
+)
 from pyconnect_connectors.sql.definitions import (
     AUTO_CREATE,
     AUTO_EVOLVE,
-    BACKOFF_MS,
     BATCH_ROWS,
     BLACKLIST,
     DELAY_MS,
     DELETES,
     EXCLUDE,
-    GUARANTEE,
     INCLUDE,
     INCREMENTING,
     INSERT_MODE,
@@ -30,7 +37,6 @@ from pyconnect_connectors.sql.definitions import (
     POLL_MS,
     PREFIX,
     QUERY,
-    RETRIES,
     SCHEMA,
     TABLE_FORMAT,
     TABLE_POLL_MS,
@@ -40,7 +46,6 @@ from pyconnect_connectors.sql.definitions import (
     USER,
     WHITELIST,
     ZONE,
-    Guarantee,
     InsertMode,
     Mode,
     PrimaryKeyMode,
@@ -65,11 +70,11 @@ class Connection:
         password = config[PASSWORD]
         return cls(
             url=str(config[URL]),
-            user=_text(config[USER]),
+            user=text_or_none(config[USER]),
             password=password if isinstance(password, Password) else None,
             zone=ZoneInfo(str(config[ZONE])),
-            max_retries=_number(config[RETRIES]),
-            backoff_ms=_number(config[BACKOFF_MS]),
+            max_retries=number(config[RETRIES]),
+            backoff_ms=number(config[BACKOFF_MS]),
         )
 
 
@@ -101,20 +106,20 @@ class SourceSettings:
         settings = cls(
             connection=Connection.of(config),
             mode=Mode(str(config[MODE])),
-            incrementing=_text(config[INCREMENTING]),
-            timestamps=_texts(config[TIMESTAMP]),
-            delay_ms=_number(config[DELAY_MS]),
-            query=_text(config[QUERY]),
-            schema=_text(config[SCHEMA]),
-            whitelist=frozenset(_texts(config[WHITELIST])),
-            blacklist=frozenset(_texts(config[BLACKLIST])),
-            include=_texts(config[INCLUDE]),
-            exclude=_texts(config[EXCLUDE]),
-            table_poll_ms=_number(config[TABLE_POLL_MS]),
+            incrementing=text_or_none(config[INCREMENTING]),
+            timestamps=texts(config[TIMESTAMP]),
+            delay_ms=number(config[DELAY_MS]),
+            query=text_or_none(config[QUERY]),
+            schema=text_or_none(config[SCHEMA]),
+            whitelist=frozenset(texts(config[WHITELIST])),
+            blacklist=frozenset(texts(config[BLACKLIST])),
+            include=texts(config[INCLUDE]),
+            exclude=texts(config[EXCLUDE]),
+            table_poll_ms=number(config[TABLE_POLL_MS]),
             prefix=str(config[PREFIX]),
-            poll_ms=_number(config[POLL_MS]),
-            batch_rows=_number(config[BATCH_ROWS]),
-            tables=_texts(config[TABLES]),
+            poll_ms=number(config[POLL_MS]),
+            batch_rows=number(config[BATCH_ROWS]),
+            tables=texts(config[TABLES]),
         )
         for key, problem in settings.problems():
             raise ConfigException(f"{key}: {problem}")
@@ -165,7 +170,7 @@ class SinkSettings:
             connection=Connection.of(config),
             insert_mode=InsertMode(str(config[INSERT_MODE])),
             pk_mode=PrimaryKeyMode(str(config[PK_MODE])),
-            pk_fields=_texts(config[PK_FIELDS]),
+            pk_fields=texts(config[PK_FIELDS]),
             auto_create=config[AUTO_CREATE] is True,
             auto_evolve=config[AUTO_EVOLVE] is True,
             deletes=config[DELETES] is True,
@@ -189,16 +194,3 @@ class SinkSettings:
         if self.pk_mode is PrimaryKeyMode.KAFKA and len(self.pk_fields) not in (0, 3):
             found.append((PK_FIELDS, "pk.mode=kafka needs three names or none"))
         return found
-
-
-def _text(value: object) -> str | None:
-    return None if value is None or value == "" else str(value)
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def _number(value: object) -> int:
-    assert isinstance(value, int)
-    return value

@@ -10,9 +10,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateColumn
 
 from pyconnect_api import ConnectException, Schema
+from pyconnect_connectors.settings import GUARANTEE
 from pyconnect_connectors.sql.column_types import column_type, prepare_types
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE, GUARANTEE
+from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE
 from pyconnect_connectors.sql.settings import SinkSettings
 
 _WITHOUT_TRANSACTIONS = frozenset({"myisam", "aria", "memory", "csv", "archive"})

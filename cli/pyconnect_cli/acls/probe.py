@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from pyconnect_cli.acls.plan.facts import ClusterFacts, WorkerFacts
 from pyconnect_cli.errors import PyconnectError, ServerError, UsageError, WaitTimedOut
-from pyconnect_cli.rest.model import Json, as_object
+from pyconnect_cli.rest.binding import Json, as_object
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
 

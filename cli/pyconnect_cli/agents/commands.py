@@ -136,16 +136,13 @@ def drain(
     worker: WorkerArgument = None,
     *,
     no_wait: NoWaitOption = False,
-    former_undrain: Annotated[
-        bool, typer.Option("--undrain", hidden=True, help="the same as `agent undrain`")
-    ] = False,
 ) -> None:
     """Make a worker stop all its work and leave its group; it still answers reads.
 
     The command waits until the worker has left, at most --timeout (exit 124). It is safe to run
     twice. Other workers take over the work after scheduled.rebalance.max.delay.ms.
     """
-    _change_state(context, worker, "active" if former_undrain else "drained", no_wait=no_wait)
+    _change_state(context, worker, "drained", no_wait=no_wait)
 
 
 @app.command(cls=ChangingVerb)

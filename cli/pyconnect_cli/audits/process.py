@@ -21,7 +21,7 @@ TAIL_LINES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class SparkRefusal:
     """The reason for a run without an answer, as the process reported it."""
 
     message: str
@@ -36,10 +36,10 @@ class ProcessEnd:
     """
 
     exit_code: int
-    refusals: Mapping[str | None, Refusal]
+    refusals: Mapping[str | None, SparkRefusal]
     log: str = ""
 
-    def refusal(self, report: Path) -> Refusal | None:
+    def refusal(self, report: Path) -> SparkRefusal | None:
         """Return why the run of this report's directory has no answer, if it was reported."""
         return self.refusals.get(str(report)) or self.refusals.get(None)
 
@@ -98,9 +98,9 @@ def run_process(
     return ProcessEnd(exit_code=code, refusals=refusals, log=_tail(log))
 
 
-def _relay(process: subprocess.Popen[str], told: EventCalls) -> dict[str | None, Refusal]:
+def _relay(process: subprocess.Popen[str], told: EventCalls) -> dict[str | None, SparkRefusal]:
     assert process.stdout is not None
-    refusals: dict[str | None, Refusal] = {}
+    refusals: dict[str | None, SparkRefusal] = {}
     for line in process.stdout:
         try:
             event = json.loads(line)
@@ -113,7 +113,7 @@ def _relay(process: subprocess.Popen[str], told: EventCalls) -> dict[str | None,
             case "progress":
                 told.progress(event["done"], event["total"])
             case "error":
-                refusal = Refusal(message=event["message"], hint=event["hint"])
+                refusal = SparkRefusal(message=event["message"], hint=event["hint"])
                 refusals[event["directory"]] = refusal
     return refusals
 

@@ -67,9 +67,6 @@ def restart(
     only_failed: Annotated[
         bool, typer.Option("--only-failed", help="only connectors and tasks that are FAILED")
     ] = False,
-    _include_tasks: Annotated[
-        bool, typer.Option("--include-tasks", hidden=True, help="the default (a former option)")
-    ] = False,
 ) -> None:
     """Restart connectors and their tasks (KIP-745)."""
     session = session_of(context)

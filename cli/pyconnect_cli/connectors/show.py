@@ -38,7 +38,6 @@ from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorVi
 from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.resolved import NO_ORIGIN
-from pyconnect_cli.topics.commands import list_topics, reset_topics
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -121,20 +120,6 @@ def describe(
         return
     for line in _description(session, info, status, topics, config, restarts=restarts):
         session.output.line(line)
-
-
-@app.command("topics", hidden=True)
-def former_topics(
-    context: typer.Context,
-    name: NameArgument,
-    *,
-    reset: Annotated[bool, typer.Option("--reset", help="the same as `topics reset`")] = False,
-) -> None:
-    """Do as `topics list` or `topics reset`, which replaced this verb."""
-    if reset:
-        reset_topics(context, [name])
-    else:
-        list_topics(context, name)
 
 
 @app.command(cls=SelectingVerb)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pyconnect_cli.live.state import ContextRow, State
+from pyconnect_cli.live.state import KnownContext, State
 from pyconnect_cli.overview.rows import ConnectorRow, TaskRow, WorkerRow
 from pyconnect_cli.overview.status import memory_text, number_text, short_cause
 from pyconnect_cli.parsing.durations import format_duration
@@ -17,7 +17,7 @@ UNITS = ((9_950.0, 1.0, ""), (999_500.0, 1e3, "k"), (float("inf"), 1e6, "M"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column(Generic[Row]):
+class PageColumn(Generic[Row]):
     """A column; `order` None: it sorts by its text. `spare`: left out where there is no room.
 
     Columns with the highest `spare` go first; None: never. `letter` sorts by it, with shift.
@@ -42,9 +42,9 @@ def _numbers(
     *,
     spare: int,
     letter: str = "",
-) -> Column[Row]:
+) -> PageColumn[Row]:
     """Return a column of numbers; it sorts by them."""
-    return Column(
+    return PageColumn(
         title=title,
         text=lambda row: text(number(row)),
         order=number,
@@ -54,7 +54,7 @@ def _numbers(
     )
 
 
-def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
+def connector_columns(state: State) -> Sequence[PageColumn[ConnectorRow]]:
     """Return the columns of the connectors' page."""
 
     def restarts(row: ConnectorRow) -> int | None:
@@ -66,25 +66,25 @@ def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
         return sum(known) if known else None
 
     return (
-        Column(title="NAME", text=lambda row: row.name, letter="N"),
-        Column(title="TYPE", text=lambda row: row.type, spare=3),
-        Column(title="STATE", text=lambda row: row.state, style=state_style, letter="S"),
-        Column(title="TASKS", text=lambda row: row.progress, style=state_style),
+        PageColumn(title="NAME", text=lambda row: row.name, letter="N"),
+        PageColumn(title="TYPE", text=lambda row: row.type, spare=3),
+        PageColumn(title="STATE", text=lambda row: row.state, style=state_style, letter="S"),
+        PageColumn(title="TASKS", text=lambda row: row.progress, style=state_style),
         _numbers("REC/S", rate_text, lambda row: row.rate, spare=1, letter="R"),
         _numbers("LAG", number_text, lambda row: row.lag, spare=0, letter="L"),
         _numbers("MEMORY", memory_text, lambda row: row.memory, spare=2, letter="M"),
         _numbers("RST", number_text, restarts, spare=4, letter="T"),
-        Column(title="WORKER", text=lambda row: row.worker, spare=5, letter="W"),
-        Column(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
+        PageColumn(title="WORKER", text=lambda row: row.worker, spare=5, letter="W"),
+        PageColumn(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
     )
 
 
-def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
+def task_columns(state: State, now_ms: int) -> Sequence[PageColumn[TaskRow]]:
     """Return the columns of the tasks' page; ages are at `now_ms` since the epoch."""
     return (
-        Column(title="TASK", text=lambda row: row.name, letter="N"),
-        Column(title="STATE", text=_task_state, style=state_style, letter="S"),
-        Column(title="WORKER", text=lambda row: row.worker, spare=3, letter="W"),
+        PageColumn(title="TASK", text=lambda row: row.name, letter="N"),
+        PageColumn(title="STATE", text=_task_state, style=state_style, letter="S"),
+        PageColumn(title="WORKER", text=lambda row: row.worker, spare=3, letter="W"),
         _numbers("REC/S", rate_text, lambda row: row.rate, spare=0, letter="R"),
         _numbers("MEMORY", memory_text, lambda row: row.memory, spare=1, letter="M"),
         _numbers("QUEUE", number_text, lambda row: row.queue, spare=4),
@@ -102,13 +102,13 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
             spare=5,
             letter="T",
         ),
-        Column(
+        PageColumn(
             title="PID",
             text=lambda row: "-" if row.pid is None else str(row.pid),
             right=True,
             spare=6,
         ),
-        Column(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
+        PageColumn(title="CAUSE", text=lambda row: short_cause(row.cause), style=_bad),
     )
 
 
@@ -145,21 +145,21 @@ def _bad(text: str) -> str | None:
     return "bad" if text else None
 
 
-WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
-    Column(title="WORKER", text=lambda row: row.address, letter="N"),
-    Column(title="HEALTH", text=lambda row: row.status, style=state_style, letter="S"),
-    Column(title="KIND", text=lambda row: row.kind, spare=4),
-    Column(title="VERSION", text=lambda row: row.version or "-", spare=5),
-    Column(title="STATE", text=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
-    Column(title="PHASE", text=lambda row: row.phase or "-", spare=0),
+WORKER_COLUMNS: Sequence[PageColumn[WorkerRow]] = (
+    PageColumn(title="WORKER", text=lambda row: row.address, letter="N"),
+    PageColumn(title="HEALTH", text=lambda row: row.status, style=state_style, letter="S"),
+    PageColumn(title="KIND", text=lambda row: row.kind, spare=4),
+    PageColumn(title="VERSION", text=lambda row: row.version or "-", spare=5),
+    PageColumn(title="STATE", text=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
+    PageColumn(title="PHASE", text=lambda row: row.phase or "-", spare=0),
     _numbers("CONNECTORS", str, lambda row: row.connectors, spare=3),
     _numbers("TASKS", str, lambda row: row.tasks, spare=1, letter="T"),
     _numbers("MEMORY", memory_text, lambda row: row.memory, spare=2, letter="M"),
-    Column(title="MESSAGE", text=lambda row: row.message),
+    PageColumn(title="MESSAGE", text=lambda row: row.message),
 )
 
-CONTEXT_COLUMNS: Sequence[Column[ContextRow]] = (
-    Column(title="CONTEXT", text=lambda row: row.name, letter="N"),
-    Column(title="SHOWN", text=lambda row: "*" if row.current else ""),
-    Column(title="URLS", text=lambda row: row.urls),
+CONTEXT_COLUMNS: Sequence[PageColumn[KnownContext]] = (
+    PageColumn(title="CONTEXT", text=lambda row: row.name, letter="N"),
+    PageColumn(title="SHOWN", text=lambda row: "*" if row.current else ""),
+    PageColumn(title="URLS", text=lambda row: row.urls),
 )

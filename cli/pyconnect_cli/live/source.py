@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from pyconnect_cli.acting.other_context import session_of_context
-from pyconnect_cli.live.actions import Words
-from pyconnect_cli.live.state import ContextRow
+from pyconnect_cli.live.keys import Words
+from pyconnect_cli.live.state import KnownContext
 from pyconnect_cli.live.verb_run import Ended, run_verb
 from pyconnect_cli.overview.gather import Watcher
 from pyconnect_cli.overview.look import ClusterLook
@@ -18,7 +18,7 @@ class Source(Protocol):
     """A cluster to watch. Both methods block; they are called on threads, one look at a time."""
 
     title: str
-    contexts: tuple[ContextRow, ...]
+    contexts: tuple[KnownContext, ...]
 
     def look(self, *, lag: bool) -> ClusterLook:
         """Look at the cluster; PyconnectError when no worker answers."""
@@ -69,12 +69,12 @@ class ClusterSource:
         self._session.close()
 
 
-def _contexts(session: Session) -> tuple[ContextRow, ...]:
+def _contexts(session: Session) -> tuple[KnownContext, ...]:
     files, current = session.settings.files, session.settings.context
     rows = []
     for name in files.context_names():
         _, values = files.find_context(name)
         urls = values.get("url", ())
         shown = ", ".join(map(mask_url, urls)) if isinstance(urls, tuple) else str(urls)
-        rows.append(ContextRow(name=name, urls=shown, current=name == current))
+        rows.append(KnownContext(name=name, urls=shown, current=name == current))
     return tuple(rows)

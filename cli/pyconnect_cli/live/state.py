@@ -41,7 +41,7 @@ PAGE_WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRow:
+class KnownContext:
     """A context of the configuration; `current`: the view shows its cluster."""
 
     name: str
@@ -84,7 +84,7 @@ class State:
     fault: str = ""
     message: str = ""
     leaving: bool = False
-    contexts: tuple[ContextRow, ...] = ()
+    contexts: tuple[KnownContext, ...] = ()
     wanted: str | None = None
     """The context that the user has chosen, until its cluster is shown or refused."""
 
@@ -156,7 +156,7 @@ class Acted:
 class Switched:
     """Another cluster is shown from now on; nothing of the one before stays."""
 
-    contexts: tuple[ContextRow, ...]
+    contexts: tuple[KnownContext, ...]
 
 
 @dataclass(frozen=True, slots=True)

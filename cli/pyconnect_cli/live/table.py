@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from pyconnect_cli.live.columns import (
     CONTEXT_COLUMNS,
     WORKER_COLUMNS,
-    Column,
+    PageColumn,
     connector_columns,
     task_columns,
 )
@@ -101,7 +101,7 @@ def table(state: State, *, width: int, now_ms: int) -> Table:
 
 def sort_columns(page: Page) -> dict[str, str]:
     """Return the title of the column that each letter sorts by."""
-    columns: Sequence[Column[object]] = {  # type: ignore[assignment] # only letters are read
+    columns: Sequence[PageColumn[object]] = {  # type: ignore[assignment] # only letters are read
         Page.CONNECTORS: connector_columns(State()),
         Page.TASKS: task_columns(State(), 0),
         Page.WORKERS: WORKER_COLUMNS,
@@ -111,7 +111,7 @@ def sort_columns(page: Page) -> dict[str, str]:
 
 
 def _page(
-    state: State, columns: Sequence[Column[Row]], items: Sequence[Item[Row]], width: int
+    state: State, columns: Sequence[PageColumn[Row]], items: Sequence[Item[Row]], width: int
 ) -> Table:
     pattern = state.place.pattern
     shown = [
@@ -156,7 +156,7 @@ def _page(
 
 
 def _fitted(
-    columns: Sequence[Column[Row]], widths: Sequence[int], width: int
+    columns: Sequence[PageColumn[Row]], widths: Sequence[int], width: int
 ) -> tuple[list[int], list[int]]:
     """Return which columns are kept, and the widths of all of them.
 
@@ -185,14 +185,14 @@ def _fitted(
     return kept, fitted
 
 
-def _titled(column: Column[Row], state: State) -> str:
+def _titled(column: PageColumn[Row], state: State) -> str:
     if column.title != state.sort:
         return column.title
     return f"{column.title}{'↑' if state.descending is (column.order is not None) else '↓'}"
 
 
 def _sorted(
-    items: Sequence[Item[Row]], column: Column[Row], *, descending: bool
+    items: Sequence[Item[Row]], column: PageColumn[Row], *, descending: bool
 ) -> list[Item[Row]]:
     """Sort by a column: the largest number first, the first text first, unknown values last."""
     if column.order is None:
@@ -220,5 +220,5 @@ def _marked(state: State, name: str, text: str, at: int) -> str:
     return f"{MARK if name in state.marked else ' '} {text}"
 
 
-def _style(column: Column[Row], text: str) -> str | None:
+def _style(column: PageColumn[Row], text: str) -> str | None:
     return column.style(text) if column.style else None

@@ -1,6 +1,6 @@
 """The live view on a terminal: keys and looks become events, the state becomes a table.
 
-`state`, `table` and `actions` decide what is shown and what a key does. Requests run on daemon
+`state`, `table` and `keys` decide what is shown and what a key does. Requests run on daemon
 threads; their results return as messages.
 """
 
@@ -22,7 +22,7 @@ from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.live.actions import KEYS, Action, Words, action_of
+from pyconnect_cli.live.keys import KEYS, CommandLine, Words, command_line_of
 from pyconnect_cli.live.screens import AskScreen, TextScreen
 from pyconnect_cli.live.source import Source
 from pyconnect_cli.live.state import (
@@ -206,52 +206,52 @@ class Top(App[None]):
         self.push_screen(TextScreen("pyconnect top: keys", help_lines(self.state.place.page)))
 
     def action_verb(self, key: str) -> None:
-        """Carry out a key's action."""
+        """Run the command line of a key."""
         found, page = BY_KEY[key], self.state.place.page
         row = self._row
         marked = [line.name for line in self._drawn.lines if line.name in self.state.marked]
         rows = [row] if row and (found.one or not marked) else marked
-        action = action_of(found, page, rows)
-        if action is None:
+        command = command_line_of(found, page, rows)
+        if command is None:
             places = " and ".join(sorted(place.value for place in found.pages))
             self._apply(Acted(f"{found.shown} ({found.help}) is for rows of {places}"))
-        elif not action.changes:
-            self._show(action)
+        elif not command.changes:
+            self._show(command)
         else:
-            plan = (*action.words[:2], "--dry-run", *action.words[2:])
-            self._run(plan, partial(self._ask, action))
+            plan = (*command.words[:2], "--dry-run", *command.words[2:])
+            self._run(plan, partial(self._ask, command))
 
-    def _show(self, action: Action) -> None:
+    def _show(self, command: CommandLine) -> None:
         """Show a verb's output on a separate screen; `live` output is read again and again."""
 
         def reload(screen: TextScreen) -> None:
-            self._run(action.words, lambda ended: screen.show(ended.lines or ("nothing",)))
+            self._run(command.words, lambda ended: screen.show(ended.lines or ("nothing",)))
 
-        every_s = self._interval_s if action.live else None
-        screen = TextScreen(action.title, ("reading…",), reload, every_s=every_s)
+        every_s = self._interval_s if command.live else None
+        screen = TextScreen(command.title, ("reading…",), reload, every_s=every_s)
         self.push_screen(screen)
         reload(screen)
 
-    def _ask(self, action: Action, planned: Ended) -> None:
+    def _ask(self, command: CommandLine, planned: Ended) -> None:
         """Show a plan and ask; after a failed plan show the error and do not ask."""
         if planned.code:
-            self.push_screen(TextScreen(action.title, planned.lines))
+            self.push_screen(TextScreen(command.title, planned.lines))
             return
 
         def answered(agreed: bool | None) -> None:
             if agreed:
-                self._apply(Acted(f"{action.title} …"))
-                self._run(action.words, partial(self._acted, action), agreed=True)
+                self._apply(Acted(f"{command.title} …"))
+                self._run(command.words, partial(self._acted, command), agreed=True)
             else:
                 self._apply(Acted("nothing was done"))
 
-        self.push_screen(AskScreen(action.title, planned.lines), answered)
+        self.push_screen(AskScreen(command.title, planned.lines), answered)
 
-    def _acted(self, action: Action, ended: Ended) -> None:
+    def _acted(self, command: CommandLine, ended: Ended) -> None:
         lines = [line for line in ended.lines if line]
         self._apply(Acted(Text.from_ansi("; ".join(lines)).plain if lines else "done"))
         if ended.code:
-            self.push_screen(TextScreen(action.title, ended.lines))
+            self.push_screen(TextScreen(command.title, ended.lines))
         self._look()
 
     def _look(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pyconnect_cli.live.actions import KEYS
+from pyconnect_cli.live.keys import KEYS
 from pyconnect_cli.live.state import Page, State
 from pyconnect_cli.live.table import sort_columns
 from pyconnect_cli.overview.rows import connector_rows, counted, worker_rows

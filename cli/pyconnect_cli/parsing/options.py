@@ -209,26 +209,6 @@ CRON_OPTIONS = (
     ),
 )
 
-FORMER_OPTIONS = {
-    "transactions": {"--group-id": "--group"},
-    "acls generate": {"--format": "--output"},
-    "reconcile sequence": {"--group": "--per"},
-}
-"""By noun or verb: former names of options, which still work."""
-
-
-def current_options(path: str, words: Sequence[str]) -> list[str]:
-    """Return the words of a verb with the present names of its options."""
-    end = words.index("--") if "--" in words else len(words)
-    former = {
-        old: new
-        for place, names in FORMER_OPTIONS.items()
-        if f"{path} ".startswith(f"pyconnect {place} ")
-        for old, new in names.items()
-    }
-    named = [word.partition("=") for word in words[:end]]
-    return ["".join((former.get(flag, flag), *rest)) for flag, *rest in named] + list(words[end:])
-
 
 def without_bare_wait(words: Sequence[str]) -> tuple[list[str], bool]:
     """Return the words without a `--wait` that no state follows, and whether there was one."""

@@ -7,13 +7,15 @@ PreconditionFailed (exit 9), with the reason.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
-from pyconnect_cli.rest.exchange import Answer, Exchange, Request
-from pyconnect_cli.rest.model import Json, TaskId, as_list, as_object, optional_text, parse
+from pyconnect_cli.rest.binding import Json, as_object, bind, member
+from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.rest.model import TaskId, parse, read
+from pyconnect_cli.rest.request import Answer, Request
 
 CONFLICT = frozenset({409})
 
@@ -28,7 +30,7 @@ class AgentInfo:
     pid: int
     leader: bool
     generation: int | None
-    phase: str | None
+    phase: str | None = member("exactly_once_source_support")
     config_outdated: bool
     raw: Json
 
@@ -67,10 +69,10 @@ class AgentChild:
     last_activity_ms: int | None
     last_commit_ms: int | None
     queue_size: int | None
-    cpu_percent: float | None
+    cpu_percent: float | None = None
     memory_limit: int | None
     cpu_limit: int | None
-    restarts: AutomaticRestarts | None
+    restarts: AutomaticRestarts | None = None
     raw: Json
 
     @property
@@ -113,7 +115,7 @@ class AgentLog:
     """Lines of one agent, and the number at which the next request continues."""
 
     epoch: int
-    following: int
+    following: int = member("next")
     lines: tuple[AgentLogLine, ...]
 
 
@@ -125,6 +127,17 @@ class AgentMetric:
     name: str
     tags: Mapping[str, str]
     value: int | float | str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Process:
+    pid: int | None = None
 
 
 class RunsElsewhere(Conflict):
@@ -150,44 +163,32 @@ class AgentClient:
     def info(self) -> AgentInfo:
         """Return the agent's report about itself."""
         answer = self._send("GET", "agent")
-        return parse("agent", lambda body: _read_info(answer.url, body), answer.body)
+        return read("agent", AgentInfo, answer.body, url=answer.url)
 
     def config(self) -> dict[str, str | None]:
         """Return the worker's effective configuration; secrets are masked."""
         answer = self._send("GET", "agent", "config")
-        return parse(
-            "worker configuration",
-            lambda body: {
-                str(as_object(entry)["name"]): optional_text(as_object(entry)["value"])
-                for entry in as_list(body["list"])
-            },
-            {"list": answer.body},
-        )
+        entries = read("worker configuration", list[_Setting], answer.body)
+        return {entry.name: entry.value for entry in entries}
 
     def acls(self, phase: str) -> Json:
         """Return the agent's needs in a phase, and brokers' answers to its clients."""
         answer = self._send("GET", "agent", "acls", query=(("phase", phase),), long=True)
-        return parse("report on ACLs", lambda body: body, answer.body)
+        return parse("report on ACLs", as_object, answer.body)
 
     def children(self) -> list[AgentChild]:
         """Return the agent's connectors and tasks with their processes."""
         answer = self._send("GET", "agent", "tasks")
         return parse(
             "list of child processes",
-            lambda body: [
-                _read_child(answer.url, as_object(entry)) for entry in as_list(body["list"])
-            ],
-            {"list": answer.body},
+            lambda body: [_read_child(answer.url, entry) for entry in bind(list[Json], body)],
+            answer.body,
         )
 
     def metrics(self) -> list[AgentMetric]:
         """Return all metrics of the agent."""
         answer = self._send("GET", "agent", "metrics.json")
-        return parse(
-            "list of metrics",
-            lambda body: [_read_metric(as_object(entry)) for entry in as_list(body["list"])],
-            {"list": answer.body},
-        )
+        return read("list of metrics", list[AgentMetric], answer.body)
 
     def kill_task(self, task: TaskId, *, force: bool) -> int | None:
         """End a task's process; RunsElsewhere or Conflict if the agent does not run the task.
@@ -197,7 +198,7 @@ class AgentClient:
         path = ("agent", "tasks", task.connector, str(task.task), "kill")
         answer = self._send("POST", *path, body={"force": force}, accepted=CONFLICT)
         _refuse_conflict(answer)
-        return parse("answer", lambda body: _number(body.get("pid")), answer.body)
+        return read("answer", _Process, answer.body).pid
 
     def logs(self, wanted: LogFilter, *, after: int) -> AgentLog:
         """Return the kept lines that a filter selects, from behind number `after`."""
@@ -216,7 +217,9 @@ class AgentClient:
             "logs",
             query=(("level", wanted.level), *query),
         )
-        return parse("log", lambda body: _read_log(answer.url, body), answer.body)
+        log = read("log", AgentLog, answer.body)
+        lines = (replace(line, raw={**line.raw, "url": answer.url}) for line in log.lines)
+        return replace(log, lines=tuple(lines))
 
     def task_stacks(self, task: TaskId) -> str:
         """Return the stacks of a task's threads; errors as `kill_task`."""
@@ -235,7 +238,7 @@ class AgentClient:
         answer = self._send("POST", "agent", "phase", body=body, accepted=CONFLICT)
         if answer.status in CONFLICT:
             raise Conflict(str(as_object(answer.body)["message"]))
-        return parse("answer", lambda body: str(body["restart"]), answer.body)
+        return parse("answer", lambda body: str(as_object(body)["restart"]), answer.body)
 
     def drain(self, *, undrain: bool) -> None:
         """Make the agent release all work, or join again; `info` shows the progress."""
@@ -291,82 +294,12 @@ def _refuse_conflict(answer: Answer) -> None:
     raise RunsElsewhere(message, f"{parts.scheme}://{parts.netloc}")
 
 
-def _read_info(url: str, body: Json) -> AgentInfo:
-    return AgentInfo(
-        url=url,
-        state=str(body["state"]),
-        version=str(body["version"]),
-        pid=int(str(body["pid"])),
-        leader=bool(body["leader"]),
-        generation=_number(body["generation"]),
-        phase=optional_text(body["exactly_once_source_support"]),
-        config_outdated=bool(body["config_outdated"]),
-        raw=body,
-    )
-
-
 def _read_child(url: str, body: Json) -> AgentChild:
-    limits = as_object(body.get("limits") or {})
-    return AgentChild(
+    limits = bind(dict[str, int | None], body.get("limits") or {})
+    return bind(
+        AgentChild,
+        body,
         url=url,
-        connector=str(body["connector"]),
-        task=_number(body["task"]),
-        state=optional_text(body["state"]),
-        pid=_number(body["pid"]),
-        since_ms=_number(body["since_ms"]),
-        rss_bytes=_number(body["rss_bytes"]),
-        responsive=bool(body["responsive"]),
-        last_activity_ms=_number(body["last_activity_ms"]),
-        last_commit_ms=_number(body["last_commit_ms"]),
-        queue_size=_number(body["queue_size"]),
-        cpu_percent=None if body.get("cpu_percent") is None else float(str(body["cpu_percent"])),
-        memory_limit=_number(limits.get("memory_bytes")),
-        cpu_limit=_number(limits.get("cpu_percent")),
-        restarts=None if body.get("restarts") is None else _read_restarts(body["restarts"]),
-        raw=body,
+        memory_limit=limits.get("memory_bytes"),
+        cpu_limit=limits.get("cpu_percent"),
     )
-
-
-def _read_log(url: str, body: Json) -> AgentLog:
-    return AgentLog(
-        epoch=int(str(body["epoch"])),
-        following=int(str(body["next"])),
-        lines=tuple(_read_line(url, as_object(line)) for line in as_list(body["lines"])),
-    )
-
-
-def _read_line(url: str, body: Json) -> AgentLogLine:
-    return AgentLogLine(
-        time_ms=int(str(body["time_ms"])),
-        level=str(body["level"]),
-        connector=str(body["connector"]),
-        task=_number(body["task"]),
-        text=str(body["text"]),
-        raw={**body, "url": url},
-    )
-
-
-def _read_restarts(value: object) -> AutomaticRestarts:
-    body = as_object(value)
-    return AutomaticRestarts(
-        policy=str(body["policy"]),
-        attempts=int(str(body["attempts"])),
-        max_attempts=int(str(body["max_attempts"])),
-        next_ms=_number(body["next_ms"]),
-        ended=optional_text(body["ended"]),
-        raw=body,
-    )
-
-
-def _read_metric(body: Json) -> AgentMetric:
-    value = body["value"]
-    return AgentMetric(
-        group=str(body["group"]),
-        name=str(body["name"]),
-        tags={name: str(tag) for name, tag in as_object(body["tags"]).items()},
-        value=value if value is None or isinstance(value, int | float | str) else str(value),
-    )
-
-
-def _number(value: object) -> int | None:
-    return None if value is None else int(str(value))

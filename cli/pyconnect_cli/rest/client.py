@@ -8,37 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Self, TypeVar
+from typing import Self
 
 from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
-from pyconnect_cli.rest.exchange import Answer, Exchange, Request, query_flags, query_values
+from pyconnect_cli.rest.binding import as_object, bind
+from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
     ConfigKey,
     ConnectorInfo,
     ConnectorStatus,
     ConnectorView,
     Health,
-    Json,
     LoggerLevel,
     Plugin,
     TaskConfig,
     TaskState,
     Validation,
     WorkerInfo,
-    as_list,
-    as_object,
     parse,
-    read_config,
-    read_config_key,
-    read_connector_info,
+    read,
     read_connector_status,
-    read_logger_level,
-    read_plugin,
-    read_task_config,
-    read_task_state,
     read_validation,
     read_views,
-    read_worker_info,
 )
 from pyconnect_cli.rest.offset_entries import (
     ConnectorOffsets,
@@ -46,9 +37,9 @@ from pyconnect_cli.rest.offset_entries import (
     offsets_body,
     read_offsets,
 )
+from pyconnect_cli.rest.request import Answer, Request, query_flags, query_values
 
 Config = Mapping[str, str | None]
-Item = TypeVar("Item")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9._~-]+")
 HEALTH_STATUSES = frozenset({500, 503})
 
@@ -83,7 +74,7 @@ class ConnectClient:
     def connector_names(self) -> list[str]:
         """Return the names, sorted."""
         body = self._get("connectors").body
-        return sorted(parse("list of names", _read_names, {"names": body}))
+        return sorted(read("list of names", list[str], body))
 
     def connector_views(self) -> dict[str, ConnectorView]:
         """Return every connector with info and status, by name, sorted.
@@ -112,11 +103,13 @@ class ConnectClient:
     def connector(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration and task ids."""
         body = self._get("connectors", name).body
-        return parse("connector", read_connector_info, body)
+        return read("connector", ConnectorInfo, body)
 
     def connector_config(self, name: str) -> dict[str, str | None]:
         """Return the stored configuration, references unresolved."""
-        return parse("configuration", read_config, self._get("connectors", name, "config").body)
+        return read(
+            "configuration", dict[str, str | None], self._get("connectors", name, "config").body
+        )
 
     def connector_status(self, name: str) -> ConnectorStatus:
         """Return the states of a connector and its tasks; may lag behind a change."""
@@ -132,7 +125,7 @@ class ConnectClient:
         if initial_state is not None:
             body["initial_state"] = initial_state
         answer = self._send("POST", "connectors", body=body, long=True)
-        return parse("connector", read_connector_info, answer.body)
+        return read("connector", ConnectorInfo, answer.body)
 
     def _require_addressable(self, name: str) -> None:
         """Raise UsageError for a name that the worker accepts and that its paths cannot carry.
@@ -155,7 +148,7 @@ class ConnectClient:
     def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:
         """Create or replace a configuration; return the connector and whether it is new."""
         answer = self._send("PUT", "connectors", name, "config", body=dict(config), long=True)
-        return parse("connector", read_connector_info, answer.body), answer.status == 201
+        return read("connector", ConnectorInfo, answer.body), answer.status == 201
 
     def patch_connector_config(self, name: str, patch: Config) -> ConnectorInfo:
         """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8)."""
@@ -168,7 +161,7 @@ class ConnectClient:
             since="3.8 (KIP-477)",
             long=True,
         )
-        return parse("connector", read_connector_info, answer.body)
+        return read("connector", ConnectorInfo, answer.body)
 
     def delete_connector(self, name: str) -> None:
         """Delete a connector; its offsets stay."""
@@ -211,25 +204,25 @@ class ConnectClient:
         body = offsets_body(entries)
         path = ("connectors", name, "offsets")
         answer = self._send("PATCH", *path, body=body, since="3.6 (KIP-875)", long=True)
-        return parse("message", lambda body: str(body["message"]), answer.body)
+        return parse("message", lambda body: str(as_object(body)["message"]), answer.body)
 
     def reset_offsets(self, name: str) -> str:
         """Delete all offsets; otherwise as `alter_offsets`."""
         path = ("connectors", name, "offsets")
         answer = self._send("DELETE", *path, since="3.6 (KIP-875)", long=True)
-        return parse("message", lambda body: str(body["message"]), answer.body)
+        return parse("message", lambda body: str(as_object(body)["message"]), answer.body)
 
     # Tasks
 
     def task_configs(self, name: str) -> list[TaskConfig]:
         """Return a connector's tasks with their configurations."""
         body = self._get("connectors", name, "tasks").body
-        return parse("list of tasks", lambda body: _each(read_task_config, body), {"list": body})
+        return read("list of tasks", list[TaskConfig], body)
 
     def task_status(self, name: str, task: int) -> TaskState:
         """Return one task's state."""
         body = self._get("connectors", name, "tasks", str(task), "status").body
-        return parse("task status", read_task_state, body)
+        return read("task status", TaskState, body)
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task."""
@@ -252,7 +245,7 @@ class ConnectClient:
         """Return the plugins of the worker that answers."""
         query = (("connectorsOnly", "true" if connectors_only else "false"),)
         body = self._send("GET", "connector-plugins", query=query).body
-        return parse("list of plugins", lambda body: _each(read_plugin, body), {"list": body})
+        return read("list of plugins", list[Plugin], body)
 
     def plugin_config(self, plugin: str, *, version: str | None = None) -> list[ConfigKey]:
         """Return the keys a plugin defines (KIP-769, Kafka 3.2)."""
@@ -264,7 +257,7 @@ class ConnectClient:
             query=query_values((("version", version),)),
             since="3.2 (KIP-769)",
         ).body
-        return parse("list of keys", lambda body: _each(read_config_key, body), {"list": body})
+        return read("list of keys", list[ConfigKey], body)
 
     def validate(self, plugin: str, config: Config) -> Validation:
         """Validate a configuration; field errors are part of the answer, not a failure."""
@@ -283,7 +276,7 @@ class ConnectClient:
 
     def worker_info(self) -> WorkerInfo:
         """Return version and Kafka cluster of the worker that answers."""
-        return parse("worker", read_worker_info, self._send("GET").body)
+        return read("worker", WorkerInfo, self._send("GET").body)
 
     def health(self) -> Health:
         """Return the health of the worker that answers (KIP-1017, Kafka 4.0)."""
@@ -298,7 +291,7 @@ class ConnectClient:
     def logger(self, name: str) -> LoggerLevel:
         """Return one logger's level; NotFound when it was never set."""
         body = self._get("admin", "loggers", name).body
-        return parse("logger", lambda body: read_logger_level(name, body), body)
+        return read("logger", LoggerLevel, body, name=name)
 
     def set_logger(self, name: str, level: str, *, scope: str = "worker") -> list[str] | None:
         """Set a level; return the loggers that changed, None for the whole cluster."""
@@ -307,7 +300,7 @@ class ConnectClient:
         )
         if answer.body is None:
             return None
-        return parse("list of loggers", _read_names, {"names": answer.body})
+        return read("list of loggers", list[str], answer.body)
 
     def _expanded(self, what: str) -> dict[str, ConnectorView]:
         answer = self._send("GET", "connectors", query=(("expand", what),))
@@ -340,23 +333,16 @@ class ConnectClient:
         )
 
 
-def _read_names(body: Json) -> list[str]:
-    return [str(name) for name in as_list(body["names"])]
+def _read_topics(name: str, body: object) -> list[str]:
+    return sorted(bind(dict[str, dict[str, list[str]]], body)[name]["topics"])
 
 
-def _each(reader: Callable[[object], Item], body: Json) -> list[Item]:
-    return [reader(entry) for entry in as_list(body["list"])]
+def _read_loggers(body: object) -> list[LoggerLevel]:
+    return [bind(LoggerLevel, level, name=name) for name, level in sorted(as_object(body).items())]
 
 
-def _read_topics(name: str, body: Json) -> list[str]:
-    return sorted(map(str, as_list(as_object(body[name])["topics"])))
-
-
-def _read_loggers(body: Json) -> list[LoggerLevel]:
-    return [read_logger_level(name, value) for name, value in sorted(body.items())]
-
-
-def _read_health(url: str, body: Json) -> Health:
+def _read_health(url: str, value: object) -> Health:
+    body = as_object(value)
     # A failed probe answers with the error envelope instead.
     status = str(body["status"]) if "error_code" not in body else "unhealthy"
     return Health(url=url, status=status, message=str(body["message"]), raw=body)

@@ -13,22 +13,12 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
 
 from pyconnect_cli.errors import (
-    Conflict,
-    Forbidden,
-    NotAuthenticated,
-    NotFound,
     OutOfTime,
-    PreconditionFailed,
-    PyconnectError,
-    RejectedRequest,
     ServerError,
-    UsageError,
 )
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.attempts import (
@@ -39,71 +29,17 @@ from pyconnect_cli.rest.attempts import (
 )
 from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
+from pyconnect_cli.rest.failures import behind_gateway, read_failure
 from pyconnect_cli.rest.masking import mask_document, mask_text
-from pyconnect_cli.rest.worker_messages import page_title, told
+from pyconnect_cli.rest.request import IDEMPOTENT, Answer, Request
 
 if TYPE_CHECKING:
     import httpx
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 5.0
-REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
-ALREADY_EXISTS = "already exists"
-# Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
-ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
-UNKNOWN_PATH = "HTTP 404 Not Found"
-IDEMPOTENT = frozenset({"GET", "PUT", "DELETE"})
-# A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
-GATEWAY_STATUSES = frozenset({502, 503, 504})
 
 Trace = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A successful answer; `body` is parsed JSON (a text when asked for), None when empty.
-
-    `location`: the address of another worker, if the answer names one.
-    """
-
-    status: int
-    body: object
-    url: str
-    location: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """One request; `path` holds unencoded segments."""
-
-    method: str
-    path: tuple[str, ...]
-    query: tuple[tuple[str, str], ...] = ()
-    body: object = None
-    has_body: bool = False
-    accepted: frozenset[int] = frozenset()  # accepted statuses beside 2xx
-    since: str = ""  # the first Kafka version with the endpoint
-    text: bool = False  # the answer is plain text; an error is JSON
-    long: bool = False  # the worker runs a connector's code or asks brokers before it answers
-
-    @property
-    def changes(self) -> bool:
-        """Whether the request may change something."""
-        return self.method != "GET"
-
-    def target(self) -> str:
-        """Return path and query, percent-encoded.
-
-        UsageError for a name that no path can carry: proxies resolve `.` and `..`, and an empty
-        name would address the collection.
-        """
-        if unusable := {"", ".", ".."}.intersection(self.path):
-            raise UsageError(f"`{unusable.pop()}` cannot be a name in Kafka Connect's REST paths")
-        path = "/" + "/".join(quote(segment, safe="") for segment in self.path)
-        if not self.query:
-            return path
-        pairs = (f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in self.query)
-        return f"{path}?{'&'.join(pairs)}"
 
 
 PROBE = Request(method="GET", path=())
@@ -307,92 +243,6 @@ class Exchange:
                 self._note(f"< {response.text[:500]}")
 
 
-@dataclass(frozen=True, slots=True)
-class FailedAttempt:
-    """An unsuccessful answer as an error; `momentary` ones are worth another try."""
-
-    error: PyconnectError
-    momentary: bool = False
-
-
-def read_failure(response: httpx.Response, request: Request, url: str) -> FailedAttempt | None:
-    """Return the failure of an answer: the only place where statuses become errors."""
-    status = response.status_code
-    if 200 <= status < 300 or status in request.accepted:
-        return None
-    message = error_message(response)
-    where = f"{request.method} {url}{request.target()}"
-    reason = page_title(response.text) or response.reason_phrase
-    text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
-    if status < 400:
-        location = response.headers.get("location", "nowhere")
-        return FailedAttempt(
-            ServerError(f"{where}: redirects to {location}, which is not followed")
-        )
-    if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
-        since = f"; it came with Kafka {request.since}" if request.since else ""
-        return FailedAttempt(
-            PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))
-        )
-    match status:
-        case 401:
-            hint = "give credentials: --username with --password-file, or --token-file"
-            shown = f"{where}: {message}" if message else text
-            return FailedAttempt(NotAuthenticated(shown, hint=hint))
-        case 403:
-            return FailedAttempt(Forbidden(text))
-        case 404 if message is None:
-            return FailedAttempt(
-                ServerError(f"{where}: HTTP 404, not from Kafka Connect", hint=_address_hint(url))
-            )
-        case 404:
-            return FailedAttempt(NotFound(text))
-        case 409:
-            return FailedAttempt(Conflict(text), momentary=ALREADY_EXISTS not in text)
-        case 500 if message == REBALANCE_READ or ZOMBIE_TASKS in text:
-            return FailedAttempt(Conflict(text), momentary=True)
-        case _ if status < 500:
-            return FailedAttempt(RejectedRequest(text, hint=hint))
-        case _:
-            return FailedAttempt(ServerError(text, hint=hint))
-
-
-def _unknown_path_hint(url: str) -> str:
-    return _address_hint(url) if urlsplit(url).path else "show its version: pyconnect info"
-
-
-def _address_hint(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.path:
-        bare = f"{parts.scheme}://{parts.netloc}"
-        return f"is the path {parts.path} of the address right? Without the path: --url {bare}"
-    return f"is there a Connect worker at {url}, or below a path of it?"
-
-
-def behind_gateway(response: httpx.Response, request: Request) -> bool:
-    """Return whether a gateway answered for a dead worker, to a request that may be repeated."""
-    return (
-        response.status_code in GATEWAY_STATUSES
-        and request.method in IDEMPOTENT
-        and response.status_code not in request.accepted
-        and error_message(response) is None
-    )
-
-
-def error_message(response: httpx.Response) -> str | None:
-    """Return the message of Connect's error envelope, secrets masked; None for any other body.
-
-    A worker repeats whole configurations in its messages.
-    """
-    try:
-        body = response.json()
-    except ValueError:
-        return None
-    if isinstance(body, Mapping) and "error_code" in body:
-        return mask_text(str(body.get("message")))
-    return None
-
-
 def import_httpx() -> None:
     """Import httpx without its command line, which takes 160 ms and is not used here."""
     if "httpx" not in sys.modules:
@@ -415,13 +265,3 @@ def _body(response: httpx.Response, url: str, request: Request) -> object:
 
 def _masked_json(document: object) -> str:
     return json.dumps(mask_document(document), ensure_ascii=False)
-
-
-def query_flags(**flags: bool) -> tuple[tuple[str, str], ...]:
-    """Return the query of switches: those that are set, as `name=true`."""
-    return tuple((name, "true") for name, value in flags.items() if value)
-
-
-def query_values(pairs: Sequence[tuple[str, str | None]]) -> tuple[tuple[str, str], ...]:
-    """Return the query without the parameters that are None."""
-    return tuple((name, value) for name, value in pairs if value is not None)

@@ -8,12 +8,12 @@ worker.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pyconnect_cli.errors import ServerError
+from pyconnect_cli.rest.binding import Json, as_list, as_object, bind, member
 
-Json = Mapping[str, object]
 Parsed = TypeVar("Parsed")
 
 
@@ -34,8 +34,8 @@ class ConnectorInfo:
 
     name: str
     config: Mapping[str, str | None]
-    tasks: tuple[TaskId, ...]
-    type: str
+    tasks: tuple[TaskId, ...] = ()
+    type: str = "unknown"
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -67,7 +67,7 @@ class ConnectorStatus:
     """State of a connector and of its tasks, sorted by id."""
 
     name: str
-    type: str
+    type: str = "unknown"
     connector: InstanceState
     tasks: tuple[TaskState, ...]
     raw: Json = field(default_factory=dict, compare=False, repr=False)
@@ -126,7 +126,7 @@ class TaskConfig:
 class Plugin:
     """An installed plugin; types: source, sink, converter, transformation, ..."""
 
-    class_name: str
+    class_name: str = member("class")
     type: str
     version: str | None = None
     raw: Json = field(default_factory=dict, compare=False, repr=False)
@@ -138,11 +138,11 @@ class ConfigKey:
 
     name: str
     type: str
-    required: bool
-    default_value: str | None
-    importance: str
-    documentation: str
-    group: str | None
+    required: bool = False
+    default_value: str | None = None
+    importance: str = ""
+    documentation: str = ""
+    group: str | None = None
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -151,8 +151,8 @@ class FieldErrors:
     """The errors that validation found in one key."""
 
     name: str
-    value: str | None
-    errors: tuple[str, ...]
+    value: str | None = None
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +173,8 @@ class LoggerLevel:
     """A logger's level; `last_modified` in milliseconds since the epoch, None when never set."""
 
     name: str
-    level: str | None
-    last_modified: int | None
+    level: str | None = None
+    last_modified: int | None = None
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -198,10 +198,15 @@ class Health:
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
 
-def parse(what: str, reader: Callable[[Json], Parsed], body: object) -> Parsed:
+def read(what: str, kind: type[Parsed], body: object, **given: object) -> Parsed:
+    """Read a body as a type; errors as `parse`."""
+    return parse(what, lambda value: bind(kind, value, **given), body)
+
+
+def parse(what: str, reader: Callable[[object], Parsed], body: object) -> Parsed:
     """Read a body, or raise ServerError naming the member that is missing or wrong."""
     try:
-        return reader(as_object(body))
+        return reader(body)
     except (KeyError, TypeError, ValueError) as exc:
         detail = f"`{exc.args[0]}` is missing" if isinstance(exc, KeyError) else str(exc)
         raise ServerError(
@@ -210,175 +215,40 @@ def parse(what: str, reader: Callable[[Json], Parsed], body: object) -> Parsed:
         ) from exc
 
 
-def as_object(body: object) -> Json:
-    """Return a JSON object, or raise TypeError."""
-    if not isinstance(body, Mapping):
-        raise TypeError(f"an object was expected, not {type(body).__name__}")
-    return body
-
-
-def as_list(body: object) -> list[object]:
-    """Return a JSON array, or raise TypeError."""
-    if not isinstance(body, list):
-        raise TypeError(f"an array was expected, not {type(body).__name__}")
-    return body
-
-
-def optional_text(value: object) -> str | None:
-    """Return a text, or None for null."""
-    return None if value is None else str(value)
-
-
-def read_config(value: object) -> dict[str, str | None]:
-    """Read a flat configuration map."""
-    return {str(key): optional_text(item) for key, item in as_object(value).items()}
-
-
-def read_task_id(value: object) -> TaskId:
-    """Read `{"connector", "task"}`."""
-    members = as_object(value)
-    return TaskId(connector=str(members["connector"]), task=int(str(members["task"])))
-
-
-def read_connector_info(body: Json) -> ConnectorInfo:
-    """Read ConnectorInfo."""
-    return ConnectorInfo(
-        name=str(body["name"]),
-        config=read_config(body["config"]),
-        tasks=tuple(map(read_task_id, as_list(body.get("tasks") or []))),
-        type=str(body.get("type") or "unknown"),
-        raw=body,
-    )
-
-
-def read_task_state(value: object) -> TaskState:
-    """Read one task's state."""
-    body = as_object(value)
-    state = read_instance_state(body)
-    return TaskState(
-        id=int(str(body["id"])),
-        state=state.state,
-        worker_id=state.worker_id,
-        version=state.version,
-        trace=state.trace,
-        raw=body,
-    )
-
-
-def read_connector_status(body: Json) -> ConnectorStatus:
+def read_connector_status(value: object) -> ConnectorStatus:
     """Read ConnectorStateInfo; tasks are sorted by id."""
-    tasks = sorted(map(read_task_state, as_list(body["tasks"])), key=lambda task: task.id)
-    return ConnectorStatus(
-        name=str(body["name"]),
-        type=str(body.get("type") or "unknown"),
-        connector=read_instance_state(as_object(body["connector"])),
-        tasks=tuple(tasks),
-        raw=body,
-    )
+    status = bind(ConnectorStatus, value)
+    return replace(status, tasks=tuple(sorted(status.tasks, key=lambda task: task.id)))
 
 
-def read_instance_state(body: Json) -> InstanceState:
-    """Read the state of a connector or task."""
-    return InstanceState(
-        state=str(body["state"]),
-        worker_id=str(body["worker_id"]),
-        version=optional_text(body.get("version")),
-        trace=optional_text(body.get("trace")),
-        raw=body,
-    )
-
-
-def read_views(body: Json) -> dict[str, ConnectorView]:
+def read_views(value: object) -> dict[str, ConnectorView]:
     """Read the object of `GET /connectors?expand=...`."""
     views: dict[str, ConnectorView] = {}
-    for name, value in body.items():
-        members = as_object(value)
+    for name, entry in as_object(value).items():
+        members = as_object(entry)
         info, status = members.get("info"), members.get("status")
         views[name] = ConnectorView(
             name=name,
-            info=read_connector_info(as_object(info)) if info else None,
-            status=read_connector_status(as_object(status)) if status else None,
+            info=bind(ConnectorInfo, info) if info else None,
+            status=read_connector_status(status) if status else None,
         )
     return views
 
 
-def read_task_config(value: object) -> TaskConfig:
-    """Read one entry of `GET /connectors/{c}/tasks`."""
-    body = as_object(value)
-    return TaskConfig(id=read_task_id(body["id"]), config=read_config(body["config"]), raw=body)
-
-
-def read_plugin(value: object) -> Plugin:
-    """Read one entry of `GET /connector-plugins`."""
-    body = as_object(value)
-    return Plugin(
-        class_name=str(body["class"]),
-        type=str(body["type"]),
-        version=optional_text(body.get("version")),
-        raw=body,
-    )
-
-
-def read_config_key(value: object) -> ConfigKey:
-    """Read one key definition."""
-    body = as_object(value)
-    return ConfigKey(
-        name=str(body["name"]),
-        type=str(body["type"]),
-        required=bool(body.get("required")),
-        default_value=optional_text(body.get("default_value")),
-        importance=str(body.get("importance") or ""),
-        documentation=str(body.get("documentation") or ""),
-        group=optional_text(body.get("group")),
-        raw=body,
-    )
-
-
-def read_validation(body: Json) -> Validation:
+def read_validation(value: object) -> Validation:
     """Read ConfigInfos."""
+    body = as_object(value)
     fields: list[FieldErrors] = []
     defined: set[str] = set()
-    for entry in as_list(body["configs"]):
-        if definition := as_object(entry).get("definition"):
+    for entry in map(as_object, as_list(body["configs"])):
+        if definition := entry.get("definition"):
             defined.add(str(as_object(definition)["name"]))
-        value = as_object(entry).get("value")
-        if value is None:
-            continue
-        members = as_object(value)
-        if errors := tuple(map(str, as_list(members.get("errors") or []))):
-            fields.append(
-                FieldErrors(
-                    name=str(members["name"]),
-                    value=optional_text(members.get("value")),
-                    errors=errors,
-                )
-            )
+        if (found := entry.get("value")) and (errors := bind(FieldErrors, found)).errors:
+            fields.append(errors)
     return Validation(
         error_count=int(str(body["error_count"])),
         fields=tuple(fields),
         defined=frozenset(defined),
-        raw=body,
-    )
-
-
-def read_logger_level(name: str, value: object) -> LoggerLevel:
-    """Read `{"level", "last_modified"}`."""
-    body = as_object(value)
-    modified = body.get("last_modified")
-    return LoggerLevel(
-        name=name,
-        level=optional_text(body.get("level")),
-        last_modified=None if modified is None else int(str(modified)),
-        raw=body,
-    )
-
-
-def read_worker_info(body: Json) -> WorkerInfo:
-    """Read `GET /`."""
-    return WorkerInfo(
-        version=str(body["version"]),
-        commit=str(body["commit"]),
-        kafka_cluster_id=str(body["kafka_cluster_id"]),
         raw=body,
     )
 

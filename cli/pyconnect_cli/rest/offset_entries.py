@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_cli.rest.model import Json, as_list, as_object
+from pyconnect_cli.rest.binding import Json, as_list, as_object
 
 Primitives = Mapping[str, object]
 Partition = Primitives | None
@@ -76,8 +76,9 @@ def by_key(entries: Iterable[OffsetEntry]) -> dict[str, OffsetEntry]:
     return {entry.key: entry for entry in entries}
 
 
-def read_offsets(body: Json) -> ConnectorOffsets:
+def read_offsets(value: object) -> ConnectorOffsets:
     """Read the body of an answer."""
+    body = as_object(value)
     entries = [_read_entry(as_object(entry)) for entry in as_list(body["offsets"])]
     return ConnectorOffsets(entries=tuple(sorted(entries, key=_order)), raw=body)
 

@@ -12,22 +12,19 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.backups import utc_text
-from pyconnect_cli.rest.model import as_list, as_object, optional_text
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.rest.binding import as_object, bind
 from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
     Halted,
-    Inventoried,
-    Leg,
     LegFinished,
     Resumed,
     Run,
@@ -189,38 +186,8 @@ def read_entry(line: Mapping[str, Any]) -> Entry:
     members = {key: value for key, value in line.items() if key not in {"entry", "at"}}
     try:
         kind = _ENTRIES[str(line["entry"])]
-        if "phase" in members:
-            members["phase"] = Phase(members["phase"])
-        if "target" in members:
-            members["target"] = Phase(members["target"])
-        if kind is Started:
-            members |= _started_members(members)
-        return kind(**members)
+        for name in members.keys() - {each.name for each in fields(kind)}:
+            raise ValueError(f"`{name}` is not known")
+        return bind(kind, members)
     except (KeyError, TypeError, ValueError) as exc:
         raise UsageError(f"it has a line that this version cannot read: {exc}") from exc
-
-
-def _started_members(members: Mapping[str, Any]) -> dict[str, Any]:
-    legs = [as_object(leg) for leg in as_list(members["legs"])]
-    return {
-        "legs": tuple(
-            Leg(
-                start=Phase(str(leg["start"])),
-                target=Phase(str(leg["target"])),
-                replace=bool(leg["replace"]),
-            )
-            for leg in legs
-        ),
-        "inventory": tuple(_inventoried(each) for each in members["inventory"]),
-        **{name: tuple(members[name]) for name in ("only", "failed", "accepted")},
-    }
-
-
-def _inventoried(value: object) -> Inventoried:
-    members = as_object(value)
-    return Inventoried(
-        url=str(members["url"]),
-        version=str(members["version"]),
-        phase=str(members["phase"]),
-        config_sha256=optional_text(members["config_sha256"]),
-    )

@@ -284,7 +284,7 @@ class ClusterView:
         if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return ReconcileError(
                 f"{what}: the topic does not exist at {self._cluster.bootstrap}",
-                hint="list the topics of a connector: pyconnect connectors topics NAME",
+                hint="list the topics of a connector: pyconnect topics list NAME",
             )
         told = f" ({self._connections.last})" if self._connections.last else ""
         return ReconcileError(

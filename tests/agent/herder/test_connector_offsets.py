@@ -28,6 +28,7 @@ class Children:
     def __init__(self, answer: Mapping[bytes, bytes] | AgentError) -> None:
         self.answer = answer
         self.asked = 0
+        self.jobs = self
 
     async def own_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from pyconnect_cli.errors import PyconnectError, Unreachable
-from pyconnect_cli.live.actions import Words
-from pyconnect_cli.live.state import ContextRow
+from pyconnect_cli.live.keys import Words
+from pyconnect_cli.live.state import KnownContext
 from pyconnect_cli.live.verb_run import Ended
 from pyconnect_cli.overview.look import ClusterLook
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
@@ -23,7 +23,7 @@ class ShownCluster:
     answers: dict[Words, Ended] = field(default_factory=dict)
     ran: list[tuple[Words, bool]] = field(default_factory=list)
     looks: int = 0
-    contexts: tuple[ContextRow, ...] = ()
+    contexts: tuple[KnownContext, ...] = ()
     others: dict[str, ShownCluster] = field(default_factory=dict)
     closed: bool = False
     reachable: Event = field(default_factory=Event)

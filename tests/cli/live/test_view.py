@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.live.screens import AskScreen, TextScreen
-from pyconnect_cli.live.state import ContextRow, Page
+from pyconnect_cli.live.state import KnownContext, Page
 from pyconnect_cli.live.verb_run import Ended
 from pyconnect_cli.live.view import Top
 from tests.cli.live.shown import ShownCluster, busy_cluster
@@ -312,7 +312,7 @@ def test_the_table_fits_its_terminal(width: int) -> None:
 
 
 CONTEXTS = tuple(
-    ContextRow(name=name, urls=f"http://{name}:8083", current=name == "prod")
+    KnownContext(name=name, urls=f"http://{name}:8083", current=name == "prod")
     for name in ("lost", "prod", "test")
 )
 

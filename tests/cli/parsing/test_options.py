@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.parsing.options import current_options, without_bare_wait
-
-
-@pytest.mark.parametrize(
-    ("path", "words", "read"),
-    [
-        ("transactions list", ["--group-id", "g"], ["--group", "g"]),
-        ("transactions list", ["--group-id=g"], ["--group=g"]),
-        ("transactions list", ["--", "--group-id"], ["--", "--group-id"]),
-        ("acls generate", ["--format", "strimzi"], ["--output", "strimzi"]),
-        ("reconcile sequence", ["--group", "key"], ["--per", "key"]),
-        ("upgrade run", ["--group", "g"], ["--group", "g"]),
-        ("reconcile source-topic", ["--format", "csv"], ["--format", "csv"]),
-    ],
-)
-def test_former_names_of_options_are_read(path: str, words: list[str], read: list[str]) -> None:
-    """Of the verbs that had them, and never of arguments."""
-    assert current_options(f"pyconnect {path}", words) == read
+from pyconnect_cli.parsing.options import without_bare_wait
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,6 @@ def test_a_phase_must_be_named(run: Run) -> None:
     [
         (["--phase", "preparing"], "run"),
         (["-v", "--context", "status", "--phase", "preparing"], "run"),
-        (["--phase", "preparing", "--plan"], "plan"),
-        (["--cleanup", "--group", "g"], "abandon"),
         (["--resume"], "run"),
         ([], "run"),
         (["--context", "run", "plan"], "--context"),
@@ -47,23 +45,12 @@ def test_a_phase_must_be_named(run: Run) -> None:
     ],
 )
 def test_a_verb_that_is_left_out_is_run(words: list[str], verb: str) -> None:
-    """Former options choose their verbs. The value of an option is no verb."""
+    """The value of an option is not a verb."""
     noun = find_noun("upgrade")
     assert noun is not None
     command = load_noun(noun)
     assert isinstance(command, UpgradeGroup)
     assert command.with_verb(Context(command, info_name="upgrade"), words)[0] == verb
-
-
-def test_options_of_a_run_mean_nothing_to_its_former_plan() -> None:
-    """`upgrade --plan` took them; with their values they are left out."""
-    noun = find_noun("upgrade")
-    assert noun is not None
-    command = load_noun(noun)
-    assert isinstance(command, UpgradeGroup)
-    words = ["--settle", "1s", "--plan", "--phase", "enabled", "--step-timeout=2m", "--strict"]
-    found = command.with_verb(Context(command, info_name="upgrade"), words)
-    assert found == ["plan", "--phase", "enabled", "--strict"]
 
 
 @pytest.mark.parametrize("option", ["--hard", "--direct"])

@@ -24,15 +24,13 @@ from pyconnect_api import (
     NULL,
     CaseInsensitiveValidString,
     ConfigDef,
-    ConfigType,
     DataException,
-    Importance,
     KafkaHeaders,
     Schema,
     SchemaAndValue,
-    Width,
     pair_of,
 )
+from pyconnect_api.key_table import define_table
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -238,66 +236,27 @@ def _unreadable(error: json_text.JsonTextError) -> DataException:
     )
 
 
-_CONFIG_DEF = (
-    converter_config_def()
-    .define(
-        SCHEMAS_ENABLE_CONFIG,
-        ConfigType.BOOLEAN,
-        default=True,
-        importance=Importance.HIGH,
-        documentation="Include schemas within each of the serialized values and keys.",
-        group="Schemas",
-        order_in_group=0,
-        width=Width.MEDIUM,
-        display_name="Enable Schemas",
-    )
-    .define(
-        SCHEMAS_CACHE_SIZE_CONFIG,
-        ConfigType.INT,
-        default=1000,
-        importance=Importance.HIGH,
-        documentation="The maximum number of schemas that can be cached in this converter "
-        "instance.",
-        group="Schemas",
-        order_in_group=1,
-        width=Width.MEDIUM,
-        display_name="Schema Cache Size",
-    )
-    .define(
-        SCHEMA_CONTENT_CONFIG,
-        ConfigType.STRING,
-        default=None,
-        importance=Importance.HIGH,
-        documentation="The schema of all messages read, as JSON. When set, messages hold the "
-        "payload only and schemas in them are not expected; otherwise every message brings its "
-        "own. Applies when 'schemas.enable' is true, and to sink connectors only.",
-        group="Schemas",
-        order_in_group=2,
-        width=Width.MEDIUM,
-        display_name="Schema Content",
-    )
-    .define(
-        DECIMAL_FORMAT_CONFIG,
-        ConfigType.STRING,
-        default="BASE64",
-        validator=CaseInsensitiveValidString.one_of("BASE64", "NUMERIC"),
-        importance=Importance.LOW,
-        documentation="The form in which decimals are written: 'BASE64' (default) or 'NUMERIC', "
-        "in any case.",
-        group="Serialization",
-        order_in_group=0,
-        width=Width.MEDIUM,
-        display_name="Decimal Format",
-    )
-    .define(
-        REPLACE_NULL_WITH_DEFAULT_CONFIG,
-        ConfigType.BOOLEAN,
-        default=True,
-        importance=Importance.LOW,
-        documentation="Whether null is replaced by the default value of a field that has one.",
-        group="Serialization",
-        order_in_group=1,
-        width=Width.MEDIUM,
-        display_name="Replace null with default",
-    )
+_TABLE = """
+schemas.enable  BOOLEAN  HIGH  true
+    [Schemas, 0, MEDIUM] Enable Schemas
+    Include schemas within each of the serialized values and keys.
+schemas.cache.size  INT  HIGH  1000
+    [Schemas, 1, MEDIUM] Schema Cache Size
+    The maximum number of schemas that can be cached in this converter instance.
+schema.content  STRING  HIGH  ~
+    [Schemas, 2, MEDIUM] Schema Content
+    The schema of all messages read, as JSON. When set, messages hold the payload only and schemas
+    in them are not expected; otherwise every message brings its own. Applies when 'schemas.enable'
+    is true, and to sink connectors only.
+decimal.format  STRING  LOW  BASE64
+    [Serialization, 0, MEDIUM] Decimal Format
+    The form in which decimals are written: 'BASE64' (default) or 'NUMERIC', in any case.
+replace.null.with.default  BOOLEAN  LOW  true
+    [Serialization, 1, MEDIUM] Replace null with default
+    Whether null is replaced by the default value of a field that has one.
+"""
+_CONFIG_DEF = define_table(
+    converter_config_def(),
+    _TABLE,
+    {DECIMAL_FORMAT_CONFIG: CaseInsensitiveValidString.one_of("BASE64", "NUMERIC")},
 )

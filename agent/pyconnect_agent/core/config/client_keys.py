@@ -5,7 +5,7 @@ override policies and the validation of `producer.override.*` and the like look 
 `clients/librdkafka` translates them for librdkafka.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
-default (``!`` none, it must be set; ``~`` null; ``""`` empty).
+default as in `key_table`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from enum import Enum
 
 from pyconnect_api.configdef import (
-    NO_DEFAULT,
     ConfigDef,
     ConfigKey,
     ConfigType,
     Importance,
     convert_to_string,
 )
+from pyconnect_api.key_table import default_in_table
 
 
 class ClientKind(Enum):
@@ -180,18 +180,6 @@ value.serializer  CLASS  HIGH  P  !
 """  # noqa: E501  one key, one line
 
 
-def _default(text: str) -> object:
-    match text:
-        case "!":
-            return NO_DEFAULT
-        case "~":
-            return None
-        case '""':
-            return ""
-        case _:
-            return text
-
-
 def _definition(kind: ClientKind) -> ConfigDef:
     definition = ConfigDef()
     for line in _TABLE.strip().splitlines():
@@ -202,7 +190,7 @@ def _definition(kind: ClientKind) -> ConfigDef:
                     name=name,
                     type=ConfigType[type_name],
                     importance=Importance[importance],
-                    default=_default(default),
+                    default=default_in_table(default),
                 )
             )
     return definition

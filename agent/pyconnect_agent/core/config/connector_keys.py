@@ -31,9 +31,9 @@ from pyconnect_api.configdef import (
     Width,
 )
 from pyconnect_api.converter import Converter, HeaderConverter
+from pyconnect_api.key_table import define_table
 
-HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-COMMON, TRANSFORMS, PREDICATES, ERRORS = "Common", "Transforms", "Predicates", "Error Handling"
+COMMON = "Common"
 
 CONVERTERS: Mapping[str, tuple[type, PluginKind]] = {
     "key.converter": (Converter, PluginKind.CONVERTER),
@@ -62,76 +62,60 @@ class PluginDefaults:
         return cls(converters={}, versions={})
 
 
+_IDENTITY = """
+name  STRING  HIGH  !
+    [Common, 1, MEDIUM] Connector name
+    Name of the connector, unique in the cluster.
+connector.class  STRING  HIGH  !
+    [Common, 2, LONG] Connector class
+    Class of the connector: a full name, or a short one such as FileStreamSource.
+"""
+_TASK_LIMITS = """
+tasks.max  INT  HIGH  1
+    [Common, 4, SHORT] Tasks max
+    Most tasks the connector may split its work into.
+tasks.max.enforce  BOOLEAN  LOW  true
+    [Common, 5, SHORT] Enforce tasks max
+    (Deprecated) Whether a connector that makes more tasks than tasks.max fails; if false they all
+    run.
+"""
+_PLUGINS_AND_ERRORS = """
+transforms  LIST  LOW  ""
+    [Transforms, 12, LONG] Transforms
+    Aliases of the transformations, each set up below transforms.<alias>.
+predicates  LIST  LOW  ""
+    [Predicates, 13, LONG] Predicates
+    Aliases of the predicates, each set up below predicates.<alias>.
+config.action.reload  STRING  LOW  restart
+    [Common, 14, MEDIUM] Reload Action
+    Action when a value from a config provider expires: restart the connector, or none.
+errors.retry.timeout  LONG  MEDIUM  0
+    [Error Handling, 1, MEDIUM] Retry Timeout for Errors
+    Time in milliseconds for which a failing operation is repeated; -1: without end.
+errors.retry.delay.max.ms  LONG  MEDIUM  60000
+    [Error Handling, 2, MEDIUM] Maximum Delay Between Retries for Errors
+    Longest wait between two attempts.
+errors.tolerance  STRING  MEDIUM  none
+    [Error Handling, 3, SHORT] Error Tolerance
+    none: a record that cannot be processed fails the task; all: it is skipped.
+errors.log.enable  BOOLEAN  MEDIUM  false
+    [Error Handling, 4, SHORT] Log Errors
+    Whether every failed record is logged.
+errors.log.include.messages  BOOLEAN  MEDIUM  false
+    [Error Handling, 5, SHORT] Log Error Details
+    Whether the log line includes the record; for source records this shows the data.
+"""
+
+
 def connector_config_def(defaults: PluginDefaults) -> ConfigDef:
     """Return a new definition of the keys of any connector."""
-    definition = ConfigDef()
-    _define_identity(definition, defaults)
-    _define_task_limits(definition)
-    for order, kind in ((6, "key"), (8, "value"), (10, "header")):
-        _define_converter(definition, defaults, kind, order)
-    for order, name, group, kind in (
-        (12, "transforms", TRANSFORMS, "transformation"),
-        (13, "predicates", PREDICATES, "predicate"),
-    ):
-        definition.define(
-            name,
-            ConfigType.LIST,
-            default=[],
-            validator=unique(f"{kind} aliases"),
-            importance=LOW,
-            documentation=f"Aliases of the {kind}s, each set up below {name}.<alias>.",
-            group=group,
-            order_in_group=order,
-            width=Width.LONG,
-            display_name=group,
-        )
-    definition.define(
-        "config.action.reload",
-        ConfigType.STRING,
-        default="restart",
-        validator=ValidString.one_of("none", "restart"),
-        importance=LOW,
-        documentation=(
-            "Action when a value from a config provider expires: restart the connector, or none."
-        ),
-        group=COMMON,
-        order_in_group=14,
-        width=Width.MEDIUM,
-        display_name="Reload Action",
-    )
-    _define_error_handling(definition)
-    return definition
-
-
-def _define_identity(definition: ConfigDef, defaults: PluginDefaults) -> None:
-    definition.define(
-        "name",
-        ConfigType.STRING,
-        validator=NonEmptyStringWithoutControlChars(),
-        importance=HIGH,
-        documentation="Name of the connector, unique in the cluster.",
-        group=COMMON,
-        order_in_group=1,
-        width=Width.MEDIUM,
-        display_name="Connector name",
-    )
-    definition.define(
-        "connector.class",
-        ConfigType.STRING,
-        importance=HIGH,
-        documentation=(
-            "Class of the connector: a full name, or a short one such as FileStreamSource."
-        ),
-        group=COMMON,
-        order_in_group=2,
-        width=Width.LONG,
-        display_name="Connector class",
-    )
-    definition.define(
+    definition = define_table(
+        ConfigDef(), _IDENTITY, {"name": NonEmptyStringWithoutControlChars()}
+    ).define(
         "connector.plugin.version",
         ConfigType.STRING,
         default=defaults.versions.get("connector.plugin.version"),
-        importance=MEDIUM,
+        importance=Importance.MEDIUM,
         documentation="Version or version range of the connector; the latest if unset.",
         group=COMMON,
         order_in_group=3,
@@ -139,34 +123,18 @@ def _define_identity(definition: ConfigDef, defaults: PluginDefaults) -> None:
         display_name="Connector version",
         recommender=FixedRecommender(defaults.connector_versions),
     )
-
-
-def _define_task_limits(definition: ConfigDef) -> None:
-    definition.define(
-        "tasks.max",
-        ConfigType.INT,
-        default=1,
-        validator=Range.at_least(1),
-        importance=HIGH,
-        documentation="Most tasks the connector may split its work into.",
-        group=COMMON,
-        order_in_group=4,
-        width=Width.SHORT,
-        display_name="Tasks max",
-    )
-    definition.define(
-        "tasks.max.enforce",
-        ConfigType.BOOLEAN,
-        default=True,
-        importance=LOW,
-        documentation=(
-            "(Deprecated) Whether a connector that makes more tasks than tasks.max fails; if "
-            "false they all run."
-        ),
-        group=COMMON,
-        order_in_group=5,
-        width=Width.SHORT,
-        display_name="Enforce tasks max",
+    define_table(definition, _TASK_LIMITS, {"tasks.max": Range.at_least(1)})
+    for order, kind in ((6, "key"), (8, "value"), (10, "header")):
+        _define_converter(definition, defaults, kind, order)
+    return define_table(
+        definition,
+        _PLUGINS_AND_ERRORS,
+        {
+            "transforms": unique("transformation aliases"),
+            "predicates": unique("predicate aliases"),
+            "config.action.reload": ValidString.one_of("none", "restart"),
+            "errors.tolerance": ValidString.one_of("none", "all"),
+        },
     )
 
 
@@ -180,7 +148,7 @@ def _define_converter(
         ConfigType.CLASS,
         default=defaults.converters.get(name),
         validator=PluginClassValidator(base),
-        importance=LOW,
+        importance=Importance.LOW,
         documentation=(
             f"Converter of record {kind}s, with settings below {name}.; default: the worker's "
             "converter with its settings."
@@ -195,7 +163,7 @@ def _define_converter(
         f"{name}.plugin.version",
         ConfigType.STRING,
         default=defaults.versions.get(f"{name}.plugin.version"),
-        importance=LOW,
+        importance=Importance.LOW,
         documentation=f"Version or version range of the {kind} converter.",
         group=COMMON,
         order_in_group=order + 1,
@@ -203,71 +171,3 @@ def _define_converter(
         display_name=f"{kind.capitalize()} converter version",
         recommender=VersionRecommender(defaults.plugins, name, plugin_kind),
     )
-
-
-_ERROR_KEYS = (
-    (
-        "errors.retry.timeout",
-        ConfigType.LONG,
-        0,
-        None,
-        "Time in milliseconds for which a failing operation is repeated; -1: without end.",
-        Width.MEDIUM,
-        "Retry Timeout for Errors",
-    ),
-    (
-        "errors.retry.delay.max.ms",
-        ConfigType.LONG,
-        60_000,
-        None,
-        "Longest wait between two attempts.",
-        Width.MEDIUM,
-        "Maximum Delay Between Retries for Errors",
-    ),
-    (
-        "errors.tolerance",
-        ConfigType.STRING,
-        "none",
-        ValidString.one_of("none", "all"),
-        "none: a record that cannot be processed fails the task; all: it is skipped.",
-        Width.SHORT,
-        "Error Tolerance",
-    ),
-    (
-        "errors.log.enable",
-        ConfigType.BOOLEAN,
-        False,
-        None,
-        "Whether every failed record is logged.",
-        Width.SHORT,
-        "Log Errors",
-    ),
-    (
-        "errors.log.include.messages",
-        ConfigType.BOOLEAN,
-        False,
-        None,
-        "Whether the log line includes the record; for source records this shows the data.",
-        Width.SHORT,
-        "Log Error Details",
-    ),
-)
-"""Name, type, default, validator, documentation, width, display name."""
-
-
-def _define_error_handling(definition: ConfigDef) -> None:
-    for order, (name, config_type, default, validator, text, width, display) in enumerate(
-        _ERROR_KEYS, 1
-    ):
-        definition.define(
-            name,
-            config_type,
-            default=default,
-            validator=validator,
-            importance=MEDIUM,
-            documentation=text,
-            group=ERRORS,
-            order_in_group=order,
-            width=width,
-            display_name=display,
-        )

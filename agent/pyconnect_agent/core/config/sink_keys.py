@@ -5,82 +5,33 @@ Layer: core. Corresponds to ``SinkConnectorConfig`` of Kafka Connect 4.3.1.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.config.connector_keys import (
-    COMMON,
-    ERRORS,
-    HIGH,
-    MEDIUM,
-    PluginDefaults,
-    connector_config_def,
-)
+from pyconnect_agent.core.config.connector_keys import PluginDefaults, connector_config_def
 from pyconnect_agent.core.config.worker_keys import any_list
 from pyconnect_agent.core.java.regex import VALID_REGEX
-from pyconnect_api.configdef import ConfigDef, ConfigType, Width
+from pyconnect_api.configdef import ConfigDef
+from pyconnect_api.key_table import define_table
+
+_TABLE = """
+topics  LIST  HIGH  ""
+    [Common, 4, LONG] Topics
+    Topics to consume.
+topics.regex  STRING  HIGH  ""
+    [Common, 4, LONG] Topics regex
+    Pattern of the topics to consume, instead of topics; matches whole names.
+errors.deadletterqueue.topic.name  STRING  MEDIUM  ""
+    [Error Handling, 6, MEDIUM] Dead Letter Queue Topic Name
+    Topic that gets the records that could not be processed; blank for none.
+errors.deadletterqueue.topic.replication.factor  SHORT  MEDIUM  3
+    [Error Handling, 7, MEDIUM] Dead Letter Queue Topic Replication Factor
+    Replicas of the dead letter topic when it is created.
+errors.deadletterqueue.context.headers.enable  BOOLEAN  MEDIUM  false
+    [Error Handling, 8, MEDIUM] Enable Error Context Headers
+    Whether headers __connect.errors.* hold the error.
+"""
 
 
 def sink_config_def(defaults: PluginDefaults) -> ConfigDef:
     """Return a new definition of the keys of sink connectors."""
-    definition = connector_config_def(defaults)
-    definition.define(
-        "topics",
-        ConfigType.LIST,
-        default="",
-        validator=any_list(),
-        importance=HIGH,
-        documentation="Topics to consume.",
-        group=COMMON,
-        order_in_group=4,
-        width=Width.LONG,
-        display_name="Topics",
-    )
-    definition.define(
-        "topics.regex",
-        ConfigType.STRING,
-        default="",
-        validator=VALID_REGEX,
-        importance=HIGH,
-        documentation="Pattern of the topics to consume, instead of topics; matches whole names.",
-        group=COMMON,
-        order_in_group=4,
-        width=Width.LONG,
-        display_name="Topics regex",
-    )
-    _define_dead_letter_queue(definition)
-    return definition
-
-
-def _define_dead_letter_queue(definition: ConfigDef) -> None:
-    prefix = "errors.deadletterqueue."
-    definition.define(
-        f"{prefix}topic.name",
-        ConfigType.STRING,
-        default="",
-        importance=MEDIUM,
-        documentation="Topic that gets the records that could not be processed; blank for none.",
-        group=ERRORS,
-        order_in_group=6,
-        width=Width.MEDIUM,
-        display_name="Dead Letter Queue Topic Name",
-    )
-    definition.define(
-        f"{prefix}topic.replication.factor",
-        ConfigType.SHORT,
-        default=3,
-        importance=MEDIUM,
-        documentation="Replicas of the dead letter topic when it is created.",
-        group=ERRORS,
-        order_in_group=7,
-        width=Width.MEDIUM,
-        display_name="Dead Letter Queue Topic Replication Factor",
-    )
-    definition.define(
-        f"{prefix}context.headers.enable",
-        ConfigType.BOOLEAN,
-        default=False,
-        importance=MEDIUM,
-        documentation="Whether headers __connect.errors.* hold the error.",
-        group=ERRORS,
-        order_in_group=8,
-        width=Width.MEDIUM,
-        display_name="Enable Error Context Headers",
+    return define_table(
+        connector_config_def(defaults), _TABLE, {"topics": any_list(), "topics.regex": VALID_REGEX}
     )

@@ -6,97 +6,44 @@ creation groups are in `topic_creation`.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.config.connector_keys import (
-    LOW,
-    MEDIUM,
-    PluginDefaults,
-    connector_config_def,
-)
-from pyconnect_agent.core.config.topic_creation import DISPLAY_GROUP, TOPIC_CREATION_GROUPS
+from pyconnect_agent.core.config.connector_keys import PluginDefaults, connector_config_def
+from pyconnect_agent.core.config.topic_creation import TOPIC_CREATION_GROUPS
 from pyconnect_api.config_validators import or_none, unique
-from pyconnect_api.configdef import (
-    CaseInsensitiveValidString,
-    ConfigDef,
-    ConfigType,
-    NonEmptyString,
-    Range,
-    Width,
-)
+from pyconnect_api.configdef import CaseInsensitiveValidString, ConfigDef, NonEmptyString, Range
+from pyconnect_api.key_table import define_table
 
-EXACTLY_ONCE, OFFSETS_TOPIC = "Exactly Once Support", "offsets.topic"
+_TABLE = """
+topic.creation.groups  LIST  LOW  ""
+    [Topic Creation, 1, LONG] Topic Creation Groups
+    Names of groups of topics, each set up below topic.creation.<name>.
+exactly.once.support  STRING  MEDIUM  requested
+    [Exactly Once Support, 2, SHORT] Exactly once support
+    required: refuse the connector unless worker and connector support exactly-once delivery;
+    requested: do not check.
+transaction.boundary  STRING  MEDIUM  poll
+    [Exactly Once Support, 3, SHORT] Transaction Boundary
+    Time of a task's commit: after each poll, after an interval, or when the connector requests it.
+transaction.boundary.interval.ms  LONG  LOW  ~
+    [Exactly Once Support, 4, SHORT] Transaction boundary interval
+    For transaction.boundary=interval; offset.flush.interval.ms if unset.
+offsets.storage.topic  STRING  LOW  ~
+    [offsets.topic, 1, LONG] Offsets topic
+    Topic for this connector's offsets, instead of the worker's.
+"""
 
 
 def source_config_def(defaults: PluginDefaults) -> ConfigDef:
     """Return a new definition of the keys of source connectors."""
-    definition = connector_config_def(defaults)
-    definition.define(
-        TOPIC_CREATION_GROUPS,
-        ConfigType.LIST,
-        default=[],
-        validator=unique("topic creation groups"),
-        importance=LOW,
-        documentation="Names of groups of topics, each set up below topic.creation.<name>.",
-        group=DISPLAY_GROUP,
-        order_in_group=1,
-        width=Width.LONG,
-        display_name="Topic Creation Groups",
-    )
-    _define_exactly_once(definition)
-    definition.define(
-        "offsets.storage.topic",
-        ConfigType.STRING,
-        default=None,
-        validator=NonEmptyString(),
-        importance=LOW,
-        documentation="Topic for this connector's offsets, instead of the worker's.",
-        group=OFFSETS_TOPIC,
-        order_in_group=1,
-        width=Width.LONG,
-        display_name="Offsets topic",
-    )
-    return definition
-
-
-def _define_exactly_once(definition: ConfigDef) -> None:
-    definition.define(
-        "exactly.once.support",
-        ConfigType.STRING,
-        default="requested",
-        validator=CaseInsensitiveValidString.one_of("required", "requested"),
-        importance=MEDIUM,
-        documentation=(
-            "required: refuse the connector unless worker and connector support exactly-once "
-            "delivery; requested: do not check."
-        ),
-        group=EXACTLY_ONCE,
-        order_in_group=2,
-        width=Width.SHORT,
-        display_name="Exactly once support",
-    )
-    definition.define(
-        "transaction.boundary",
-        ConfigType.STRING,
-        default="poll",
-        validator=CaseInsensitiveValidString.one_of("interval", "poll", "connector"),
-        importance=MEDIUM,
-        documentation=(
-            "Time of a task's commit: after each poll, after an interval, or when the connector "
-            "requests it."
-        ),
-        group=EXACTLY_ONCE,
-        order_in_group=3,
-        width=Width.SHORT,
-        display_name="Transaction Boundary",
-    )
-    definition.define(
-        "transaction.boundary.interval.ms",
-        ConfigType.LONG,
-        default=None,
-        validator=or_none(Range.at_least(0)),
-        importance=LOW,
-        documentation="For transaction.boundary=interval; offset.flush.interval.ms if unset.",
-        group=EXACTLY_ONCE,
-        order_in_group=4,
-        width=Width.SHORT,
-        display_name="Transaction boundary interval",
+    return define_table(
+        connector_config_def(defaults),
+        _TABLE,
+        {
+            TOPIC_CREATION_GROUPS: unique("topic creation groups"),
+            "exactly.once.support": CaseInsensitiveValidString.one_of("required", "requested"),
+            "transaction.boundary": CaseInsensitiveValidString.one_of(
+                "interval", "poll", "connector"
+            ),
+            "transaction.boundary.interval.ms": or_none(Range.at_least(0)),
+            "offsets.storage.topic": NonEmptyString(),
+        },
     )

@@ -13,15 +13,123 @@ from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
     ConfigDef,
-    ConfigType,
-    Importance,
     Range,
     ValidList,
     ValidString,
 )
+from pyconnect_api.key_table import define_table
 
-HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-SIMPLE_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+_APACHE_KEYS = """
+bootstrap.servers  LIST  HIGH  localhost:9092
+    Addresses of brokers of the Kafka cluster, as host:port.
+client.dns.lookup  STRING  MEDIUM  use_all_dns_ips
+    Try all addresses of a broker's name, or resolve to canonical names first.
+key.converter  CLASS  HIGH  !
+    Converter of record keys for connectors that do not name their own.
+key.converter.plugin.version  STRING  LOW  ~
+    Version or version range of the key converter.
+value.converter  CLASS  HIGH  !
+    Converter of record values for connectors that do not name their own.
+value.converter.plugin.version  STRING  LOW  ~
+    Version or version range of the value converter.
+header.converter  CLASS  LOW  org.apache.kafka.connect.storage.SimpleHeaderConverter
+    Converter of record headers for connectors that do not name their own.
+header.converter.plugin.version  STRING  LOW  ~
+    Version or version range of the header converter.
+task.shutdown.graceful.timeout.ms  LONG  LOW  5000
+    Time limit for the stop of all tasks together; later ones are killed.
+offset.flush.interval.ms  LONG  LOW  60000
+    Time between offset commits of a task.
+offset.flush.timeout.ms  LONG  LOW  5000
+    Time limit of an offset commit; no effect on tasks that run exactly-once.
+plugin.path  LIST  LOW  ~
+    Where plugins are: jars, and directories in which each jar or directory is one plugin with its
+    own dependencies. References to config providers are not resolved here.
+plugin.discovery  STRING  LOW  hybrid_warn
+    Way to find plugins: by entry points and service files, by scanning modules and class files, or
+    both.
+metrics.sample.window.ms  LONG  LOW  30000
+    Length of one sample of a rate or average.
+metrics.num.samples  INT  LOW  2
+    Number of samples a rate or average is made of.
+metrics.recording.level  STRING  LOW  INFO
+    Accepted for compatibility; there is one level of detail, the same as INFO.
+metric.reporters  LIST  LOW  org.apache.kafka.common.metrics.JmxReporter
+    Accepted for compatibility; metrics are served for Prometheus.
+config.providers  LIST  LOW  ""
+    Names of config providers. Each is set up by config.providers.<name>.class and
+    config.providers.<name>.param.*, and used as ${name:path:key}.
+connector.client.config.override.policy  STRING  MEDIUM  All
+    Client settings that a connector may change: All, None, Principal (security settings only) or
+    Allowlist.
+connector.client.config.override.allowlist  LIST  MEDIUM  ""
+    Client settings a connector may change under the policy Allowlist.
+topic.creation.enable  BOOLEAN  LOW  true
+    Whether source connectors may have topics created.
+topic.tracking.enable  BOOLEAN  LOW  true
+    Whether to record the topics that each connector uses.
+topic.tracking.allow.reset  BOOLEAN  LOW  true
+    Whether a request may empty a connector's list of topics.
+listeners  LIST  LOW  http://:8083
+    Addresses of the REST server, http or https; port 0 takes a free port.
+rest.advertised.host.name  STRING  LOW  ~
+    Host name of this worker for other workers.
+rest.advertised.port  INT  LOW  ~
+    Port of this worker for other workers.
+rest.advertised.listener  STRING  LOW  ~
+    Protocol of this worker for other workers: http or https.
+access.control.allow.origin  STRING  LOW  ""
+    Origins that may use the REST API from a browser; *: any, blank: none.
+access.control.allow.methods  STRING  LOW  ""
+    Methods that a browser of such an origin may use; blank: GET, POST, HEAD.
+response.http.headers.config  STRING  LOW  ""
+    Headers put on every response: comma list of [action] [name]:[value].
+rest.extension.classes  LIST  LOW  ""
+    REST extensions of Java; this worker has none and refuses the key.
+admin.listeners  LIST  LOW  ~
+    Addresses of the admin endpoints; unset: on the REST listeners; empty: nowhere.
+"""
+_OWN_KEYS = """
+agent.admin.basic.auth.file  STRING  LOW  ~
+    Properties file of users and passwords (user=password) for the admin interface below /agent;
+    read at each request. Without credentials it is served on loopback listeners only. A key of this
+    agent alone.
+agent.admin.bearer.token.file  STRING  LOW  ~
+    File of bearer tokens, one a line, for the admin interface below /agent; read at each request.
+    Without credentials it is served on loopback listeners only. A key of this agent alone.
+agent.oauthbearer.allowed.urls  LIST  LOW  ""
+    URLs that a connector's overrides may name as sasl.oauthbearer.token.endpoint.url, beside those
+    of the worker's own clients. Java workers have the system property
+    org.apache.kafka.sasl.oauthbearer.allowed.urls. A key of this agent alone.
+agent.log.kept.bytes  INT  LOW  65536
+    Memory for the last log lines of each connector and task, for pyconnect connectors logs; 0 keeps
+    none. A key of this agent alone.
+agent.log.dir  STRING  LOW  ~
+    Directory for a log file of each connector with the lines of its tasks; unset: none. A key of
+    this agent alone.
+agent.log.file.bytes  INT  LOW  10485760
+    Size at which such a file is replaced by a new one. A key of this agent alone.
+agent.log.file.count  INT  LOW  5
+    Most files of one connector, the newest included. A key of this agent alone.
+agent.java.home  STRING  LOW  ~
+    Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH. A key of this agent alone.
+agent.java.kafka.home  STRING  LOW  ~
+    Kafka whose jars Java plugins use; unset: KAFKA_HOME, else jars fetched once. A key of this
+    agent alone.
+agent.java.heap  STRING  LOW  256m
+    Heap (-Xmx) of a Java connector's processes whose configuration sets none. A key of this agent
+    alone.
+agent.java.heap.limit  STRING  LOW  1g
+    Largest heap that a connector's own agent.java.heap may ask for. A key of this agent alone.
+agent.java.options  STRING  LOW  -XX:+UseSerialGC -Xmn12m
+    Options of all Java processes. A key of this agent alone.
+"""
+"""Kafka Connect does not have these keys."""
+
+_CLIENT_AUTHENTICATION = """
+ssl.client.auth  STRING  LOW  none
+    Whether REST clients must, may or need not show a certificate.
+"""
 
 
 def any_list(*, allow_empty: bool = True, allow_null: bool = False) -> ValidList:
@@ -31,368 +139,44 @@ def any_list(*, allow_empty: bool = True, allow_null: bool = False) -> ValidList
 
 def worker_config_def() -> ConfigDef:
     """Return a new definition of the keys of every worker."""
-    definition = ConfigDef()
-    _define_clients_and_converters(definition)
-    _define_runtime(definition)
-    _define_metrics(definition)
-    _define_permissions(definition)
-    _define_rest_addresses(definition)
-    _define_rest_headers(definition)
-    _define_admin_interface(definition)
+    definition = define_table(
+        ConfigDef(),
+        _APACHE_KEYS,
+        {
+            "bootstrap.servers": any_list(allow_empty=False),
+            "client.dns.lookup": ValidString.one_of(
+                "use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"
+            ),
+            "plugin.path": any_list(allow_null=True),
+            "plugin.discovery": CaseInsensitiveValidString.one_of(
+                "only_scan", "service_load", "hybrid_warn", "hybrid_fail"
+            ),
+            "metrics.sample.window.ms": Range.at_least(0),
+            "metrics.num.samples": Range.at_least(1),
+            "metrics.recording.level": ValidString.one_of("INFO", "DEBUG"),
+            "metric.reporters": any_list(),
+            "config.providers": any_list(),
+            "connector.client.config.override.allowlist": any_list(),
+            "listeners": ListenersValidator("listeners"),
+            "response.http.headers.config": HeaderRulesValidator(),
+            "rest.extension.classes": any_list(),
+            "admin.listeners": ListenersValidator("admin.listeners", optional=True),
+        },
+    )
     define_agent_keys(definition)
-    _define_logs_and_logins(definition)
-    _define_java(definition)
+    define_table(
+        definition,
+        _OWN_KEYS,
+        {
+            "agent.log.kept.bytes": Range.at_least(0),
+            "agent.log.file.bytes": Range.at_least(1),
+            "agent.log.file.count": Range.at_least(1),
+        },
+    )
     for key in SSL_CONFIG_DEF.keys.values():
         definition.define_key(key)
-    definition.define(
-        "ssl.client.auth",
-        ConfigType.STRING,
-        default="none",
-        validator=ValidString.one_of("required", "requested", "none"),
-        importance=LOW,
-        documentation="Whether REST clients must, may or need not show a certificate.",
+    return define_table(
+        definition,
+        _CLIENT_AUTHENTICATION,
+        {"ssl.client.auth": ValidString.one_of("required", "requested", "none")},
     )
-    return definition
-
-
-def _define_clients_and_converters(definition: ConfigDef) -> None:
-    definition.define(
-        "bootstrap.servers",
-        ConfigType.LIST,
-        default="localhost:9092",
-        validator=any_list(allow_empty=False),
-        importance=HIGH,
-        documentation="Addresses of brokers of the Kafka cluster, as host:port.",
-    )
-    definition.define(
-        "client.dns.lookup",
-        ConfigType.STRING,
-        default="use_all_dns_ips",
-        validator=ValidString.one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-        importance=MEDIUM,
-        documentation="Try all addresses of a broker's name, or resolve to canonical names first.",
-    )
-    for kind, what in (("key", "keys"), ("value", "values")):
-        definition.define(
-            f"{kind}.converter",
-            ConfigType.CLASS,
-            importance=HIGH,
-            documentation=f"Converter of record {what} for connectors that do not name their own.",
-        )
-        _define_converter_version(definition, kind)
-    definition.define(
-        "header.converter",
-        ConfigType.CLASS,
-        default=SIMPLE_HEADER_CONVERTER,
-        importance=LOW,
-        documentation="Converter of record headers for connectors that do not name their own.",
-    )
-    _define_converter_version(definition, "header")
-
-
-def _define_converter_version(definition: ConfigDef, kind: str) -> None:
-    definition.define(
-        f"{kind}.converter.plugin.version",
-        ConfigType.STRING,
-        default=None,
-        importance=LOW,
-        documentation=f"Version or version range of the {kind} converter.",
-    )
-
-
-def _define_runtime(definition: ConfigDef) -> None:
-    definition.define(
-        "task.shutdown.graceful.timeout.ms",
-        ConfigType.LONG,
-        default=5_000,
-        importance=LOW,
-        documentation="Time limit for the stop of all tasks together; later ones are killed.",
-    )
-    definition.define(
-        "offset.flush.interval.ms",
-        ConfigType.LONG,
-        default=60_000,
-        importance=LOW,
-        documentation="Time between offset commits of a task.",
-    )
-    definition.define(
-        "offset.flush.timeout.ms",
-        ConfigType.LONG,
-        default=5_000,
-        importance=LOW,
-        documentation=("Time limit of an offset commit; no effect on tasks that run exactly-once."),
-    )
-    definition.define(
-        "plugin.path",
-        ConfigType.LIST,
-        default=None,
-        validator=any_list(allow_null=True),
-        importance=LOW,
-        documentation=(
-            "Where plugins are: jars, and directories in which each jar or directory is one plugin "
-            "with its own dependencies. References to config providers are not resolved here."
-        ),
-    )
-    definition.define(
-        "plugin.discovery",
-        ConfigType.STRING,
-        default="hybrid_warn",
-        validator=CaseInsensitiveValidString.one_of(
-            "only_scan", "service_load", "hybrid_warn", "hybrid_fail"
-        ),
-        importance=LOW,
-        documentation=(
-            "Way to find plugins: by entry points and service files, by scanning modules and "
-            "class files, or both."
-        ),
-    )
-
-
-def _define_permissions(definition: ConfigDef) -> None:
-    """Define the plugins and settings that connectors may use, and the topics created for them."""
-    definition.define(
-        "config.providers",
-        ConfigType.LIST,
-        default=[],
-        validator=any_list(),
-        importance=LOW,
-        documentation=(
-            "Names of config providers. Each is set up by config.providers.<name>.class and "
-            "config.providers.<name>.param.*, and used as ${name:path:key}."
-        ),
-    )
-    definition.define(
-        "connector.client.config.override.policy",
-        ConfigType.STRING,
-        default="All",
-        importance=MEDIUM,
-        documentation=(
-            "Client settings that a connector may change: All, None, Principal (security "
-            "settings only) or Allowlist."
-        ),
-    )
-    definition.define(
-        "connector.client.config.override.allowlist",
-        ConfigType.LIST,
-        default=[],
-        validator=any_list(),
-        importance=MEDIUM,
-        documentation="Client settings a connector may change under the policy Allowlist.",
-    )
-    for name, text in (
-        ("topic.creation.enable", "Whether source connectors may have topics created."),
-        ("topic.tracking.enable", "Whether to record the topics that each connector uses."),
-        ("topic.tracking.allow.reset", "Whether a request may empty a connector's list of topics."),
-    ):
-        definition.define(
-            name, ConfigType.BOOLEAN, default=True, importance=LOW, documentation=text
-        )
-
-
-def _define_metrics(definition: ConfigDef) -> None:
-    definition.define(
-        "metrics.sample.window.ms",
-        ConfigType.LONG,
-        default=30_000,
-        validator=Range.at_least(0),
-        importance=LOW,
-        documentation="Length of one sample of a rate or average.",
-    )
-    definition.define(
-        "metrics.num.samples",
-        ConfigType.INT,
-        default=2,
-        validator=Range.at_least(1),
-        importance=LOW,
-        documentation="Number of samples a rate or average is made of.",
-    )
-    definition.define(
-        "metrics.recording.level",
-        ConfigType.STRING,
-        default="INFO",
-        validator=ValidString.one_of("INFO", "DEBUG"),
-        importance=LOW,
-        documentation="Accepted for compatibility; there is one level of detail, the same as INFO.",
-    )
-    definition.define(
-        "metric.reporters",
-        ConfigType.LIST,
-        default="org.apache.kafka.common.metrics.JmxReporter",
-        validator=any_list(),
-        importance=LOW,
-        documentation="Accepted for compatibility; metrics are served for Prometheus.",
-    )
-
-
-def _define_rest_addresses(definition: ConfigDef) -> None:
-    definition.define(
-        "listeners",
-        ConfigType.LIST,
-        default="http://:8083",
-        validator=ListenersValidator("listeners"),
-        importance=LOW,
-        documentation="Addresses of the REST server, http or https; port 0 takes a free port.",
-    )
-    definition.define(
-        "rest.advertised.host.name",
-        ConfigType.STRING,
-        default=None,
-        importance=LOW,
-        documentation="Host name of this worker for other workers.",
-    )
-    definition.define(
-        "rest.advertised.port",
-        ConfigType.INT,
-        default=None,
-        importance=LOW,
-        documentation="Port of this worker for other workers.",
-    )
-    definition.define(
-        "rest.advertised.listener",
-        ConfigType.STRING,
-        default=None,
-        importance=LOW,
-        documentation="Protocol of this worker for other workers: http or https.",
-    )
-
-
-def _define_rest_headers(definition: ConfigDef) -> None:
-    definition.define(
-        "access.control.allow.origin",
-        ConfigType.STRING,
-        default="",
-        importance=LOW,
-        documentation="Origins that may use the REST API from a browser; *: any, blank: none.",
-    )
-    definition.define(
-        "access.control.allow.methods",
-        ConfigType.STRING,
-        default="",
-        importance=LOW,
-        documentation="Methods that a browser of such an origin may use; blank: GET, POST, HEAD.",
-    )
-    definition.define(
-        "response.http.headers.config",
-        ConfigType.STRING,
-        default="",
-        validator=HeaderRulesValidator(),
-        importance=LOW,
-        documentation="Headers put on every response: comma list of [action] [name]:[value].",
-    )
-
-
-def _define_logs_and_logins(definition: ConfigDef) -> None:
-    own = "A key of this agent alone."
-    definition.define(
-        "agent.oauthbearer.allowed.urls",
-        ConfigType.LIST,
-        default="",
-        importance=LOW,
-        documentation=(
-            "URLs that a connector's overrides may name as sasl.oauthbearer.token.endpoint.url, "
-            "beside those of the worker's own clients. Java workers have the system property "
-            f"org.apache.kafka.sasl.oauthbearer.allowed.urls. {own}"
-        ),
-    )
-    definition.define(
-        "agent.log.kept.bytes",
-        ConfigType.INT,
-        default=65_536,
-        validator=Range.at_least(0),
-        importance=LOW,
-        documentation=(
-            "Memory for the last log lines of each connector and task, for pyconnect connectors "
-            f"logs; 0 keeps none. {own}"
-        ),
-    )
-    definition.define(
-        "agent.log.dir",
-        ConfigType.STRING,
-        default=None,
-        importance=LOW,
-        documentation=(
-            "Directory for a log file of each connector with the lines of its tasks; unset: none. "
-            f"{own}"
-        ),
-    )
-    for name, default, text in (
-        ("agent.log.file.bytes", 10 << 20, "Size at which such a file is replaced by a new one."),
-        ("agent.log.file.count", 5, "Most files of one connector, the newest included."),
-    ):
-        definition.define(
-            name,
-            ConfigType.INT,
-            default=default,
-            validator=Range.at_least(1),
-            importance=LOW,
-            documentation=f"{text} {own}",
-        )
-
-
-def _define_java(definition: ConfigDef) -> None:
-    """Define the settings of the processes of Java connectors."""
-    for name, default, text in (
-        (
-            "agent.java.home",
-            None,
-            "Home of the Java that runs Java plugins; unset: JAVA_HOME, else PATH.",
-        ),
-        (
-            "agent.java.kafka.home",
-            None,
-            "Kafka whose jars Java plugins use; unset: KAFKA_HOME, else jars fetched once.",
-        ),
-        (
-            "agent.java.heap",
-            "256m",
-            "Heap (-Xmx) of a Java connector's processes whose configuration sets none.",
-        ),
-        (
-            "agent.java.heap.limit",
-            "1g",
-            "Largest heap that a connector's own agent.java.heap may ask for.",
-        ),
-        ("agent.java.options", "-XX:+UseSerialGC -Xmn12m", "Options of all Java processes."),
-    ):
-        definition.define(
-            name,
-            ConfigType.STRING,
-            default=default,
-            importance=LOW,
-            documentation=f"{text} A key of this agent alone.",
-        )
-
-
-def _define_admin_interface(definition: ConfigDef) -> None:
-    definition.define(
-        "rest.extension.classes",
-        ConfigType.LIST,
-        default="",
-        validator=any_list(),
-        importance=LOW,
-        documentation="REST extensions of Java; this worker has none and refuses the key.",
-    )
-    definition.define(
-        "admin.listeners",
-        ConfigType.LIST,
-        default=None,
-        validator=ListenersValidator("admin.listeners", optional=True),
-        importance=LOW,
-        documentation=(
-            "Addresses of the admin endpoints; unset: on the REST listeners; empty: nowhere."
-        ),
-    )
-    for name, text in (
-        ("basic.auth", "Properties file of users and passwords (user=password)"),
-        ("bearer.token", "File of bearer tokens, one a line,"),
-    ):
-        definition.define(
-            f"agent.admin.{name}.file",
-            ConfigType.STRING,
-            default=None,
-            importance=LOW,
-            documentation=(
-                f"{text} for the admin interface below /agent; read at each request. Without "
-                "credentials it is served on loopback listeners only. A key of this agent alone."
-            ),
-        )

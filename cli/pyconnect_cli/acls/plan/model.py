@@ -45,8 +45,8 @@ class Rule:
     operation: GrantOperation
     why: str
     symptom: str
-    severity: NeedSeverity = NeedSeverity.BLOCKER
-    first_phase: Phase = Phase.DISABLED
+    severity: NeedSeverity
+    first_phase: Phase
 
 
 class Need(NamedTuple):

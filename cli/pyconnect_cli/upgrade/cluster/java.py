@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.rest.client import ConnectClient
-from pyconnect_cli.rest.exchange import Request
 from pyconnect_cli.rest.model import Validation
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.rest.request import Request
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker
 
 SUPPORT = "exactly.once.support"

@@ -22,6 +22,7 @@ from pyconnect_api import (
     Password,
     ValidString,
 )
+from pyconnect_api.key_table import define_table
 
 URL = "schema.registry.url"
 AUTO_REGISTER = "auto.register.schemas"
@@ -58,49 +59,56 @@ _OPTIONAL_TEXTS = (*_BEARER_TEXTS, *(PREFIX + name for name in _SSL_TEXTS), "pro
 _SECRETS = (*_BEARER_SECRETS, *(PREFIX + name for name in _SSL_SECRETS), BASIC_USER_INFO, JAAS)
 
 
+_TABLE = """
+schema.registry.url  STRING  HIGH  !
+    URLs of the schema registry, separated by commas.
+auto.register.schemas  BOOLEAN  MEDIUM  true
+    Whether a schema that the subject does not have is registered; otherwise writing with it fails.
+use.latest.version  BOOLEAN  LOW  false
+    Whether to write with the latest schema of the subject in place of the record's own. Needs
+    'auto.register.schemas' to be false.
+normalize.schemas  BOOLEAN  MEDIUM  false
+    Whether the registry compares and stores schemas in normal form.
+schemas.cache.size  INT  LOW  1000
+    The number of schemas this converter keeps ready.
+key.subject.name.strategy  STRING  MEDIUM  io.confluent.kafka.serializers.subject.TopicNameStrategy
+    How the subject of the schemas of keys is named: TopicNameStrategy, RecordNameStrategy or
+    TopicRecordNameStrategy.
+value.subject.name.strategy  STRING  MEDIUM  io.confluent.kafka.serializers.subject.TopicNameStrategy
+    How the subject of the schemas of values is named: TopicNameStrategy, RecordNameStrategy or
+    TopicRecordNameStrategy.
+basic.auth.credentials.source  STRING  MEDIUM  URL
+    Where user and password come from: the URL, 'basic.auth.user.info' (USER_INFO) or
+    'sasl.jaas.config' (SASL_INHERIT).
+bearer.auth.credentials.source  STRING  MEDIUM  ""
+    Where a bearer token comes from: 'bearer.auth.token' (STATIC_TOKEN) or an OAuth server
+    (OAUTHBEARER). Empty: none is sent.
+"""  # noqa: E501  one key, one line
+
+
 def registry_config_def() -> ConfigDef:
     """Return a new definition of what all converters with a registry understand."""
-    definition = (
-        converter_config_def()
-        .define(
-            URL,
-            ConfigType.STRING,
-            validator=NonEmptyString(),
-            importance=Importance.HIGH,
-            documentation="URLs of the schema registry, separated by commas.",
-        )
-        .define(
-            AUTO_REGISTER,
-            ConfigType.BOOLEAN,
-            default=True,
-            documentation="Whether a schema that the subject does not have is registered; "
-            "otherwise writing with it fails.",
-        )
-        .define(
-            USE_LATEST,
-            ConfigType.BOOLEAN,
-            default=False,
-            importance=Importance.LOW,
-            documentation="Whether to write with the latest schema of the subject in place of the "
-            "record's own. Needs 'auto.register.schemas' to be false.",
-        )
-        .define(
-            NORMALIZE,
-            ConfigType.BOOLEAN,
-            default=False,
-            documentation="Whether the registry compares and stores schemas in normal form.",
-        )
-        .define(
-            CACHE_SIZE,
-            ConfigType.INT,
-            default=1000,
-            importance=Importance.LOW,
-            documentation="The number of schemas this converter keeps ready.",
-        )
+    strategy = LambdaValidator(
+        _check_strategy,
+        "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy",
     )
-    _define_subjects(definition)
+    definition = define_table(
+        converter_config_def(),
+        _TABLE,
+        {
+            URL: NonEmptyString(),
+            KEY_SUBJECT: strategy,
+            VALUE_SUBJECT: strategy,
+            BASIC_SOURCE: ValidString.one_of("URL", "USER_INFO", "SASL_INHERIT"),
+            BEARER_SOURCE: ValidString.one_of("", "STATIC_TOKEN", "OAUTHBEARER"),
+        },
+    )
     _define_access(definition)
     return definition
+
+
+def _check_strategy(_name: str, value: object) -> None:
+    subjects.strategy(str(value))
 
 
 def define_flags(definition: ConfigDef, flags: Iterable[tuple[str, bool, str]]) -> ConfigDef:
@@ -116,41 +124,7 @@ def define_flags(definition: ConfigDef, flags: Iterable[tuple[str, bool, str]]) 
     return definition
 
 
-def _define_subjects(definition: ConfigDef) -> None:
-    for name, part in ((KEY_SUBJECT, "keys"), (VALUE_SUBJECT, "values")):
-        definition.define(
-            name,
-            ConfigType.STRING,
-            default="io.confluent.kafka.serializers.subject.TopicNameStrategy",
-            validator=LambdaValidator(
-                _check_strategy, "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy"
-            ),
-            documentation=f"How the subject of the schemas of {part} is named: "
-            "TopicNameStrategy, RecordNameStrategy or TopicRecordNameStrategy.",
-        )
-
-
-def _check_strategy(_name: str, value: object) -> None:
-    subjects.strategy(str(value))
-
-
 def _define_access(definition: ConfigDef) -> None:
-    definition.define(
-        BASIC_SOURCE,
-        ConfigType.STRING,
-        default="URL",
-        validator=ValidString.one_of("URL", "USER_INFO", "SASL_INHERIT"),
-        documentation="Where user and password come from: the URL, "
-        f"'{BASIC_USER_INFO}' (USER_INFO) or '{JAAS}' (SASL_INHERIT).",
-    )
-    definition.define(
-        BEARER_SOURCE,
-        ConfigType.STRING,
-        default="",
-        validator=ValidString.one_of("", "STATIC_TOKEN", "OAUTHBEARER"),
-        documentation="Where a bearer token comes from: 'bearer.auth.token' (STATIC_TOKEN) or an "
-        "OAuth server (OAUTHBEARER). Empty: none is sent.",
-    )
     for name in _SECRETS:
         definition.define(
             name, ConfigType.PASSWORD, default=None, documentation="Access to the registry."

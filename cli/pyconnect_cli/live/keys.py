@@ -17,7 +17,7 @@ LAST_LINES = "500"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class CommandLine:
     """A command line; `changes`: the plan is shown and the user is asked first.
 
     `live`: what it prints is shown as it changes.
@@ -51,13 +51,16 @@ class Key:
         return self.key.replace("+", "-")
 
 
-def action_of(key: Key, page: Page, rows: Sequence[str]) -> Action | None:
-    """Return a key's action for these rows; None without rows, or on a page that lacks the key."""
+def command_line_of(key: Key, page: Page, rows: Sequence[str]) -> CommandLine | None:
+    """Return the command line of a key for these rows.
+
+    None without rows, or on a page that lacks the key.
+    """
     if page not in key.pages or not rows:
         return None
     words = key.words(page, rows[:1] if key.one else rows)
     title = " ".join(("pyconnect", *words))
-    return Action(title=title, words=words, changes=key.changes, live=key.live)
+    return CommandLine(title=title, words=words, changes=key.changes, live=key.live)
 
 
 def connectors_of(rows: Sequence[str]) -> Words:

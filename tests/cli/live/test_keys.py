@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.live.actions import KEYS, Words, action_of
+from pyconnect_cli.live.keys import KEYS, Words, command_line_of
 from pyconnect_cli.live.state import Page
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.verbs import load_noun
@@ -15,7 +15,7 @@ LATER = {("connectors", "logs")}
 
 
 def words(key: str, page: Page, *rows: str) -> Words | None:
-    action = action_of(BY_KEY[key], page, rows)
+    action = command_line_of(BY_KEY[key], page, rows)
     return None if action is None else action.words
 
 
@@ -66,7 +66,7 @@ def test_every_key_is_a_verb_that_exists_and_says_whether_it_changes(key: str) -
     """What changes something has a plan to show."""
     found = BY_KEY[key]
     for page in found.pages:
-        action = action_of(found, page, ["a/0" if page is Page.TASKS else "a"])
+        action = command_line_of(found, page, ["a/0" if page is Page.TASKS else "a"])
         assert action is not None
         noun = find_noun(action.words[0])
         assert noun is not None

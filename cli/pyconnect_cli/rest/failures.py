@@ -1,0 +1,119 @@
+"""Answers that report a failure, as errors in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pyconnect_cli.errors import (
+    Conflict,
+    Forbidden,
+    NotAuthenticated,
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    RejectedRequest,
+    ServerError,
+)
+from pyconnect_cli.rest.masking import mask_text
+from pyconnect_cli.rest.request import IDEMPOTENT, Request
+from pyconnect_cli.rest.worker_messages import page_title, told
+
+if TYPE_CHECKING:
+    import httpx
+
+REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
+ALREADY_EXISTS = "already exists"
+# Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
+ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
+UNKNOWN_PATH = "HTTP 404 Not Found"
+# A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
+GATEWAY_STATUSES = frozenset({502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """An unsuccessful answer as an error; `momentary` ones are worth another try."""
+
+    error: PyconnectError
+    momentary: bool = False
+
+
+def read_failure(response: httpx.Response, request: Request, url: str) -> FailedAttempt | None:
+    """Return the failure of an answer: the only place where statuses become errors."""
+    status = response.status_code
+    if 200 <= status < 300 or status in request.accepted:
+        return None
+    message = error_message(response)
+    where = f"{request.method} {url}{request.target()}"
+    reason = page_title(response.text) or response.reason_phrase
+    text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
+    if status < 400:
+        location = response.headers.get("location", "nowhere")
+        return FailedAttempt(
+            ServerError(f"{where}: redirects to {location}, which is not followed")
+        )
+    if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
+        since = f"; it came with Kafka {request.since}" if request.since else ""
+        return FailedAttempt(
+            PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))
+        )
+    match status:
+        case 401:
+            hint = "give credentials: --username with --password-file, or --token-file"
+            shown = f"{where}: {message}" if message else text
+            return FailedAttempt(NotAuthenticated(shown, hint=hint))
+        case 403:
+            return FailedAttempt(Forbidden(text))
+        case 404 if message is None:
+            return FailedAttempt(
+                ServerError(f"{where}: HTTP 404, not from Kafka Connect", hint=_address_hint(url))
+            )
+        case 404:
+            return FailedAttempt(NotFound(text))
+        case 409:
+            return FailedAttempt(Conflict(text), momentary=ALREADY_EXISTS not in text)
+        case 500 if message == REBALANCE_READ or ZOMBIE_TASKS in text:
+            return FailedAttempt(Conflict(text), momentary=True)
+        case _ if status < 500:
+            return FailedAttempt(RejectedRequest(text, hint=hint))
+        case _:
+            return FailedAttempt(ServerError(text, hint=hint))
+
+
+def _unknown_path_hint(url: str) -> str:
+    return _address_hint(url) if urlsplit(url).path else "show its version: pyconnect info"
+
+
+def _address_hint(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.path:
+        bare = f"{parts.scheme}://{parts.netloc}"
+        return f"is the path {parts.path} of the address right? Without the path: --url {bare}"
+    return f"is there a Connect worker at {url}, or below a path of it?"
+
+
+def behind_gateway(response: httpx.Response, request: Request) -> bool:
+    """Return whether a gateway answered for a dead worker, to a request that may be repeated."""
+    return (
+        response.status_code in GATEWAY_STATUSES
+        and request.method in IDEMPOTENT
+        and response.status_code not in request.accepted
+        and error_message(response) is None
+    )
+
+
+def error_message(response: httpx.Response) -> str | None:
+    """Return the message of Connect's error envelope, secrets masked; None for any other body.
+
+    A worker repeats whole configurations in its messages.
+    """
+    try:
+        body = response.json()
+    except ValueError:
+        return None
+    if isinstance(body, Mapping) and "error_code" in body:
+        return mask_text(str(body.get("message")))
+    return None
