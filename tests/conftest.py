@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from pyconnect_agent import long_lived
 from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.broker import BrokerConfig
 from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
@@ -29,8 +29,9 @@ from tests.support.kafka import (
     SharedJavaWorker,
 )
 from tests.support.names import unique_name as make_unique_name
+from tests.support.secured import SecuredBroker, secured_config
 from tests.support.seeds import LONG
-from tests.support.shared_servers import shared_server
+from tests.support.shared_servers import shared_broker, shared_server
 
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
@@ -81,16 +82,27 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
         yield SharedBroker(bootstrap_servers=bootstrap_servers)
         return
     runtime: KafkaRuntime = request.getfixturevalue("kafka_runtime")
+    # It compacts as soon as a topic allows it.
+    soon = {"log.cleaner.backoff.ms": "100"}
+    config = BrokerConfig(runtime=runtime, directory=session_directory, properties=soon)
+    with shared_broker(session_directory, "broker", config) as broker:
+        yield broker
 
-    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
-        directory = session_directory / "shared-broker"
-        broker = KafkaBroker(
-            BrokerConfig(runtime=runtime, directory=directory, hold_file=hold_file)
-        ).start()
-        return broker, {"bootstrap_servers": broker.bootstrap_servers}
 
-    with shared_server(session_directory, "broker", start) as addresses:
-        yield SharedBroker(bootstrap_servers=addresses["bootstrap_servers"])
+@pytest.fixture(scope="session")
+def other_broker(session_directory: Path, kafka_runtime: KafkaRuntime) -> Iterator[SharedBroker]:
+    """The broker of another cluster."""
+    config = BrokerConfig(runtime=kafka_runtime, directory=session_directory)
+    with shared_broker(session_directory, "other-broker", config) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def secured(session_directory: Path, kafka_runtime: KafkaRuntime) -> Iterator[SecuredBroker]:
+    """The session's broker with ACLs and users: what a test grants, it grants to its own users."""
+    config = secured_config(kafka_runtime, session_directory)
+    with shared_broker(session_directory, "secured-broker", config) as broker:
+        yield SecuredBroker(broker.bootstrap_servers, broker.sasl_bootstrap_servers)
 
 
 @pytest.fixture(scope="session")

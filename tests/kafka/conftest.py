@@ -7,22 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agents, closing
 from tests.support.file_stream import FileStreams
 from tests.support.kafka import SharedBroker
-from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.sequences import Sequences
 from tests.support.witness import Journal
-
-
-@pytest.fixture(scope="module")
-def secured(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredBroker]:
-    """A broker with ACLs and users, for the tests of one module."""
-    with secured_broker(kafka_runtime, tmp_path_factory.mktemp("secured")) as broker:
-        yield broker
 
 
 @pytest.fixture
