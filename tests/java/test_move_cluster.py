@@ -251,6 +251,7 @@ if LONG:
             yield made
             made.close()
 
+    @pytest.mark.long
     def test_three_workers_are_moved_and_moved_back(
         servers: Servers,
         kafka_broker: SharedBroker,

@@ -33,11 +33,11 @@ from pyconnect_cli.kafka.security import list_acls
 from tests.support.acls import sasl
 from tests.support.eventually import eventually
 from tests.support.secured import SecuredBroker
-from tests.support.seeds import LONG, picked_seed
+from tests.support.seeds import picked_seed
 
-pytestmark = [pytest.mark.kafka, pytest.mark.long]
+pytestmark = pytest.mark.kafka
 
-NAMES = 240 if LONG else 60
+NAMES = 120
 HOST = "127.0.0.1"
 KINDS = {
     AclResource.TOPIC: ResourceType.TOPIC,

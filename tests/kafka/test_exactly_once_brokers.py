@@ -21,13 +21,13 @@ from tests.support.cluster import Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.proxy import Proxy
-from tests.support.secured import SecuredBroker
+from tests.support.secured import SecuredBroker, overrides
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
-STEADILY = {"batch": "1", "pause.ms": "5"}
+EACH = {"batch": "1", "pause.ms": "5"}
 """A transaction of its own for each number, more than half of the time in its commit."""
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
 INTERNAL_TOPICS = ("config", "offset", "status")
@@ -81,7 +81,7 @@ def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> No
     """
     sequences = Sequences(broker.bootstrap_servers, tmp_path)
     for agent in make_agent(broker.bootstrap_servers, tmp_path):
-        agent.create("numbers", sequences.config(2) | STEADILY)
+        agent.create("numbers", sequences.config(2) | EACH)
         sequences.allow(1_000_000)
         for _ in range(2):
             go_on(sequences)
@@ -133,7 +133,7 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
     replicated = {f"{kind}.storage.replication.factor": "3" for kind in INTERNAL_TOPICS}
     for agent in make_agent(cluster.bootstrap_servers, tmp_path, replicated):
         transactional_id = f"{agent.process.config.properties['group.id']}-numbers-0"
-        agent.create("numbers", sequences.config() | STEADILY)
+        agent.create("numbers", sequences.config() | EACH | {"pause.ms": "25"})
         sequences.allow(1_000_000)
         go_on(sequences)
         for end in (KafkaBroker.kill, KafkaBroker.stop):
@@ -159,24 +159,29 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
 
 def test_fencing_with_an_unauthorized_id(secured: SecuredBroker, tmp_path: Path) -> None:
     """The first task set needs no fencing; the second fails until ids are granted."""
-    poor = secured.user()
+    users = secured.client_users()
     sequences = Sequences(secured.plaintext, tmp_path)
     secured.create_topics(sequences.topic)
-    settings = {
-        **sasl(poor, "admin.override."),
-        "admin.override.bootstrap.servers": secured.sasl,
-    }
+    servers = {f"{client}.override.bootstrap.servers": secured.sasl for client in users}
+    settings = overrides(users) | servers
 
-    def grant(kind: ResourceType, name: str, *operations: GrantOperation) -> None:
-        resource = Resource(kind, name)
-        secured.grant(
-            Grant("", f"User:{poor}", resource, Pattern.LITERAL, each) for each in operations
-        )
+    def grant(client: str, kind: ResourceType, name: str, *operations: GrantOperation) -> None:
+        principal, resource = f"User:{users[client]}", Resource(kind, name)
+        secured.grant(Grant("", principal, resource, Pattern.LITERAL, each) for each in operations)
+
+    def grant_ids(client: str) -> None:
+        for number in range(2):
+            name = f"{group_id}-numbers-{number}"
+            used = (GrantOperation.WRITE, GrantOperation.DESCRIBE)
+            grant(client, ResourceType.TRANSACTIONAL_ID, name, *used)
 
     for agent in make_agent(secured.plaintext, tmp_path, {"agent.restart.policy": "on-failure"}):
         group_id = agent.process.config.properties["group.id"]
         for topic in (sequences.topic, f"{group_id}-offsets"):
-            grant(ResourceType.TOPIC, topic, GrantOperation.DESCRIBE)
+            grant("producer", ResourceType.TOPIC, topic, GrantOperation.WRITE)
+            grant("consumer", ResourceType.TOPIC, topic, GrantOperation.READ)
+            grant("admin", ResourceType.TOPIC, topic, GrantOperation.DESCRIBE)
+        grant_ids("producer")
         agent.create("numbers", {**sequences.config(2), **settings})
         sequences.allow(20)
         sequences.check(20, 2)
@@ -190,14 +195,7 @@ def test_fencing_with_an_unauthorized_id(secured: SecuredBroker, tmp_path: Path)
             assert f"transactional id '{group_id}-numbers-" in task["trace"]
             assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in task["trace"]
             assert "not restarted automatically" in task["trace"]
-        for number in range(2):
-            transactional_id = f"{group_id}-numbers-{number}"
-            grant(
-                ResourceType.TRANSACTIONAL_ID,
-                transactional_id,
-                GrantOperation.WRITE,
-                GrantOperation.DESCRIBE,
-            )
+        grant_ids("admin")
         eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
         sequences.allow(40)
         sequences.check(40, 2)
