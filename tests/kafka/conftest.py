@@ -20,6 +20,15 @@ def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
     yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
 
 
+@pytest.fixture(scope="module")
+def module_agents(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Agents]:
+    """Makes agents that the tests of a module share."""
+    directory = tmp_path_factory.mktemp("agents")
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
+
+
 @pytest.fixture
 def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
     """A source of numbers, for which it can be told what was lost or repeated."""
