@@ -31,14 +31,11 @@ TASKS_OF_OLD = 3
 WAIT_S = 60
 
 
-@pytest.fixture(scope="module", params=["java", "agent"])
+@pytest.fixture(params=["java", "agent"])
 def group(
     request: pytest.FixtureRequest, module_servers: Servers, kafka_broker: SharedBroker
 ) -> Iterator[MixedGroup]:
-    """Two workers at `enabled`; the kind that the parameter names leads.
-
-    The last test of the module kills both.
-    """
+    """Two workers at `enabled`; the kind that the parameter names leads."""
     made = MixedGroup(module_servers, kafka_broker, request.param, ENABLED)
     workers = made.both
     yield made
@@ -110,7 +107,6 @@ def sources(group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path) -> It
     made = Sources(group, kafka_broker, tmp_path, 2)
     yield made
     made.close()
-    group.delete_all()
 
 
 def owners_of_tasks(group: MixedGroup, sources: Sources) -> dict[str, str]:
