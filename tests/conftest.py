@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import settings
 
 from pyconnect_agent import long_lived
 from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
+from pyconnect_sandbox.broker import BrokerConfig
 from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
@@ -29,8 +30,9 @@ from tests.support.kafka import (
     SharedJavaWorker,
 )
 from tests.support.names import unique_name as make_unique_name
+from tests.support.secured import SecuredBroker, secured_config
 from tests.support.seeds import LONG
-from tests.support.shared_servers import shared_server
+from tests.support.shared_servers import shared_broker, shared_server
 
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
@@ -48,17 +50,27 @@ settings.register_profile("shared machine", deadline=None, derandomize=not LONG)
 settings.load_profile("shared machine")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files whose tests may take longest.
+    """Say which tests stay together, and begin with the files whose tests may take longest.
 
-    pytest-xdist gives files away in this order: none of its processes ends with a long file while
-    the others have nothing left to do.
+    For pytest-xdist, which gives groups away in this order with `--dist loadgroup`: none of its
+    processes ends with a long file while the others have nothing left to do. All tests on the
+    session's Java worker and agent are one group, so that one process starts these.
     """
-    longest: defaultdict[Path, float] = defaultdict(float)
+    longest: defaultdict[str, float] = defaultdict(float)
+    sizes: Counter[str] = Counter()
+    groups: dict[pytest.Item, str] = {}
     for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        shared = "java_worker" in fixtures or "agent_worker" in fixtures
+        group = groups[item] = "shared workers" if shared else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+        sizes[group] += 1
         if limit := item.get_closest_marker("timeout"):
-            longest[item.path] = max(longest[item.path], limit.args[0])
-    items.sort(key=lambda item: -longest[item.path])
+            longest[group] = max(longest[group], limit.args[0])
+    longest["shared workers"] = math.inf
+    items.sort(key=lambda item: (-longest[groups[item]], -sizes[groups[item]], groups[item]))
 
 
 @pytest.fixture(scope="session")
@@ -81,16 +93,27 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
         yield SharedBroker(bootstrap_servers=bootstrap_servers)
         return
     runtime: KafkaRuntime = request.getfixturevalue("kafka_runtime")
+    # It compacts as soon as a topic allows it.
+    soon = {"log.cleaner.backoff.ms": "100"}
+    config = BrokerConfig(runtime=runtime, directory=session_directory, properties=soon)
+    with shared_broker(session_directory, "broker", config) as broker:
+        yield broker
 
-    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
-        directory = session_directory / "shared-broker"
-        broker = KafkaBroker(
-            BrokerConfig(runtime=runtime, directory=directory, hold_file=hold_file)
-        ).start()
-        return broker, {"bootstrap_servers": broker.bootstrap_servers}
 
-    with shared_server(session_directory, "broker", start) as addresses:
-        yield SharedBroker(bootstrap_servers=addresses["bootstrap_servers"])
+@pytest.fixture(scope="session")
+def other_broker(session_directory: Path, kafka_runtime: KafkaRuntime) -> Iterator[SharedBroker]:
+    """The broker of another cluster."""
+    config = BrokerConfig(runtime=kafka_runtime, directory=session_directory)
+    with shared_broker(session_directory, "other-broker", config) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def secured(session_directory: Path, kafka_runtime: KafkaRuntime) -> Iterator[SecuredBroker]:
+    """The session's broker with ACLs and users: what a test grants, it grants to its own users."""
+    config = secured_config(kafka_runtime, session_directory)
+    with shared_broker(session_directory, "secured-broker", config) as broker:
+        yield SecuredBroker(broker.bootstrap_servers, broker.sasl_bootstrap_servers)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from typing import Self
 
 import javaproperties
 
-from pyconnect_sandbox import ports
+from pyconnect_sandbox import class_archive, ports
 from pyconnect_sandbox.broker_properties import (
     BrokerSecurity,
     BrokerTopic,
@@ -169,6 +169,7 @@ class KafkaBroker(Server):
             str(properties_path),
             *scram_format_arguments(self.config.security.sasl_users),
             heap_mb=128,
+            server_directory=self.directory,
             log_configuration=log_configuration,
         )
         formatted = subprocess.run(
@@ -185,6 +186,7 @@ class KafkaBroker(Server):
                 f"Kafka refused to format {self.data_directory}: {reason}",
                 hint=f"check {properties_path}, or choose an empty --data-dir",
             )
+        class_archive.keep_archives(self.directory)
 
     def _answers(self, timeout_s: float) -> bool:
         # librdkafka backs off after a refused connection; a plain probe before it does not.

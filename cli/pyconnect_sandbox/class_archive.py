@@ -29,15 +29,15 @@ def archives_root() -> Path:
 
 
 def archive_name(java: Path, libs: Path, main_class: str, jvm_options: Sequence[str]) -> str:
-    """Return a file name that another Java, other jars or other options do not have."""
+    """Return a file name that another Java, other jars or other options do not have.
+
+    Java's own archive counts as a part of Java: an archive of ours extends it, and Java runs without
+    ours once its own was made again (`java -Xshare:dump`).
+    """
     executable = java.resolve()
-    facts = (
-        str(executable),
-        str(executable.stat().st_mtime_ns),
-        str(libs.resolve()),
-        str(libs.stat().st_mtime_ns),
-        *jvm_options,
-    )
+    own_archive = executable.parents[1] / "lib" / "server" / "classes.jsa"
+    parts = [part for part in (executable, own_archive, libs.resolve()) if part.exists()]
+    facts = (*(f"{part} {part.stat().st_mtime_ns}" for part in parts), *jvm_options)
     digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
     return f"{main_class.rpartition('.')[2]}-{digest}{SUFFIX}"
 

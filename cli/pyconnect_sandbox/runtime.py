@@ -31,8 +31,8 @@ class KafkaRuntime:
     ) -> list[str]:
         """Return the command that runs `main_class` with at most `heap_mb` MiB of heap.
 
-        With `server_directory`, the directory of a server that will be started more often, its
-        class archive is used, or written when it ends (see `class_archive`).
+        With `server_directory`, the directory of a server, the class archive of `main_class` is
+        used, or written when it ends (see `class_archive`).
         """
         archive: list[str] = []
         if server_directory is not None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.java_hosts import PROPERTIES
@@ -28,7 +27,6 @@ from tests.support.secured import (
     internal,
     overrides,
     read_grants,
-    secured_broker,
     worker_file,
 )
 
@@ -43,14 +41,6 @@ PREDICTED = {
     "O3": "Not authorized to get the end offsets for topic",
     "X1": "TransactionalIdAuthorizationException",
 }
-
-
-@pytest.fixture
-def secured(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[SecuredBroker]:
-    directory = tmp_path / "secured"
-    directory.mkdir()
-    with secured_broker(kafka_runtime, directory) as broker:
-        yield broker
 
 
 class JavaCluster:

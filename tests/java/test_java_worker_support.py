@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.connect_worker import rest_status
+from pyconnect_sandbox.java_worker import JavaConnectWorker
 from tests.support.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker, SharedJavaWorker
@@ -39,11 +40,21 @@ def test_a_file_goes_through_the_java_worker(java_worker: SharedJavaWorker, tmp_
     )
 
 
+@pytest.fixture(scope="module")
+def own_worker(module_servers: Servers, kafka_broker: SharedBroker) -> JavaConnectWorker:
+    """A worker that tests may kill and freeze."""
+    return module_servers.java_worker(kafka_broker.bootstrap_servers, unique_name("group"))
+
+
+@pytest.fixture
+def worker(own_worker: JavaConnectWorker) -> JavaConnectWorker:
+    return own_worker.start()
+
+
 def test_a_killed_worker_comes_back_at_its_address_with_its_connectors(
-    servers: Servers, kafka_broker: SharedBroker, tmp_path: Path
+    worker: JavaConnectWorker, tmp_path: Path
 ) -> None:
     """A worker that is killed and started has the connectors of its config topic."""
-    worker = servers.java_worker(kafka_broker.bootstrap_servers, unique_name("group"))
     rest, url = WorkerRest(worker), worker.url
     (tmp_path / "in").touch()
     rest.create("kept", source_config(tmp_path / "in", unique_name("lines")))
@@ -56,12 +67,8 @@ def test_a_killed_worker_comes_back_at_its_address_with_its_connectors(
     assert rest.get("/connectors") == ["kept"]
 
 
-def test_a_suspended_worker_answers_again_when_it_is_resumed(
-    servers: Servers, kafka_broker: SharedBroker
-) -> None:
+def test_a_suspended_worker_answers_again_when_it_is_resumed(worker: JavaConnectWorker) -> None:
     """A frozen worker answers nothing until it is resumed."""
-    worker = servers.java_worker(kafka_broker.bootstrap_servers, unique_name("group"))
-
     worker.suspend()
     assert rest_status(worker.port, "/", timeout_s=0.5) is None
     worker.resume()

@@ -11,12 +11,11 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.abort_markers import aborted_transactions
 from tests.support.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
+from tests.support.kafka import SharedBroker
 from tests.support.maven_plugins import MIRROR, location_of
 from tests.support.names import unique_name
 from tests.support.topics import committed_offset, create_topics, open_records, produce, read_topic
@@ -44,19 +43,14 @@ def agent(
         yield agents.start(properties=properties)
 
 
-@pytest.fixture
-def origin(servers: Servers) -> KafkaBroker:
-    return servers.broker()
-
-
 def test_records_offsets_and_groups_are_mirrored(
-    agent: Agent, origin: KafkaBroker, kafka_broker: SharedBroker
+    agent: Agent, other_broker: SharedBroker, kafka_broker: SharedBroker
 ) -> None:
     """The same records in the same partitions, once, though a process dies in a transaction.
 
     A group that moves to the target goes on where it was, or shortly before.
     """
-    source, target = origin.bootstrap_servers, kafka_broker.bootstrap_servers
+    source, target = other_broker.bootstrap_servers, kafka_broker.bootstrap_servers
     alias, topic, group = unique_name("origin"), unique_name("orders"), unique_name("readers")
     clusters = {
         "source.cluster.alias": alias,

@@ -14,12 +14,11 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.agent import source_config
 from tests.support.chaos_lines import LineReader, SteadyLines
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
+from tests.support.kafka import Servers, SharedBroker
 from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
 from tests.support.topics import create_topics, read_topic
@@ -32,17 +31,12 @@ TASKS_OF_OLD = 3
 WAIT_S = 60
 
 
-@pytest.fixture(scope="module")
-def broker(module_servers: Servers) -> KafkaBroker:
-    return module_servers.broker()
-
-
 @pytest.fixture(params=["java", "agent"])
 def group(
-    request: pytest.FixtureRequest, module_servers: Servers, broker: KafkaBroker
+    request: pytest.FixtureRequest, module_servers: Servers, kafka_broker: SharedBroker
 ) -> Iterator[MixedGroup]:
     """Two workers at `enabled`; the kind that the parameter names leads."""
-    made = MixedGroup(module_servers, broker, request.param, ENABLED)
+    made = MixedGroup(module_servers, kafka_broker, request.param, ENABLED)
     workers = made.both
     yield made
     for worker in workers:
@@ -52,14 +46,16 @@ def group(
 class Sources:
     """File connectors, the lines that are appended for them all the time, and their reader."""
 
-    def __init__(self, group: MixedGroup, broker: KafkaBroker, directory: Path, count: int) -> None:
+    def __init__(
+        self, group: MixedGroup, kafka_broker: SharedBroker, directory: Path, count: int
+    ) -> None:
         self.names = [f"lines-{number}" for number in range(count)]
         self.topics = {name: unique_name(name) for name in self.names}
         self.files = {name: directory / f"{name}.txt" for name in self.names}
-        self.reader = LineReader(broker.bootstrap_servers, list(self.topics.values()))
+        self.reader = LineReader(kafka_broker.bootstrap_servers, list(self.topics.values()))
         self._group = group
         self._lines = SteadyLines(list(self.files.values()), 50, seed=1)
-        create_topics(broker.bootstrap_servers, list(self.topics.values()))
+        create_topics(kafka_broker.bootstrap_servers, list(self.topics.values()))
         for name in self.names:
             self.files[name].touch()
             group.leader.create(name, self.config(name))
@@ -107,8 +103,8 @@ class Sources:
 
 
 @pytest.fixture
-def sources(group: MixedGroup, broker: KafkaBroker, tmp_path: Path) -> Iterator[Sources]:
-    made = Sources(group, broker, tmp_path, 2)
+def sources(group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Sources]:
+    made = Sources(group, kafka_broker, tmp_path, 2)
     yield made
     made.close()
 
@@ -122,10 +118,10 @@ def all_run(group: MixedGroup, sources: Sources) -> None:
         group.wait_for_states(name, "RUNNING", "RUNNING")
 
 
-def zombie(broker: KafkaBroker, transactional_id: str, topic: str) -> Producer:
+def zombie(kafka_broker: SharedBroker, transactional_id: str, topic: str) -> Producer:
     """A producer with an open transaction."""
     producer = Producer(
-        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": transactional_id}
+        {"bootstrap.servers": kafka_broker.bootstrap_servers, "transactional.id": transactional_id}
     )
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -134,35 +130,37 @@ def zombie(broker: KafkaBroker, transactional_id: str, topic: str) -> Producer:
     return producer
 
 
-def claim_three_old_tasks(group: MixedGroup, broker: KafkaBroker, name: str) -> None:
+def claim_three_old_tasks(group: MixedGroup, kafka_broker: SharedBroker, name: str) -> None:
     """Write a count record as for a connector that had more tasks once."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     record = config_records.task_count_record(name, TASKS_OF_OLD)
     producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
     assert producer.flush(WAIT_S) == 0
 
 
-def task_count(group: MixedGroup, broker: KafkaBroker, name: str) -> int:
+def task_count(group: MixedGroup, kafka_broker: SharedBroker, name: str) -> int:
     """Of the last count record."""
     key = config_records.task_count_record(name, 1).key
-    records = read_topic(broker.bootstrap_servers, f"{group.group_id}-configs", committed=True)
+    records = read_topic(
+        kafka_broker.bootstrap_servers, f"{group.group_id}-configs", committed=True
+    )
     values = [record.value() for record in records if record.key() == key]
     count: int = json.loads(values[-1] or b"")["task-count"]
     return count
 
 
 def test_the_leader_fences_for_tasks_of_either_kind(
-    group: MixedGroup, sources: Sources, broker: KafkaBroker
+    group: MixedGroup, sources: Sources, kafka_broker: SharedBroker
 ) -> None:
     """New task sets on both workers start after a round over the old ids; readers see no zombie."""
     all_run(group, sources)
     assert set(owners_of_tasks(group, sources).values()) == {worker_of(w) for w in group.both}
     sources.wait_for_more()
     for number, name in enumerate(sources.names):
-        claim_three_old_tasks(group, broker, name)
+        claim_three_old_tasks(group, kafka_broker, name)
         # The running task has the first id: it is left to its successor.
         zombies = [
-            zombie(broker, f"{group.group_id}-{name}-{task}", sources.topics[name])
+            zombie(kafka_broker, f"{group.group_id}-{name}-{task}", sources.topics[name])
             for task in range(1, TASKS_OF_OLD)
         ]
         asked = group.both[number % 2]
@@ -170,7 +168,7 @@ def test_the_leader_fences_for_tasks_of_either_kind(
         config = sources.config(name, **{"batch.size": "5000"})
         asked.do("PUT", f"/connectors/{name}/config", config)
         # RUNNING and more lines may be of the task before: the round ends with a new count.
-        eventually(lambda name=name: task_count(group, broker, name) == 1, WAIT_S)
+        eventually(lambda name=name: task_count(group, kafka_broker, name) == 1, WAIT_S)
         group.wait_for_states(name, "RUNNING", "RUNNING")
         sources.wait_for_more()
         for producer in zombies:

@@ -9,11 +9,10 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.agent import append_lines, sink_config, source_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
+from tests.support.kafka import Servers, SharedBroker
 from tests.support.mixed_group import WAIT_S, MixedGroup, MixedWorker, java_and_agent
 from tests.support.names import unique_name
 from tests.support.topics import read_topic
@@ -29,18 +28,12 @@ COMPACTED_SOON = {
 }
 
 
-@pytest.fixture(scope="module")
-def broker(module_servers: Servers) -> KafkaBroker:
-    """It compacts as soon as it can."""
-    return module_servers.broker(properties={"log.cleaner.backoff.ms": "100"})
-
-
 @pytest.fixture(scope="module", params=["java", "agent"])
 def shared_group(
-    request: pytest.FixtureRequest, module_servers: Servers, broker: KafkaBroker
+    request: pytest.FixtureRequest, module_servers: Servers, kafka_broker: SharedBroker
 ) -> MixedGroup:
     """Led by the kind that the parameter names."""
-    return MixedGroup(module_servers, broker, request.param, COMPACTED_SOON)
+    return MixedGroup(module_servers, kafka_broker, request.param, COMPACTED_SOON)
 
 
 @pytest.fixture
@@ -58,9 +51,9 @@ def sink(directory: Path, tasks: int) -> dict[str, str]:
     }
 
 
-def records_left(broker: KafkaBroker, topic: str) -> list[tuple[bytes, bytes | None]]:
+def records_left(kafka_broker: SharedBroker, topic: str) -> list[tuple[bytes, bytes | None]]:
     """Keys and values of a topic's only partition, as a new worker would read them."""
-    found = read_topic(broker.bootstrap_servers, topic)
+    found = read_topic(kafka_broker.bootstrap_servers, topic)
     return [(record.key() or b"", record.value()) for record in found]
 
 
@@ -69,9 +62,11 @@ def change_target_state(worker: MixedWorker) -> None:
         assert worker.call("PUT", path).status == 202
 
 
-def configure_by_hand(group: MixedGroup, broker: KafkaBroker, name: str, connector: str) -> None:
+def configure_by_hand(
+    group: MixedGroup, kafka_broker: SharedBroker, name: str, connector: str
+) -> None:
     """Write a config as a worker has written it that knew the class."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     config = {"name": name, "connector.class": connector, "tasks.max": "1"}
     record = config_records.connector_config(name, config)
     producer.produce(f"{group.group_id}-configs", key=record.key, value=record.value)
@@ -79,7 +74,7 @@ def configure_by_hand(group: MixedGroup, broker: KafkaBroker, name: str, connect
 
 
 def test_a_second_worker_reads_the_firsts_records_after_compaction(
-    group: MixedGroup, broker: KafkaBroker, tmp_path: Path
+    group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """A history of changes, compacted before the other kind joins: both tell the same of it."""
     assert group.follower is None, "this test comes first"
@@ -102,7 +97,7 @@ def test_a_second_worker_reads_the_firsts_records_after_compaction(
     def compacted() -> bool:
         # Each change rolls a segment, and only closed segments are compacted.
         change_target_state(leader)
-        keys = [key for key, _ in records_left(broker, topic)]
+        keys = [key for key, _ in records_left(kafka_broker, topic)]
         return len(keys) - len(set(keys)) < 10
 
     eventually(compacted, WAIT_S)
@@ -169,7 +164,7 @@ def test_every_change_of_state_is_seen_by_both(group: MixedGroup, tmp_path: Path
 
 
 def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
-    group: MixedGroup, broker: KafkaBroker, tmp_path: Path
+    group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """The leader deals any connector to anybody: who has no class for it reports FAILED.
 
@@ -186,7 +181,7 @@ def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
             assert NO_CLASS.format(WITNESS) in (answer.message or "")
     eventually(lambda: agent.call("DELETE", "/connectors/agent-only").status in (204, 404), WAIT_S)
     for number in (0, 1):
-        configure_by_hand(group, broker, f"agent-only-{number}", WITNESS)
+        configure_by_hand(group, kafka_broker, f"agent-only-{number}", WITNESS)
     placed = {placed_at(group, f"agent-only-{n}"): f"agent-only-{n}" for n in (0, 1)}
     works, failed = placed[worker_of(agent)], placed[worker_of(java)]
     eventually(lambda: java.states(works)[0] == "RUNNING", WAIT_S)
@@ -195,11 +190,13 @@ def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
     assert NO_CLASS.format(WITNESS) in trace
 
 
-def test_an_unknown_class_fails_alike_on_both(group: MixedGroup, broker: KafkaBroker) -> None:
+def test_an_unknown_class_fails_alike_on_both(
+    group: MixedGroup, kafka_broker: SharedBroker
+) -> None:
     """The same state and the same text, whoever was dealt it."""
     java, agent = java_and_agent(group)
     for number in (0, 1):
-        configure_by_hand(group, broker, f"nobodys-{number}", "org.example.Lost")
+        configure_by_hand(group, kafka_broker, f"nobodys-{number}", "org.example.Lost")
     placed = {placed_at(group, f"nobodys-{n}"): f"nobodys-{n}" for n in (0, 1)}
     for worker in (java, agent):
         name = placed[worker_of(worker)]

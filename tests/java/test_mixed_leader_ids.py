@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.agent import sink_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
+from tests.support.kafka import Servers, SharedBroker
 from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
 
@@ -22,20 +21,14 @@ WAIT_S = 60
 MakeGroup = Callable[..., MixedGroup]
 
 
-@pytest.fixture(scope="module")
-def broker(module_servers: Servers) -> KafkaBroker:
-    return module_servers.broker()
-
-
 @pytest.fixture
-def make_group(module_servers: Servers, broker: KafkaBroker) -> Iterator[MakeGroup]:
+def make_group(module_servers: Servers, kafka_broker: SharedBroker) -> Iterator[MakeGroup]:
     """Make a group of both kinds, at `preparing`; the key means something to the agent only."""
     made: list[MixedGroup] = []
 
-    def make(leader: str, **properties: str) -> MixedGroup:
+    def make(leader: str) -> MixedGroup:
         settings = {"exactly.once.source.support": "preparing", KEY: unique_name("leader-id")}
-        settings |= {name.replace("_", "."): value for name, value in properties.items()}
-        made.append(MixedGroup(module_servers, broker, leader, settings))
+        made.append(MixedGroup(module_servers, kafka_broker, leader, settings))
         return made[-1]
 
     yield make
@@ -44,12 +37,12 @@ def make_group(module_servers: Servers, broker: KafkaBroker) -> Iterator[MakeGro
             worker.process.stop()
 
 
-@pytest.mark.parametrize("protocol", ["sessioned", "eager"])
-def test_a_java_leader_reads_the_agents_subscription(
-    make_group: MakeGroup, tmp_path: Path, protocol: str
-) -> None:
-    """It passes over the id, in both layouts, and deals the agent its share of the work."""
-    group = make_group("java", connect_protocol=protocol)
+def test_a_java_leader_reads_the_agents_subscription(make_group: MakeGroup, tmp_path: Path) -> None:
+    """It passes over the id and deals the agent its share of the work.
+
+    The layout of the protocol `eager` is tested in test_mixed_protocols.py.
+    """
+    group = make_group("java")
     leader, agent = group.both
     leader.create("lines", sink_config(tmp_path / "out.txt", unique_name("t"), tasks_max="3"))
     group.wait_for_states("lines", "RUNNING", "RUNNING", "RUNNING", "RUNNING")

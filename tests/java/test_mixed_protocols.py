@@ -7,28 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.agent import Agent, sink_config
 from tests.support.cluster import worker_of
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
+from tests.support.kafka import Servers, SharedBroker
 from tests.support.mixed_group import WAIT_S, MixedGroup
 from tests.support.names import unique_name
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(scope="module")
-def broker(module_servers: Servers) -> KafkaBroker:
-    return module_servers.broker()
+# An agent's own id for leaders is in its subscription; a Java worker that leads passes over it.
+OWN_ID = {"exactly.once.source.support": "preparing", "agent.leader.transactional.id": "own-id"}
 
 
-@pytest.mark.parametrize(("leader", "protocol"), [("java", "eager"), ("agent", "compatible")])
+@pytest.mark.parametrize(
+    ("leader", "properties"),
+    [
+        pytest.param("java", {"connect.protocol": "eager", **OWN_ID}, id="java-eager"),
+        pytest.param("agent", {"connect.protocol": "compatible"}, id="agent-compatible"),
+    ],
+)
 def test_work_is_shared_and_taken_over(
-    module_servers: Servers, broker: KafkaBroker, tmp_path: Path, leader: str, protocol: str
+    module_servers: Servers,
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
+    leader: str,
+    properties: dict[str, str],
 ) -> None:
     """Dealt evenly, stopped and resumed through the follower, kept when the leader dies."""
-    group = MixedGroup(module_servers, broker, leader, {"connect.protocol": protocol})
+    group = MixedGroup(module_servers, kafka_broker, leader, properties)
     for number, worker in enumerate(reversed(group.both)):
         config = sink_config(tmp_path / "out.txt", unique_name("lines"), tasks_max="2")
         create(worker, f"c{number}", config)

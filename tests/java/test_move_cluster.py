@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.conftest import LONG
 from tests.support.agent import sink_config, source_config
@@ -245,13 +244,14 @@ def test_one_worker_is_moved_and_moved_back(
 if LONG:
 
     @pytest.fixture
-    def rows(kafka_broker: SharedBroker, servers: Servers) -> Iterator[Rows]:
-        origin: KafkaBroker = servers.broker()
+    def rows(kafka_broker: SharedBroker, other_broker: SharedBroker) -> Iterator[Rows]:
+        origin = other_broker.bootstrap_servers
         with running_postgres() as postgres:
-            made = Rows(kafka_broker.bootstrap_servers, origin.bootstrap_servers, postgres)
+            made = Rows(kafka_broker.bootstrap_servers, origin, postgres)
             yield made
             made.close()
 
+    @pytest.mark.long
     def test_three_workers_are_moved_and_moved_back(
         servers: Servers,
         kafka_broker: SharedBroker,

@@ -7,28 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agents, closing
 from tests.support.file_stream import FileStreams
 from tests.support.kafka import SharedBroker
-from tests.support.secured import SecuredBroker, secured_broker
 from tests.support.sequences import Sequences
 from tests.support.witness import Journal
-
-
-@pytest.fixture(scope="module")
-def secured(
-    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SecuredBroker]:
-    """A broker with ACLs and users, for the tests of one module."""
-    with secured_broker(kafka_runtime, tmp_path_factory.mktemp("secured")) as broker:
-        yield broker
 
 
 @pytest.fixture
 def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
     """Makes agents of the test's own on the session's broker, and ends them with it."""
     yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
+
+
+@pytest.fixture(scope="module")
+def module_agents(
+    kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Agents]:
+    """Makes agents that the tests of a module share."""
+    directory = tmp_path_factory.mktemp("agents")
+    yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
 
 
 @pytest.fixture

@@ -314,11 +314,12 @@ def test_asking_leaves_a_living_producer_alone(
     def known() -> list[dict[str, object]]:
         listed = pyconnect("transactions", "list", "--all-ids", "-o", "json")
         found: list[dict[str, object]] = json.loads(listed.out)
-        return found
+        ids = {transactional_id, leader, unused}
+        return [entry for entry in found if entry["transactional_id"] in ids]
 
+    leader, unused = f"connect-cluster-{GROUP}", unique_name("never-used")
     before = known()
-    leader = f"connect-cluster-{GROUP}"
-    assert {transactional_id, leader} <= {entry["transactional_id"] for entry in before}
+    assert {entry["transactional_id"] for entry in before} == {transactional_id, leader}
     checked = pyconnect("acls", "check", "--phase", "enabled", "--connector", name, "-o", "json")
     probed = {
         (grant["rule"], grant["resource"]): grant["verdict"]
@@ -335,7 +336,7 @@ def test_asking_leaves_a_living_producer_alone(
         transactional_id,
         ExactlyOnceSourceSupport.ENABLED,
     )
-    needs = [need, need._replace(resource=leader), need._replace(resource="never-used")]
+    needs = [need, need._replace(resource=leader), need._replace(resource=unused)]
     with AclProbes(config, WAIT_S * 1000) as probes:
         answers = probes.ask(needs)
     assert {verdict for verdict, _ in answers.values()} == {AclVerdict.PROVEN}

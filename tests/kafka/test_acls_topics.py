@@ -15,12 +15,13 @@ from pyconnect_cli.acls.plan.grants import missing_grants
 from pyconnect_cli.acls.plan.model import Evidence
 from pyconnect_cli.acls.plan.needs import cluster_needs
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Pyconnect
-from tests.support.secured import SecuredBroker, internal, secured_broker
+from tests.support.secured import SecuredBroker, internal, secured_config
 from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
@@ -31,10 +32,9 @@ LAST = 10
 
 @pytest.fixture
 def creating(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[SecuredBroker]:
-    directory = tmp_path / "secured"
-    directory.mkdir()
-    with secured_broker(kafka_runtime, directory, auto_create=True) as broker:
-        yield broker
+    config = secured_config(kafka_runtime, tmp_path / "secured", auto_create=True)
+    with KafkaBroker(config) as broker:
+        yield SecuredBroker(broker.bootstrap_servers, broker.sasl_bootstrap_servers)
 
 
 def test_a_source_may_not_have_the_broker_create_its_topic(

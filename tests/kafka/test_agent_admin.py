@@ -15,6 +15,7 @@ import pytest
 from tests.support.agent import (
     Agent,
     Agents,
+    emptied,
     source_config,
 )
 from tests.support.bad_plugins import BAD_SOURCE
@@ -35,6 +36,30 @@ QUICK = {
 }
 
 
+@pytest.fixture(scope="module")
+def shared_agent(module_agents: Agents) -> Agent:
+    return module_agents.start(properties=QUICK)
+
+
+@pytest.fixture
+def agent(shared_agent: Agent) -> Agent:
+    """A group of its own."""
+    return emptied(shared_agent)
+
+
+@pytest.fixture(scope="module")
+def shared_trio(module_agents: Agents) -> list[Agent]:
+    group_id = unique_name("agents")
+    return [module_agents.start(properties=QUICK, group_id=group_id) for _ in range(3)]
+
+
+@pytest.fixture
+def trio(shared_trio: list[Agent]) -> list[Agent]:
+    """Three of one group."""
+    emptied(*shared_trio)
+    return shared_trio
+
+
 def about(agent: Agent) -> Any:
     return agent.get("/agent")
 
@@ -47,9 +72,8 @@ def owners(agent: Agent, name: str) -> list[str]:
     return [task["worker_id"] for task in agent.get(f"/connectors/{name}/status")["tasks"]]
 
 
-def test_an_agent_reports_about_itself(agents: Agents, tmp_path: Path) -> None:
+def test_an_agent_reports_about_itself(agent: Agent) -> None:
     """Process, group, leadership, configuration file and its version."""
-    agent = agents.start()
     told = about(agent)
     file = Path(told["config_file"])
     assert told["pid"] == agent.process.pid
@@ -86,9 +110,8 @@ def hung_stacks(agent: Agent) -> Answer:
     return agent.call("GET", "/agent/tasks/bad/0/stacks")
 
 
-def test_a_hung_task_is_seen_killed_and_restarted(agents: Agents) -> None:
+def test_a_hung_task_is_seen_killed_and_restarted(agent: Agent) -> None:
     """Stacks show where it hangs; it becomes FAILED with the reason; a restart brings it back."""
-    agent = agents.start(properties=QUICK)
     agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
     agent.wait_for_states("bad", "RUNNING", "RUNNING")
     # RUNNING is reported before the first poll.
@@ -113,25 +136,23 @@ def test_a_hung_task_is_seen_killed_and_restarted(agents: Agents) -> None:
 
 
 def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
-    agents: Agents, tmp_path: Path
+    trio: list[Agent], tmp_path: Path
 ) -> None:
-    """Its peer runs everything meanwhile; the drained one answers reads."""
-    group_id = unique_name("agents")
-    one = agents.start(properties=QUICK, group_id=group_id)
-    two = agents.start(properties=QUICK, group_id=group_id)
-    names = [unique_name("source") for _ in range(2)]
+    """Its peers run everything meanwhile; the drained one answers reads."""
+    one, two, _ = trio
+    names = [unique_name("source") for _ in range(3)]
     for name in names:
         one.create(name, source_config(tmp_path / "in.txt", name))
-    both = {one.url.removeprefix("http://"), two.url.removeprefix("http://")}
+    everybody = {agent.url.removeprefix("http://") for agent in trio}
 
     def workers() -> set[str]:
         return {owner for name in names for owner in owners(two, name)}
 
-    eventually(lambda: workers() == both, describe=workers)
+    eventually(lambda: workers() == everybody, describe=workers)
     assert one.call("POST", "/agent/drain").status == 202
     wait_for_state(one, "drained")
     assert one.get("/agent/tasks") == []
-    left = both - {one.url.removeprefix("http://")}
+    left = everybody - {one.url.removeprefix("http://")}
     eventually(lambda: workers() == left, describe=workers)
     for name in names:
         two.wait_for_states(name, "RUNNING", "RUNNING")
@@ -142,18 +163,16 @@ def test_a_drained_agent_gives_its_work_away_and_takes_it_back(
     assert "drained" in (refused.message or "")
     assert one.call("POST", "/agent/drain", {"undrain": True}).status == 202
     wait_for_state(one, "active")
-    eventually(lambda: workers() == both, describe=workers)
+    eventually(lambda: workers() == everybody, describe=workers)
 
 
-def test_a_task_of_another_agent_is_pointed_to(agents: Agents, tmp_path: Path) -> None:
+def test_a_task_of_another_agent_is_pointed_to(trio: list[Agent], tmp_path: Path) -> None:
     """409 with the owner's address, where the same request is accepted; 404 for what is unknown."""
-    group_id = unique_name("agents")
-    pair = [agents.start(properties=QUICK, group_id=group_id) for _ in range(2)]
-    pair[0].create("source", source_config(tmp_path / "in.txt", "lines"))
-    pair[0].wait_for_states("source", "RUNNING", "RUNNING")
+    trio[0].create("source", source_config(tmp_path / "in.txt", "lines"))
+    trio[0].wait_for_states("source", "RUNNING", "RUNNING")
     path = "/agent/tasks/source/0/kill"
-    owner_url = f"http://{owners(pair[0], 'source')[0]}"
-    other = next(agent for agent in pair if agent.url != owner_url)
+    owner_url = f"http://{owners(trio[0], 'source')[0]}"
+    other = next(agent for agent in trio if agent.url != owner_url)
     # The other worker may read the owner's status a moment later.
     elsewhere = eventually(
         lambda: (answer := other.call("POST", path)).headers.get("location") and answer
@@ -166,10 +185,8 @@ def test_a_task_of_another_agent_is_pointed_to(agents: Agents, tmp_path: Path) -
     assert other.call("GET", "/agent/tasks/none/0/stacks").status == 404
 
 
-def test_the_command_line_sees_every_agent_of_a_cluster(agents: Agents, tmp_path: Path) -> None:
+def test_the_command_line_sees_every_agent_of_a_cluster(trio: list[Agent], tmp_path: Path) -> None:
     """Three agents: all are listed and healthy, a worker's share is selected, any of them kills."""
-    group_id = unique_name("agents")
-    trio = [agents.start(properties=QUICK, group_id=group_id) for _ in range(3)]
     names = sorted(unique_name("source") for _ in range(3))
     for name in names:
         trio[0].create(name, source_config(tmp_path / "in.txt", name))
@@ -209,10 +226,9 @@ def test_the_command_line_sees_every_agent_of_a_cluster(agents: Agents, tmp_path
 
 
 def test_a_frozen_worker_process_loses_its_children_and_starts_them_again(
-    agents: Agents, tmp_path: Path
+    agent: Agent, tmp_path: Path
 ) -> None:
     """The children end within the session timeout; the thawed worker process joins again."""
-    agent = agents.start(properties=QUICK)
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     before = agent.children()
@@ -251,10 +267,12 @@ def wait_for_phase(agent: Agent, phase: str) -> None:
     eventually(in_force, 60, agent.log)
 
 
-def test_an_agent_changes_its_phase_and_restarts_itself(agents: Agents, tmp_path: Path) -> None:
+def test_an_agent_changes_its_phase_and_restarts_itself(
+    agent: Agent, agents: Agents, tmp_path: Path
+) -> None:
     """File, process and record of the run; the work goes on; 403 where it is not allowed."""
-    allowed = {**QUICK, "agent.allow.phase.change": "true"}
-    agent = agents.start(properties=allowed)
+    guarded = agent
+    agent = agents.start(properties={**QUICK, "agent.allow.phase.change": "true"})
     agent.create("source", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     before = about(agent)
@@ -267,7 +285,6 @@ def test_an_agent_changes_its_phase_and_restarts_itself(agents: Agents, tmp_path
     assert (told["last_upgrade_run_id"], told["config_outdated"]) == ("run-1", False)
     agent.wait_for_states("source", "RUNNING", "RUNNING")
     assert agent.process.is_running
-    guarded = agents.start(properties=QUICK)
     refused = change_phase(guarded, "preparing", about(guarded)["config_sha256"])
     assert refused.status == 403
 

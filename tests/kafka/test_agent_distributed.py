@@ -16,6 +16,7 @@ from tests.support.agent import (
     Agent,
     Agents,
     append_lines,
+    emptied,
     line_count,
     sink_config,
     source_config,
@@ -29,10 +30,15 @@ pytestmark = pytest.mark.kafka
 MIB = 1024 * 1024
 
 
+@pytest.fixture(scope="module")
+def shared_agent(module_agents: Agents) -> Agent:
+    """A distributed agent that does not kill what is only slow to stop."""
+    return module_agents.start(properties={"task.shutdown.graceful.timeout.ms": "60000"})
+
+
 @pytest.fixture
-def agent_worker(agents: Agents) -> Agent:
-    """A ready distributed agent of the test's own; it does not kill what is only slow to stop."""
-    return agents.start(properties={"task.shutdown.graceful.timeout.ms": "60000"})
+def agent_worker(shared_agent: Agent) -> Agent:
+    return emptied(shared_agent)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from tests.support.agent import WAIT_S, Agent, Agents, sink_config, source_config
+from tests.support.agent import WAIT_S, Agent, Agents, emptied, sink_config, source_config
 from tests.support.bad_plugins import BAD_SOURCE
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
@@ -19,10 +19,14 @@ pytestmark = pytest.mark.kafka
 TIMEOUT_MS = 60_000
 
 
+@pytest.fixture(scope="module")
+def shared_agent(module_agents: Agents) -> Agent:
+    return module_agents.start(properties={"task.shutdown.graceful.timeout.ms": "500"})
+
+
 @pytest.fixture
-def agent_worker(agents: Agents) -> Agent:
-    """A ready distributed agent of the test's own."""
-    return agents.start()
+def agent_worker(shared_agent: Agent) -> Agent:
+    return emptied(shared_agent)
 
 
 @pytest.mark.parametrize(
@@ -51,15 +55,16 @@ def test_a_bad_plugin_fails_alone(
     assert agent_worker.call("GET", "/health").status == 200
 
 
-def test_a_hanging_task_is_killed_when_it_is_to_stop(agents: Agents) -> None:
+def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> None:
     """The graceful time passes, the process is killed, the worker goes on at once."""
-    agent = agents.start(properties={"task.shutdown.graceful.timeout.ms": "500"})
-    agent.create("bad", {"connector.class": BAD_SOURCE, "poll": "hang"})
-    agent.wait_for_states("bad", "RUNNING", "RUNNING")
-    assert agent.call("DELETE", "/connectors/bad").status == 204
-    eventually(lambda: agent.children() == [])
-    assert agent.call("GET", "/health").status == 200
-    assert "child did not stop in time and is killed" in agent.log()
+    name = unique_name("bad")
+    agent_worker.create(name, {"connector.class": BAD_SOURCE, "poll": "hang"})
+    agent_worker.wait_for_states(name, "RUNNING", "RUNNING")
+    assert agent_worker.call("DELETE", f"/connectors/{name}").status == 204
+    eventually(lambda: agent_worker.children() == [])
+    assert agent_worker.call("GET", "/health").status == 200
+    killed = "child did not stop in time and is killed"
+    assert any(killed in line and name in line for line in agent_worker.log().splitlines())
 
 
 def test_a_hanging_connector_does_not_hold_up_others(agent_worker: Agent, tmp_path: Path) -> None:
@@ -82,9 +87,10 @@ def test_a_second_signal_kills_the_children(agents: Agents) -> None:
 
 
 def test_a_terminal_that_goes_away_stops_the_worker_in_order(
-    agent_worker: Agent, tmp_path: Path
+    agents: Agents, tmp_path: Path
 ) -> None:
     """SIGHUP comes to every process: the worker process drains, the others wait for it."""
+    agent_worker = agents.start()
     agent_worker.create("good", source_config(tmp_path / "in.txt", unique_name("lines")))
     agent_worker.wait_for_states("good", "RUNNING", "RUNNING")
     supervisor = agent_worker.supervisor()

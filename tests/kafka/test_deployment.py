@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 ROOT = Path(__file__).resolve().parents[2]
 NEXT = "99.0.0"
 WAIT_S = 90
-STEP = 2_000
+STEP = 1_000
 
 
 class NextVersion(AgentWithFiles):
@@ -79,7 +79,7 @@ def test_a_roll_to_the_next_version_loses_and_repeats_nothing(
         before = commit_of(first)
         assert not before.endswith(NEXT)
         sequences.allow(STEP)
-        first.create("numbers", sequences.config(tasks=1))
+        first.create("numbers", sequences.config(tasks=1) | {"pause.ms": "10"})
         first.create("table", table_sink(database, sequences.topic))
         cluster.wait_until_running({"numbers": 1, "table": 1})
         last = STEP

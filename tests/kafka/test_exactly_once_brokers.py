@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient
 
+from pyconnect_cli.acls.plan.grants import Grant
+from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
 from pyconnect_sandbox.broker_properties import BrokerSecurity
@@ -25,22 +21,24 @@ from tests.support.cluster import Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.proxy import Proxy
+from tests.support.secured import SecuredBroker, overrides
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
+EACH = {"batch": "1", "pause.ms": "5"}
+"""A transaction of its own for each number, more than half of the time in its commit."""
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
 INTERNAL_TOPICS = ("config", "offset", "status")
 TRANSACTION_LOG = "__transaction_state"
-RESTART = "/connectors/numbers/restart?includeTasks=true&onlyFailed=true"
 
 
-def running(agent: Agent) -> bool:
-    """Whether all of `numbers` runs; what has failed is restarted, as an operator would."""
-    states = agent.states("numbers")
+def running(agent: Agent, name: str = "numbers") -> bool:
+    """Whether all of a connector runs; what has failed is restarted, as an operator would."""
+    states = agent.states(name)
     if "FAILED" in states:
-        agent.call("POST", RESTART)
+        agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
     return bool(states) and set(states) == {"RUNNING"}
 
 
@@ -83,7 +81,7 @@ def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> No
     """
     sequences = Sequences(broker.bootstrap_servers, tmp_path)
     for agent in make_agent(broker.bootstrap_servers, tmp_path):
-        agent.create("numbers", sequences.config(2, batch="1"))
+        agent.create("numbers", sequences.config(2) | EACH)
         sequences.allow(1_000_000)
         for _ in range(2):
             go_on(sequences)
@@ -135,7 +133,7 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
     replicated = {f"{kind}.storage.replication.factor": "3" for kind in INTERNAL_TOPICS}
     for agent in make_agent(cluster.bootstrap_servers, tmp_path, replicated):
         transactional_id = f"{agent.process.config.properties['group.id']}-numbers-0"
-        agent.create("numbers", sequences.config(batch="1"))
+        agent.create("numbers", sequences.config() | EACH | {"pause.ms": "25"})
         sequences.allow(1_000_000)
         go_on(sequences)
         for end in (KafkaBroker.kill, KafkaBroker.stop):
@@ -159,43 +157,31 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
 # A broker that refuses
 
 
-def sasl_everywhere(user: str) -> dict[str, str]:
-    """For all clients of a worker and of its connectors."""
-    prefixes = ("", "producer.", "consumer.", "admin.")
-    return {key: value for prefix in prefixes for key, value in sasl(user, prefix).items()}
-
-
-def allow(
-    administrator: AdminClient, kind: ResourceType, name: str, operation: AclOperation
-) -> None:
-    binding = AclBinding(
-        kind,
-        name,
-        ResourcePatternType.LITERAL,
-        "User:poor",
-        "*",
-        operation,
-        AclPermissionType.ALLOW,
-    )
-    administrator.create_acls([binding])[binding].result(30)
-
-
-def test_fencing_with_an_unauthorized_id(servers: Servers, tmp_path: Path) -> None:
+def test_fencing_with_an_unauthorized_id(secured: SecuredBroker, tmp_path: Path) -> None:
     """The first task set needs no fencing; the second fails until ids are granted."""
-    broker = servers.broker(
-        security=BrokerSecurity(
-            acl=True,
-            sasl_users={"worker": "secret", "poor": "secret"},
-            super_users=("User:worker",),
-        )
-    )
-    administrator = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    allow(administrator, ResourceType.TOPIC, "*", AclOperation.ALL)
-    sequences = Sequences(broker.bootstrap_servers, tmp_path)
-    properties = {**sasl_everywhere("worker"), "agent.restart.policy": "on-failure"}
-    settings = sasl("poor", "admin.override.")
-    for agent in make_agent(broker.sasl_bootstrap_servers, tmp_path, properties):
+    users = secured.client_users()
+    sequences = Sequences(secured.plaintext, tmp_path)
+    secured.create_topics(sequences.topic)
+    servers = {f"{client}.override.bootstrap.servers": secured.sasl for client in users}
+    settings = overrides(users) | servers
+
+    def grant(client: str, kind: ResourceType, name: str, *operations: GrantOperation) -> None:
+        principal, resource = f"User:{users[client]}", Resource(kind, name)
+        secured.grant(Grant("", principal, resource, Pattern.LITERAL, each) for each in operations)
+
+    def grant_ids(client: str) -> None:
+        for number in range(2):
+            name = f"{group_id}-numbers-{number}"
+            used = (GrantOperation.WRITE, GrantOperation.DESCRIBE)
+            grant(client, ResourceType.TRANSACTIONAL_ID, name, *used)
+
+    for agent in make_agent(secured.plaintext, tmp_path, {"agent.restart.policy": "on-failure"}):
         group_id = agent.process.config.properties["group.id"]
+        for topic in (sequences.topic, f"{group_id}-offsets"):
+            grant("producer", ResourceType.TOPIC, topic, GrantOperation.WRITE)
+            grant("consumer", ResourceType.TOPIC, topic, GrantOperation.READ)
+            grant("admin", ResourceType.TOPIC, topic, GrantOperation.DESCRIBE)
+        grant_ids("producer")
         agent.create("numbers", {**sequences.config(2), **settings})
         sequences.allow(20)
         sequences.check(20, 2)
@@ -209,10 +195,7 @@ def test_fencing_with_an_unauthorized_id(servers: Servers, tmp_path: Path) -> No
             assert f"transactional id '{group_id}-numbers-" in task["trace"]
             assert "TRANSACTIONAL_ID_AUTHORIZATION_FAILED" in task["trace"]
             assert "not restarted automatically" in task["trace"]
-        for number in range(2):
-            kind, name = ResourceType.TRANSACTIONAL_ID, f"{group_id}-numbers-{number}"
-            for operation in (AclOperation.WRITE, AclOperation.DESCRIBE):
-                allow(administrator, kind, name, operation)
+        grant_ids("admin")
         eventually(lambda: running(agent), WAIT_S, lambda: agent.states("numbers"))  # noqa: B023
         sequences.allow(40)
         sequences.check(40, 2)
@@ -221,11 +204,17 @@ def test_fencing_with_an_unauthorized_id(servers: Servers, tmp_path: Path) -> No
 # A network that parts
 
 
-@pytest.mark.parametrize("settings", [{}, NEVER])
-def test_zombie_task_after_a_partition(
-    kafka_runtime: KafkaRuntime, tmp_path: Path, settings: dict[str, str]
-) -> None:
-    """A worker is cut off from Kafka, another takes over, the network comes back: all is fenced."""
+def sasl_everywhere(user: str) -> dict[str, str]:
+    """For all clients of a worker and of its connectors."""
+    prefixes = ("", "producer.", "consumer.", "admin.")
+    return {key: value for prefix in prefixes for key, value in sasl(user, prefix).items()}
+
+
+def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
+    """A worker is cut off from Kafka, another takes over, the network comes back: all is fenced.
+
+    One connector commits each poll; the transactions of the other one stay open.
+    """
     port, sasl_port = ports.free_ports(2)
     with Proxy(sasl_port) as proxy:
         config = BrokerConfig(
@@ -252,32 +241,59 @@ def test_zombie_task_after_a_partition(
                     **sasl_everywhere("far"),
                 }
             )
-            sequences = Sequences(broker.bootstrap_servers, tmp_path)
-            cut_off_and_take_over(cluster, far, proxy, sequences, settings)
+            found = []
+            for name, settings in (("numbers", {}), ("open", NEVER)):
+                directory = tmp_path / name
+                directory.mkdir()
+                sequences = Sequences(broker.bootstrap_servers, directory)
+                found.append(Divided(name, sequences, settings))
+            cut_off_and_take_over(cluster, far, proxy, found)
 
 
-def cut_off_and_take_over(
-    cluster: Cluster, far: Agent, proxy: Proxy, sequences: Sequences, settings: dict[str, str]
-) -> None:
+@dataclass(frozen=True)
+class Divided:
+    """A connector with a task on either side of the network."""
+
+    name: str
+    sequences: Sequences
+    settings: Mapping[str, str]
+
+    def wait_for(self, last: int) -> None:
+        self.sequences.wait_for(last, 2, committed=not self.settings)
+
+    def wait_until_taken_over(self, agent: Agent, task: int) -> None:
+        def is_at_agent() -> bool:
+            status = agent.get(f"/connectors/{self.name}/status")
+            return bool(status["tasks"][task]["worker_id"] == worker_of(agent))
+
+        eventually(is_at_agent, WAIT_S)
+        eventually(lambda: running(agent, self.name), WAIT_S, lambda: agent.states(self.name))
+        eventually(lambda: 80 in self.sequences.seen(committed=False)[str(task)], WAIT_S)
+
+
+def cut_off_and_take_over(cluster: Cluster, far: Agent, proxy: Proxy, found: list[Divided]) -> None:
     near = cluster.agents[0]
-    near.create("numbers", {**sequences.config(2), **settings})
-    cluster.wait_until_running({"numbers": 2}, WAIT_S)
-    task = next(n for n in range(2) if cluster.owners()[f"numbers-{n}"] == worker_of(far))
-    sequences.allow(40)
-    sequences.wait_for(40, 2, committed=not settings)
+    names = {each.name: 2 for each in found}
+    for each in found:
+        near.create(each.name, {**each.sequences.config(2), **each.settings})
+    cluster.wait_until_running(names, WAIT_S)
+    owners = cluster.owners()
+    tasks = {
+        each.name: next(n for n in range(2) if owners[f"{each.name}-{n}"] == worker_of(far))
+        for each in found
+    }
+    for each in found:
+        each.sequences.allow(40)
+        each.wait_for(40)
     proxy.cut()
-    sequences.allow(80)
-    eventually(
-        lambda: (
-            near.get("/connectors/numbers/status")["tasks"][task]["worker_id"] == worker_of(near)
-        ),
-        WAIT_S,
-    )
-    eventually(lambda: running(near), WAIT_S, lambda: near.states("numbers"))
-    eventually(lambda: 80 in sequences.seen(committed=False)[str(task)], WAIT_S)
+    for each in found:
+        each.sequences.allow(80)
+    for each in found:
+        each.wait_until_taken_over(near, tasks[each.name])
     proxy.mend()
-    cluster.wait_until_running({"numbers": 2}, WAIT_S)
-    sequences.allow(120)
-    sequences.wait_for(120, 2, committed=not settings)
-    near.do("PUT", "/connectors/numbers/stop")
-    sequences.check(120, 2)
+    cluster.wait_until_running(names, WAIT_S)
+    for each in found:
+        each.sequences.allow(120)
+        each.wait_for(120)
+        near.do("PUT", f"/connectors/{each.name}/stop")
+        each.sequences.check(120, 2)

@@ -12,11 +12,12 @@ import pytest
 from tests.support.chaos import ENABLED, Chaos
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.kafka import SharedBroker
-from tests.support.seeds import picked_seed
+from tests.support.seeds import LONG, picked_seed
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 
-SECONDS = 60
+SECONDS = 120 if LONG else 30
+LINES_PER_S = 100 if LONG else 30
 SEED_VARIABLE = "PYCONNECT_CHAOS_SEED"
 """Repeats a schedule; the machine decides what the schedule meets."""
 
@@ -35,7 +36,13 @@ def test_every_line_is_seen_once_and_in_order(
 ) -> None:
     """Supervisors, tasks and whole hosts die and freeze past their session while lines come."""
     seed = int(os.environ.get(SEED_VARIABLE, picked_seed()))
-    chaos = Chaos(cluster, kafka_broker.bootstrap_servers, tmp_path, seed=seed)
+    chaos = Chaos(
+        cluster,
+        kafka_broker.bootstrap_servers,
+        tmp_path,
+        seed=seed,
+        lines_per_s=LINES_PER_S,
+    )
     try:
         chaos.run(SECONDS)
     finally:

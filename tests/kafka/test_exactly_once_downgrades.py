@@ -11,6 +11,7 @@ from tests.support.agent import Agent
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
+from tests.support.seeds import chosen
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -40,8 +41,9 @@ def replace_all(cluster: Cluster, phase: str) -> None:
         cluster.wait_until_running({"numbers": 2}, WAIT_S)
 
 
+@pytest.mark.long
 def test_soft_downgrade(cluster: Cluster, sequences: Sequences) -> None:
-    """Through `preparing` to `disabled` and back: orderly stops leave no gap and no duplicate.
+    """Through `preparing` to `disabled`, and back: orderly stops leave no gap and no duplicate.
 
     At no time is an open transaction's record seen, nor one twice; `required` is refused again.
     """
@@ -52,7 +54,7 @@ def test_soft_downgrade(cluster: Cluster, sequences: Sequences) -> None:
     limit = 30
     sequences.allow(limit)
     sequences.check(limit, 2)
-    for phase in ("preparing", "disabled", "preparing", "enabled"):
+    for phase in chosen(("preparing", "disabled"), long=("preparing", "enabled")):
         replace_all(cluster, phase)
         limit += 30
         sequences.allow(limit)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.agent import Agents, append_lines, source_config
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
+from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.offset_topics import OffsetTopics
 from tests.support.sequences import WAIT_S, Sequences
@@ -124,14 +124,14 @@ def test_other_clients_of_a_connector_reach_another_cluster(
     agents: Agents,
     sequences: Sequences,
     topics: OffsetTopics,
-    servers: Servers,
+    other_broker: SharedBroker,
     tmp_path: Path,
 ) -> None:
     """Records and offsets share transactions there, under the worker's topic name if no other.
 
     Offsets are copied to the worker's cluster, from where a worker that is not `enabled` goes on.
     """
-    other = servers.broker().bootstrap_servers
+    other = other_broker.bootstrap_servers
     there, remote = OffsetTopics(other), Sequences(other, tmp_path)
     group = unique_name("far")
     agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "enabled"})

@@ -6,15 +6,13 @@ Proven on a real broker only: librdkafka's mock lets a fenced producer commit.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka import KafkaException
 
-from tests.support.agent import Agent, Agents, closing
+from tests.support.agent import Agent, Agents, emptied
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -28,16 +26,20 @@ ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.tim
 NEVER = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "3600000"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def group_id() -> str:
     return unique_name("once")
 
 
-@pytest.fixture
-def agent(kafka_broker: SharedBroker, tmp_path: Path, group_id: str) -> Iterator[Agent]:
+@pytest.fixture(scope="module")
+def shared_agent(module_agents: Agents, group_id: str) -> Agent:
     """A worker at `enabled`."""
-    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
-        yield agents.start(group_id=group_id, properties=ENABLED)
+    return module_agents.start(group_id=group_id, properties=ENABLED)
+
+
+@pytest.fixture
+def agent(shared_agent: Agent) -> Agent:
+    return emptied(shared_agent)
 
 
 def newest_child(agent: Agent) -> psutil.Process:
@@ -60,45 +62,45 @@ def test_a_clean_life_shows_each_number_once(
     agent: Agent, sequences: Sequences, boundary: dict[str, str]
 ) -> None:
     """Also what was open when the connector was paused, and when it was deleted."""
-    agent.create("numbers", {**sequences.config(), **boundary})
-    agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+    agent.create(sequences.name, {**sequences.config(), **boundary})
+    agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
     sequences.allow(100)
     sequences.wait_for(100, committed=False)
-    assert agent.call("PUT", "/connectors/numbers/pause").status == 202
+    assert agent.call("PUT", f"/connectors/{sequences.name}/pause").status == 202
     sequences.check(100)
-    assert agent.call("PUT", "/connectors/numbers/resume").status == 202
+    assert agent.call("PUT", f"/connectors/{sequences.name}/resume").status == 202
     sequences.allow(155)
     sequences.wait_for(155, committed=False)
-    assert agent.call("DELETE", "/connectors/numbers").status == 204
+    assert agent.call("DELETE", f"/connectors/{sequences.name}").status == 204
     sequences.check(155)
 
 
 def test_killed_between_produce_and_commit(agent: Agent, sequences: Sequences) -> None:
     """What was produced is aborted and read again, because its offsets went with it."""
-    agent.create("numbers", {**sequences.config(), **NEVER})
+    agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(50)
     sequences.wait_for(50, committed=False)
     newest_child(agent).kill()
-    agent.wait_for_states("numbers", "RUNNING", "FAILED")
+    agent.wait_for_states(sequences.name, "RUNNING", "FAILED")
     assert sequences.seen() == {}
-    restart(agent, "numbers")
-    agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+    restart(agent, sequences.name)
+    agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
     sequences.allow(70)
     eventually(lambda: sequences.seen(committed=False)["0"][-1] == 70, WAIT_S)
-    assert agent.call("PUT", "/connectors/numbers/pause").status == 202
+    assert agent.call("PUT", f"/connectors/{sequences.name}/pause").status == 202
     sequences.check(70)
     assert len(sequences.seen(committed=False)["0"]) == 120
 
 
 def test_killed_between_commit_and_its_acknowledgement(agent: Agent, sequences: Sequences) -> None:
     """The broker has committed, the task was never told: it goes on where the commit ended."""
-    agent.create("numbers", sequences.config())
+    agent.create(sequences.name, sequences.config())
     sequences.allow(30)
     sequences.check(30)
     sequences.flag(DIE_IN_COMMIT)
     sequences.allow(60)
-    agent.wait_for_states("numbers", "RUNNING", "FAILED")
-    restart(agent, "numbers")
+    agent.wait_for_states(sequences.name, "RUNNING", "FAILED")
+    restart(agent, sequences.name)
     sequences.check(60)
 
 
@@ -106,33 +108,33 @@ def test_a_fenced_task_fails_and_shows_nothing_of_its_transaction(
     agent: Agent, sequences: Sequences, group_id: str
 ) -> None:
     """Whoever initialises its id later wins; a restart fences in turn and goes on."""
-    agent.create("numbers", {**sequences.config(), **NEVER})
+    agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(20)
     sequences.wait_for(20, committed=False)
-    sequences.producer(f"{group_id}-numbers-0")
+    sequences.producer(f"{group_id}-{sequences.name}-0")
     sequences.allow(40)
-    assert agent.call("PUT", "/connectors/numbers/pause").status == 202
-    agent.wait_for_states("numbers", "PAUSED", "FAILED")
-    assert "ConnectException" in trace(agent, "numbers")
+    assert agent.call("PUT", f"/connectors/{sequences.name}/pause").status == 202
+    agent.wait_for_states(sequences.name, "PAUSED", "FAILED")
+    assert "ConnectException" in trace(agent, sequences.name)
     assert sequences.seen() == {}
-    assert agent.call("PUT", "/connectors/numbers/resume").status == 202
-    restart(agent, "numbers")
-    agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+    assert agent.call("PUT", f"/connectors/{sequences.name}/resume").status == 202
+    restart(agent, sequences.name)
+    agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
     eventually(lambda: sequences.seen(committed=False)["0"][-1] == 40, WAIT_S)
-    assert agent.call("DELETE", "/connectors/numbers").status == 204
+    assert agent.call("DELETE", f"/connectors/{sequences.name}").status == 204
     sequences.check(40)
 
 
 def test_task_count_up_and_down(agent: Agent, sequences: Sequences, group_id: str) -> None:
     """Each new task set fences every task of the one before, however many either has."""
-    agent.create("numbers", sequences.config(3))
+    agent.create(sequences.name, sequences.config(3))
     limit = 20
     sequences.allow(limit)
     sequences.wait_for(limit, 3)
     for before, after in pairwise((3, 5, 1, 5, 3)):
         # They fence the tasks that run: only tasks of a newer set can make progress.
-        zombies = [sequences.producer(f"{group_id}-numbers-{n}") for n in range(before)]
-        answer = agent.call("PUT", "/connectors/numbers/config", sequences.config(after))
+        zombies = [sequences.producer(f"{group_id}-{sequences.name}-{n}") for n in range(before)]
+        answer = agent.call("PUT", f"/connectors/{sequences.name}/config", sequences.config(after))
         assert answer.status == 200, answer.text
         limit += 20
         sequences.allow(limit)
@@ -147,14 +149,14 @@ def test_task_count_up_and_down(agent: Agent, sequences: Sequences, group_id: st
 
 def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Sequences) -> None:
     """The offsets are still there, and so is the count of tasks to fence."""
-    agent.create("numbers", sequences.config(2))
+    agent.create(sequences.name, sequences.config(2))
     sequences.allow(30)
     sequences.check(30, 2)
-    assert agent.call("DELETE", "/connectors/numbers").status == 204
+    assert agent.call("DELETE", f"/connectors/{sequences.name}").status == 204
     eventually(lambda: agent.children() == [])
     sequences.allow(60)
-    agent.create("numbers", sequences.config(1))
-    agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+    agent.create(sequences.name, sequences.config(1))
+    agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
     sequences.check(60, 1)
     assert sequences.seen()["1"][-1] == 30
 
@@ -163,15 +165,15 @@ def test_a_hung_poll_is_killed_and_its_successor_goes_on(
     agent: Agent, sequences: Sequences
 ) -> None:
     """What it had open is aborted; nothing of it is missing or doubled later."""
-    agent.create("numbers", {**sequences.config(), **NEVER})
+    agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(30)
     sequences.wait_for(30, committed=False)
     sequences.flag(HANG_IN_POLL)
     eventually((sequences.directory / HANGING).exists, WAIT_S)
-    assert agent.call("DELETE", "/connectors/numbers").status == 204
+    assert agent.call("DELETE", f"/connectors/{sequences.name}").status == 204
     eventually(lambda: agent.children() == [], WAIT_S)
     assert sequences.seen() == {}
-    agent.create("numbers", sequences.config())
+    agent.create(sequences.name, sequences.config())
     sequences.check(30)
 
 
@@ -179,7 +181,7 @@ def test_a_connector_ends_its_transactions_itself(
     agent: Agent, sequences: Sequences, group_id: str, kafka_broker: SharedBroker
 ) -> None:
     """What it aborts is never seen nor read again: its offset is committed all the same."""
-    agent.create("numbers", {**sequences.config(), "transaction.boundary": "connector"})
+    agent.create(sequences.name, {**sequences.config(), "transaction.boundary": "connector"})
     sequences.allow(100)
     kept = [*range(1, 2), *range(3, 6), *range(9, 22), *range(35, 90)]
     eventually(lambda: sequences.seen().get("0") == kept, WAIT_S, sequences.seen)
@@ -187,11 +189,12 @@ def test_a_connector_ends_its_transactions_itself(
 
     def ends() -> list[int]:
         records = topics.records(f"{group_id}-offsets")
-        return [json.loads(value or b"")["last"] for _, value in records]
+        own = [value for key, value in records if sequences.name in str(key)]
+        return [json.loads(value or b"")["last"] for value in own]
 
     assert ends() == [1, 2, 3, 5, 8, 13, 21, 34, 55, 89]
     # 90 to 100 are in an open transaction, which ends with the task.
-    assert agent.call("POST", "/connectors/numbers/tasks/0/restart").status == 204
+    assert agent.call("POST", f"/connectors/{sequences.name}/tasks/0/restart").status == 204
     sequences.allow(240)
     eventually(lambda: ends()[-2:] == [144, 233], WAIT_S, ends)
     assert sequences.seen()["0"] == [*kept, *range(145, 234)]
@@ -200,13 +203,13 @@ def test_a_connector_ends_its_transactions_itself(
 def test_aborts_right_after_producing(agent: Agent, sequences: Sequences) -> None:
     """Each of 300: the broker has not heard of the transaction, and still ends the one before."""
     settings = sequences.config(transaction_boundary="connector", every="true")
-    agent.create("numbers", settings)
+    agent.create(sequences.name, settings)
     sequences.allow(601)
     kept = [*range(1, 602, 2)]
     eventually(
         lambda: sequences.seen().get("0") == kept,
         WAIT_S,
-        lambda: agent.get("/connectors/numbers/status"),
+        lambda: agent.get(f"/connectors/{sequences.name}/status"),
     )
 
 
@@ -216,7 +219,7 @@ def test_a_record_that_cannot_be_converted(
 ) -> None:
     """It fails the task and its transaction, or is left out of it."""
     agent.create(
-        "numbers",
+        sequences.name,
         {
             **sequences.config(),
             "errors.tolerance": tolerance,
@@ -227,11 +230,11 @@ def test_a_record_that_cannot_be_converted(
     )
     sequences.allow(140)
     if tolerance == "none":
-        agent.wait_for_states("numbers", "RUNNING", "FAILED")
+        agent.wait_for_states(sequences.name, "RUNNING", "FAILED")
         sequences.check(120)
     else:
         sequences.check(127)
-        agent.wait_for_states("numbers", "RUNNING", "RUNNING")
+        agent.wait_for_states(sequences.name, "RUNNING", "RUNNING")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,7 @@ def test_impossible_exactly_once_settings_fail_the_task(
 ) -> None:
     """Transactions longer than the broker allows, records among offsets, too few replicas asked."""
     given = {name: value.replace("TOPIC", sequences.topic) for name, value in settings.items()}
-    agent.create("numbers", {**sequences.config(), **given})
+    agent.create(sequences.name, {**sequences.config(), **given})
     sequences.allow(10)
-    agent.wait_for_states("numbers", "RUNNING", "FAILED")
-    assert text in trace(agent, "numbers")
+    agent.wait_for_states(sequences.name, "RUNNING", "FAILED")
+    assert text in trace(agent, sequences.name)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agent import Agents, closing
 from tests.support.changed_offsets import (
     ALTERED,
@@ -31,15 +29,10 @@ pytestmark = pytest.mark.kafka
 WAIT_S = 60
 
 
-@pytest.fixture(scope="module")
-def there(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def there(other_broker: SharedBroker) -> str:
     """Addresses of the other cluster."""
-    directory = tmp_path_factory.mktemp("there")
-    config = BrokerConfig(
-        runtime=kafka_runtime, directory=directory, hold_file=directory / "broker.hold"
-    )
-    with KafkaBroker(config) as broker:
-        yield broker.bootstrap_servers
+    return other_broker.bootstrap_servers
 
 
 @pytest.fixture(scope="module", params=["disabled", "enabled"])

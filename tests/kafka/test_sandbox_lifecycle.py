@@ -59,20 +59,13 @@ def sandboxes(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Sandboxes
         made.down(known.name)
 
 
-def test_up_twice_starts_one_broker(sandboxes: Sandboxes) -> None:
-    """The second up finds the broker running, starts nothing and says the same addresses."""
-    first = sandboxes.up()
-    second = sandboxes.up()
-    assert first.started == ("broker",)
-    assert second.started == ()
-    assert second.status.bootstrap_servers == first.status.bootstrap_servers
-    assert second.status.servers[0].pid == first.status.servers[0].pid
-    assert second.status.state == "running"
+def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes, tmp_path: Path) -> None:
+    """A sandbox that comes up again has its topics, at its old address and in its old directory.
 
-
-def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes) -> None:
-    """A sandbox that comes up again has its topics, at its old address."""
-    first = sandboxes.up()
+    With its data removed, the directory is gone.
+    """
+    named = tmp_path / "records"
+    first = sandboxes.up(UpRequest(data_directory=named))
     identity = sandboxes.identity()
     address = first.status.bootstrap_servers
     assert address is not None
@@ -84,23 +77,17 @@ def test_data_and_port_are_kept_between_down_and_up(sandboxes: Sandboxes) -> Non
     assert is_gone(identity)
     assert sandboxes.status().state == "stopped"
     assert sandboxes.down() == ()
-    assert sandboxes.up().status.bootstrap_servers == address
+    second = sandboxes.up().status
+    assert (second.bootstrap_servers, second.data_directory) == (address, str(named))
     assert topics(address) >= {"kept"}
+    sandboxes.down(remove_data=True)
+    assert not named.exists()
 
 
 def topics(address: str) -> set[str]:
     from confluent_kafka.admin import AdminClient
 
     return set(AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).topics)
-
-
-def test_removing_data_forgets_the_sandbox(sandboxes: Sandboxes) -> None:
-    """After down with remove_data neither files nor the name are left."""
-    outcome = sandboxes.up(UpRequest(name="other"))
-    assert sandboxes.down("other", remove_data=True) == ("broker",)
-    assert not Path(outcome.status.data_directory).exists()
-    with pytest.raises(SandboxNotRunning, match="no sandbox other"):
-        sandboxes.status("other")
 
 
 def test_a_directory_with_other_files_is_neither_used_nor_removed(
@@ -115,20 +102,8 @@ def test_a_directory_with_other_files_is_neither_used_nor_removed(
     assert (somebodys / "server.properties").read_text() == "mine"
 
 
-def test_a_data_directory_is_remembered_and_removed_with_the_sandbox(
-    sandboxes: Sandboxes, tmp_path: Path
-) -> None:
-    """Up after down uses the directory that was named once; remove_data deletes it."""
-    named = tmp_path / "records"
-    sandboxes.up(UpRequest(data_directory=named))
-    sandboxes.down()
-    assert sandboxes.up().status.data_directory == str(named)
-    sandboxes.down(remove_data=True)
-    assert not named.exists()
-
-
-def test_a_crashed_sandbox_is_seen_and_comes_up_again(sandboxes: Sandboxes) -> None:
-    """Status tells a broker that was killed; up clears its record and starts another."""
+def test_a_sandbox_that_crashed_or_froze_is_seen(sandboxes: Sandboxes) -> None:
+    """Up starts another broker after a crash; down ends one that lives and does not answer."""
     first = sandboxes.up()
     processes.signal_group(sandboxes.identity(), signal.SIGKILL)
     eventually(lambda: sandboxes.status().state == "crashed")
@@ -137,10 +112,6 @@ def test_a_crashed_sandbox_is_seen_and_comes_up_again(sandboxes: Sandboxes) -> N
     assert second.started == ("broker",)
     assert second.status.bootstrap_servers == first.status.bootstrap_servers
 
-
-def test_a_frozen_sandbox_is_unresponsive_and_can_be_stopped(sandboxes: Sandboxes) -> None:
-    """Status tells a broker that lives and does not answer; down ends it all the same."""
-    sandboxes.up()
     identity = sandboxes.identity()
     processes.signal_group(identity, signal.SIGSTOP)
     assert sandboxes.status().state == "unresponsive"
@@ -148,11 +119,18 @@ def test_a_frozen_sandbox_is_unresponsive_and_can_be_stopped(sandboxes: Sandboxe
     assert is_gone(identity)
 
 
-def test_other_options_of_a_running_sandbox_are_refused(sandboxes: Sandboxes) -> None:
-    """Up does not pretend that the running broker has what was asked for."""
-    sandboxes.up(UpRequest(sasl_users={"alice": "one"}))
-    assert sandboxes.up(UpRequest(sasl_users={"alice": "one"})).started == ()
-    assert sandboxes.up(UpRequest()).started == ()
+def test_a_second_up_adds_what_is_missing(sandboxes: Sandboxes) -> None:
+    """It starts no second broker, and refuses options that the running one has not.
+
+    Down ends workers while the broker still serves them.
+    """
+    first = sandboxes.up(UpRequest(sasl_users={"alice": "one"}))
+    assert first.started == ("broker",)
+    for request in (UpRequest(sasl_users={"alice": "one"}), UpRequest()):
+        again = sandboxes.up(request)
+        assert (again.started, again.status.state) == ((), "running")
+        assert again.status.bootstrap_servers == first.status.bootstrap_servers
+        assert again.status.servers[0].pid == first.status.servers[0].pid
     with pytest.raises(InvalidSandboxRequest, match="no ACL authorizer"):
         sandboxes.up(UpRequest(acl=True))
     with pytest.raises(InvalidSandboxRequest, match="it has other SASL users or passwords"):
@@ -161,14 +139,24 @@ def test_other_options_of_a_running_sandbox_are_refused(sandboxes: Sandboxes) ->
         sandboxes.up(UpRequest(port=1))
     assert error.value.exit_code == 2
     assert error.value.hint == "stop it first: pyconnect sandbox down --name default"
+    outcome = sandboxes.up(UpRequest(java_worker=True))
+    assert outcome.started == ("java-worker",)
+    assert {server.kind: server.state for server in outcome.status.servers} == {
+        "broker": "running",
+        "java-worker": "running",
+    }
+    assert sandboxes.down() == ("java-worker", "broker")
 
 
 def test_sandboxes_of_different_names_do_not_meet(sandboxes: Sandboxes) -> None:
-    """Each name has its own broker; stopping one leaves the other."""
+    """Each name has its own broker; one that is removed is forgotten and leaves the other."""
     one = sandboxes.up(UpRequest(name="one"))
     two = sandboxes.up(UpRequest(name="two"))
     assert one.status.bootstrap_servers != two.status.bootstrap_servers
-    sandboxes.down("one")
+    assert sandboxes.down("one", remove_data=True) == ("broker",)
+    assert not Path(one.status.data_directory).exists()
+    with pytest.raises(SandboxNotRunning, match="no sandbox one"):
+        sandboxes.status("one")
     assert sandboxes.status("two").state == "running"
 
 
@@ -178,20 +166,6 @@ def test_a_port_in_use_fails_and_leaves_nothing(sandboxes: Sandboxes) -> None:
         sandboxes.up(UpRequest(port=occupied.getsockname()[1]))
     with pytest.raises(SandboxNotRunning):
         sandboxes.status()
-
-
-def test_a_java_worker_joins_a_running_sandbox_and_stops_before_its_broker(
-    sandboxes: Sandboxes,
-) -> None:
-    """Up adds what is missing; down ends workers while the broker still serves them."""
-    sandboxes.up()
-    outcome = sandboxes.up(UpRequest(java_worker=True))
-    assert outcome.started == ("java-worker",)
-    assert {server.kind: server.state for server in outcome.status.servers} == {
-        "broker": "running",
-        "java-worker": "running",
-    }
-    assert sandboxes.down() == ("java-worker", "broker")
 
 
 _UP = """
@@ -211,16 +185,6 @@ def start_up(root: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         text=True,
     )
-
-
-def test_the_broker_outlives_the_process_that_brought_it_up(sandboxes: Sandboxes) -> None:
-    """When up has returned and its process is gone, the broker goes on."""
-    with start_up(sandboxes.root) as command:
-        command.communicate(timeout=120)
-    assert command.returncode == 0
-    address = sandboxes.status().bootstrap_servers
-    assert address is not None
-    assert answers_metadata(address, timeout_s=60)
 
 
 def test_an_up_that_is_killed_half_way_leaves_no_broker(sandboxes: Sandboxes) -> None:
@@ -244,8 +208,11 @@ def commands_mentioning(text: str) -> list[str]:
 
 
 def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
-    """The second waits for the first and finds its broker."""
+    """The second waits for the first and finds its broker, which outlives both processes."""
     with start_up(sandboxes.root) as one, start_up(sandboxes.root) as two:
         outputs = [command.communicate(timeout=180)[0] for command in (one, two)]
     assert (one.returncode, two.returncode) == (0, 0)
     assert sorted(output.count("starting the broker") for output in outputs) == [0, 1]
+    address = sandboxes.status().bootstrap_servers
+    assert address is not None
+    assert answers_metadata(address, timeout_s=60)

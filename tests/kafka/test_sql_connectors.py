@@ -16,12 +16,12 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.postgres import PostgresServer, running_postgres
-from tests.support.seeds import picked_seed
+from tests.support.seeds import LONG, picked_seed
 from tests.support.topics import create_topics
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 
-KILLS = 12
+KILLS = 12 if LONG else 5
 WAIT_S = 120
 QUICK = {
     "exactly.once.source.support": "enabled",

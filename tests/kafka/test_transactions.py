@@ -11,19 +11,18 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
+from tests.support.names import unique_name
 from tests.support.pyconnect_command import Pyconnect
-from tests.support.topics import read_topic
+from tests.support.topics import create_topics, read_topic
 
 pytestmark = pytest.mark.kafka
 
 WAIT_S = 60
-TOPIC = "records"
 TASK_ID = "g-numbers-0"
 _WRITER = """
 import os, sys
@@ -44,17 +43,22 @@ os._exit(0)
 """
 
 
-@pytest.fixture
-def broker(servers: Servers) -> KafkaBroker:
-    broker = servers.broker()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result(30)
-    return broker
+@pytest.fixture(scope="module")
+def broker(module_servers: Servers) -> KafkaBroker:
+    """The module's own, because it is restarted."""
+    return module_servers.broker()
 
 
 @pytest.fixture
-def connect() -> FakeConnect:
-    numbers = FakeConnector(config={"name": "numbers", "topic": TOPIC})
+def topic(broker: KafkaBroker) -> str:
+    topic = unique_name("records")
+    create_topics(broker.bootstrap_servers, [topic])
+    return topic
+
+
+@pytest.fixture
+def connect(topic: str) -> FakeConnect:
+    numbers = FakeConnector(config={"name": "numbers", "topic": topic})
     return FakeConnect(connectors={"numbers": numbers})
 
 
@@ -64,9 +68,9 @@ def pyconnect(broker: KafkaBroker, connect: FakeConnect, tmp_path: Path) -> Iter
         yield Pyconnect(tmp_path, url, broker.bootstrap_servers)
 
 
-def leave_open(broker: KafkaBroker) -> None:
+def leave_open(broker: KafkaBroker, topic: str) -> None:
     """A task that died in its transaction: its process is gone, the coordinator waits."""
-    command = [sys.executable, "-c", _WRITER, broker.bootstrap_servers, TASK_ID, TOPIC]
+    command = [sys.executable, "-c", _WRITER, broker.bootstrap_servers, TASK_ID, topic]
     subprocess.run(command, check=True, timeout=WAIT_S)
 
 
@@ -96,7 +100,7 @@ def forget(broker: KafkaBroker) -> None:
     broker.restart()
 
 
-def last_stable_offset(broker: KafkaBroker) -> int:
+def last_stable_offset(broker: KafkaBroker, topic: str) -> int:
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -105,16 +109,16 @@ def last_stable_offset(broker: KafkaBroker) -> int:
         }
     )
     try:
-        return consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), 30)[1]
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)[1]
     finally:
         consumer.close()
 
 
 def test_transactions_are_listed_with_their_owners(
-    broker: KafkaBroker, pyconnect: Pyconnect
+    broker: KafkaBroker, topic: str, pyconnect: Pyconnect
 ) -> None:
     """A task's, with its state; ids of others on request only; an unknown id is exit 3."""
-    leave_open(broker)
+    leave_open(broker, topic)
     foreign = Producer(
         {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "somebody-else"}
     )
@@ -123,24 +127,24 @@ def test_transactions_are_listed_with_their_owners(
     assert listed.code == 0, listed.err
     (one,) = json.loads(listed.out)
     assert (one["owner"], one["task"], one["state"]) == ("numbers", 0, "Ongoing")
-    assert one["partitions"] == [{"topic": TOPIC, "partition": 0}]
+    assert one["partitions"] == [{"topic": topic, "partition": 0}]
     everything = pyconnect("txn", "ls", "--group", "g", "--all-ids", "-o", "name").out.split()
     assert everything == ["g-numbers-0", "somebody-else"]
     opened = pyconnect("txn", "list", "--group", "g", "--all-ids", "--open", "-o", "name").out
     assert opened.split() == ["g-numbers-0"]
     described = pyconnect("transactions", "describe", TASK_ID, "--group", "g")
     assert "numbers/0" in described.out
-    assert f"{TOPIC}:0" in described.out
+    assert f"{topic}:0" in described.out
     assert pyconnect("transactions", "describe", "nobody").code == 3
     assert pyconnect("transactions", "list").code == 2
 
 
 def test_the_open_transaction_of_a_dead_producer_is_terminated(
-    broker: KafkaBroker, pyconnect: Pyconnect, connect: FakeConnect
+    broker: KafkaBroker, topic: str, pyconnect: Pyconnect, connect: FakeConnect
 ) -> None:
     """Long before its timeout; refused for a task that runs, for the leader and for strangers."""
-    leave_open(broker)
-    assert last_stable_offset(broker) == 0
+    leave_open(broker, topic)
+    assert last_stable_offset(broker, topic) == 0
     terminate = ("transactions", "terminate", TASK_ID, "--group", "g")
     refused = pyconnect(*terminate, "--yes")
     assert refused.code == 9
@@ -148,42 +152,46 @@ def test_the_open_transaction_of_a_dead_producer_is_terminated(
     connect.connectors["numbers"].tasks = ["FAILED"]
     assert pyconnect(*terminate).code == 9  # not confirmed
     assert pyconnect(*terminate, "--dry-run").code == 0
-    assert last_stable_offset(broker) == 0
+    assert last_stable_offset(broker, topic) == 0
     stranger = pyconnect("transactions", "terminate", TASK_ID, "--group", "other", "--yes")
     assert stranger.code == 9
     assert "belongs to no connector" in stranger.err
     ended = pyconnect(*terminate, "--yes")
     assert ended.code == 0, ended.err
-    eventually(lambda: last_stable_offset(broker) == 2, WAIT_S, lambda: last_stable_offset(broker))
+    eventually(
+        lambda: last_stable_offset(broker, topic) == 2,
+        WAIT_S,
+        lambda: last_stable_offset(broker, topic),
+    )
     again = pyconnect(*terminate, "--yes")
     assert again.code == 0
     assert "has no open transaction (Empty)" in again.err
     assert pyconnect("transactions", "terminate", "nobody", "--yes").code == 3
 
 
-def test_a_missing_topic_or_partition_is_an_error(pyconnect: Pyconnect) -> None:
+def test_a_missing_topic_or_partition_is_an_error(topic: str, pyconnect: Pyconnect) -> None:
     """Exit 3 with the name; a typo must not look like a cluster in order."""
-    find = ("transactions", "find-hanging", "--topic", TOPIC)
+    find = ("transactions", "find-hanging", "--topic", topic)
     eventually(lambda: pyconnect(*find).code == 0, WAIT_S)  # the new topic has a leader
     missing = pyconnect(*find, "--topic", "recrods")
     assert missing.code == 3, missing.err
     assert "topic recrods does not exist" in missing.err
     assert pyconnect("transactions", "abort", "recrods", "0", "1", "--yes").code == 3
-    partition = pyconnect("transactions", "abort", TOPIC, "7", "1", "--yes")
+    partition = pyconnect("transactions", "abort", topic, "7", "1", "--yes")
     assert partition.code == 3, partition.err
-    assert f"topic {TOPIC} has no partition 7" in partition.err
+    assert f"topic {topic} has no partition 7" in partition.err
 
 
 def test_a_hanging_transaction_is_found_and_aborted(
-    broker: KafkaBroker, pyconnect: Pyconnect
+    broker: KafkaBroker, topic: str, pyconnect: Pyconnect
 ) -> None:
     """Not one that its coordinator knows; with plan and confirmation; readers go on then."""
-    leave_open(broker)
+    leave_open(broker, topic)
     find = ("transactions", "find-hanging", "--group", "g", "--min-idle", "0s")
     found = pyconnect(*find)
     assert found.code == 0, found.err
     producer_id = json.loads(pyconnect("txn", "describe", TASK_ID, "-o", "json").out)["producer_id"]
-    abort = ("transactions", "abort", TOPIC, "0", str(producer_id), "--min-idle", "0s")
+    abort = ("transactions", "abort", topic, "0", str(producer_id), "--min-idle", "0s")
     refused = pyconnect(*abort, "--yes")
     assert refused.code == 9
     assert "its coordinator knows it (Ongoing)" in refused.err
@@ -194,15 +202,19 @@ def test_a_hanging_transaction_is_found_and_aborted(
     assert [entry["producer_id"] for entry in hanging] == [producer_id]
     assert pyconnect(*find).code == 1
     assert pyconnect(*find[:-2]).code == 0  # younger than transactions may live
-    assert last_stable_offset(broker) == 0
+    assert last_stable_offset(broker, topic) == 0
     unconfirmed = pyconnect(*abort)
     assert unconfirmed.code == 9
     assert "records from offset 0 on" in unconfirmed.err
     assert pyconnect(*abort, "--dry-run").code == 0
-    assert last_stable_offset(broker) == 0
+    assert last_stable_offset(broker, topic) == 0
     aborted = pyconnect(*abort, "--yes")
     assert aborted.code == 0, aborted.err
-    eventually(lambda: last_stable_offset(broker) == 2, WAIT_S, lambda: last_stable_offset(broker))
+    eventually(
+        lambda: last_stable_offset(broker, topic) == 2,
+        WAIT_S,
+        lambda: last_stable_offset(broker, topic),
+    )
     assert pyconnect(*find).code == 0
     again = pyconnect(*abort, "--yes")
     assert again.code == 0

@@ -12,8 +12,11 @@ from pyconnect_sandbox.class_archive import archive_name, archive_options, keep_
 
 @pytest.fixture
 def java(tmp_path: Path) -> Path:
-    executable = tmp_path / "java"
-    executable.touch()
+    executable = tmp_path / "jdk" / "bin" / "java"
+    own_archive = tmp_path / "jdk" / "lib" / "server" / "classes.jsa"
+    for file in (executable, own_archive):
+        file.parent.mkdir(parents=True)
+        file.touch()
     return executable
 
 
@@ -38,6 +41,15 @@ def test_another_java_other_jars_or_other_options_have_another_archive(
     assert name != archive_name(java, other_libs, "kafka.Kafka", ("-a",))
     os.utime(java, ns=(1, 1))
     assert name != archive_name(java, libs, "kafka.Kafka", ("-a",))
+
+
+def test_an_archive_is_written_again_when_java_has_a_new_archive_of_its_own(
+    java: Path, tmp_path: Path
+) -> None:
+    """Java checks the checksum of its own archive and ignores those that extend an older one."""
+    name = archive_name(java, tmp_path, "kafka.Kafka", ())
+    os.utime(java.parents[1] / "lib" / "server" / "classes.jsa", ns=(1, 1))
+    assert name != archive_name(java, tmp_path, "kafka.Kafka", ())
 
 
 def test_the_first_run_writes_and_the_next_one_uses(server_directory: Path, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ class SharedBroker:
     """The session's broker: use names of your own in it, and never stop it."""
 
     bootstrap_servers: str
+    sasl_bootstrap_servers: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

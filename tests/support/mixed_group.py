@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.connect_worker import ConnectWorker
 from tests.support.agent import STRING_CONVERTER
 from tests.support.cluster import QUICK_GROUP
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
+from tests.support.kafka import Servers, SharedBroker
 from tests.support.names import unique_name
 from tests.support.worker_rest import WorkerRest
 
@@ -26,7 +25,7 @@ class MixedGroup:
     def __init__(
         self,
         servers: Servers,
-        broker: KafkaBroker,
+        broker: SharedBroker,
         leader: str,
         properties: Mapping[str, str] | None = None,
     ) -> None:

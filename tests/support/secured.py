@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -22,13 +23,15 @@ from confluent_kafka.admin import (
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource
 from pyconnect_cli.kafka.acl_words import ResourceType as GrantedType
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.broker_properties import BrokerSecurity
+from pyconnect_sandbox.broker import BrokerConfig
+from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.acls import sasl
 
 PASSWORD = "secret"
 TOOL = "tool"
+USERS = tuple(f"user-{number}" for number in range(600))
+_PLAIN_USERS = "listener.name.sasl.plain.sasl.jaas.config"
 _TYPES = {
     GrantedType.TOPIC: ResourceType.TOPIC,
     GrantedType.GROUP: ResourceType.GROUP,
@@ -53,10 +56,11 @@ _PATTERNS = {
 class SecuredBroker:
     """PLAINTEXT clients are super users; SASL users may what is granted."""
 
-    def __init__(self, broker: KafkaBroker, users: Iterable[str]) -> None:
-        self.plaintext = broker.bootstrap_servers
-        self.sasl = broker.sasl_bootstrap_servers
-        self._users = iter(users)
+    def __init__(self, plaintext: str, sasl: str) -> None:
+        """Take the addresses of both listeners."""
+        self.plaintext = plaintext
+        self.sasl = sasl
+        self._users = users_of_this_process()
         self._admin = AdminClient({"bootstrap.servers": self.plaintext})
 
     def user(self) -> str:
@@ -163,24 +167,34 @@ def read_grants(text: str) -> list[Grant]:
     ]
 
 
-@contextmanager
-def secured_broker(
+def secured_config(
     runtime: KafkaRuntime, directory: Path, *, auto_create: bool = False
-) -> Iterator[SecuredBroker]:
-    """Start one. `auto_create`: whether producers have it create topics, if they may.
+) -> BrokerConfig:
+    """Return the settings of a broker with ACLs and `USERS`.
 
-    Without it nobody's topics appear by themselves, so what lacks is what was not made.
+    `auto_create`: whether producers have it create topics, if they may. Without it nobody's topics
+    appear by themselves, so what lacks is what was not made.
     """
-    users = [f"user-{number}" for number in range(100)]
-    config = BrokerConfig(
+    # Only PLAIN knows all users: to format a directory with credentials of SCRAM for each of them
+    # takes a second for every thirty.
+    users = sasl_properties(dict.fromkeys((TOOL, *USERS), PASSWORD))
+    return BrokerConfig(
         runtime=runtime,
         directory=directory,
-        security=BrokerSecurity(acl=True, sasl_users=dict.fromkeys((TOOL, *users), PASSWORD)),
-        properties={"auto.create.topics.enable": str(auto_create).lower()},
+        security=BrokerSecurity(acl=True, sasl_users={TOOL: PASSWORD}),
+        properties={
+            "auto.create.topics.enable": str(auto_create).lower(),
+            _PLAIN_USERS: users[_PLAIN_USERS],
+        },
         hold_file=directory / "hold",
     )
-    with KafkaBroker(config) as broker:
-        yield SecuredBroker(broker, users)
+
+
+def users_of_this_process() -> Iterator[str]:
+    """Return the users that belong to this one of pytest-xdist's processes."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return islice(USERS, int(worker.removeprefix("gw")), None, count)
 
 
 def _binding(grant: Grant) -> AclBinding:

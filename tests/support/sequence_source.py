@@ -1,9 +1,10 @@
 """A source of numbers that tells, and obeys, what a test wants to know of its transactions.
 
 Settings: `topic`; `directory` (flags and signs); `batch` (numbers per poll, 10); `limit` (a poll
-gives none beyond it; the flag file `limit` raises it). Task n writes keys `n` and values 1, 2, 3 …
-in order and resumes at its offset. With `transaction.boundary=connector` transactions end at 1, 2,
-3, 5, 8 …, or after each number with `every=true`; those that end at an even number are aborted.
+gives none beyond it; the flag file `limit` raises it); `pause.ms` (before each poll, 0).
+Task n writes keys `n` and values 1, 2, 3 … in order and resumes at its offset. With
+`transaction.boundary=connector` transactions end at 1, 2, 3, 5, 8 …, or after each number with
+`every=true`; those that end at an even number are aborted.
 Flags in the directory, each obeyed once by one task: `die-in-commit` (SIGKILL when told of a
 commit), `hang-in-poll` (for ever).
 """
@@ -43,6 +44,7 @@ class SequenceTask(SourceTask):
         self.topic = props["topic"]
         self.directory = Path(props["directory"])
         self.batch = int(props.get("batch", "10"))
+        self.pause_s = int(props.get("pause.ms", "0")) / 1000
         self.every = props.get("every") == "true"
         self.key = props["number"]
         self.partition = {"number": self.key}
@@ -53,6 +55,8 @@ class SequenceTask(SourceTask):
         if self.flagged(HANG_IN_POLL):
             (self.directory / HANGING).touch()
             threading.Event().wait()
+        if self.pause_s:
+            self.context.stop_requested.wait(self.pause_s)
         limit = int((self.directory / LIMIT).read_text())
         numbers = range(self.last + 1, min(self.last + self.batch, limit) + 1)
         if not numbers:

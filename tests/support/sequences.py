@@ -28,11 +28,12 @@ NO_TOPIC = (
 
 
 class Sequences:
-    """One connector's topic (one partition), its flags, and how far it may go."""
+    """One connector's name and topic (one partition), its flags, and how far it may go."""
 
     def __init__(self, bootstrap_servers: str, directory: Path) -> None:
         self.bootstrap_servers = bootstrap_servers
         self.topic = unique_name("sequences")
+        self.name = unique_name("numbers")
         self.directory = directory
         self.allow(0)
 

@@ -11,11 +11,14 @@ import fcntl
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.processes import ProcessIdentity, is_running
 from pyconnect_sandbox.server import Server
 from pyconnect_sandbox.tether import Hold
+from tests.support.kafka import SharedBroker
 
 
 @contextmanager
@@ -51,6 +54,23 @@ def shared_server(
         if server is not None:
             server.disown()
         hold.release()
+
+
+@contextmanager
+def shared_broker(directory: Path, name: str, config: BrokerConfig) -> Iterator[SharedBroker]:
+    """Yield the session's broker `name`; it gets a directory of its own and a hold file."""
+
+    def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
+        broker = KafkaBroker(
+            replace(config, directory=directory / f"shared-{name}", hold_file=hold_file)
+        ).start()
+        addresses = {"bootstrap_servers": broker.bootstrap_servers}
+        if config.security.sasl_users:
+            addresses["sasl_bootstrap_servers"] = broker.sasl_bootstrap_servers
+        return broker, addresses
+
+    with shared_server(directory, name, start) as addresses:
+        yield SharedBroker(**addresses)
 
 
 def _running(state_path: Path) -> Mapping[str, str] | None:

@@ -195,9 +195,14 @@ def _host_jar(java: Path, kafka_jars: tuple[str, ...]) -> Path:
 
 
 def _archive_path(java: Path, jars: Sequence[str], cache: Path) -> Path:
-    """Return the path of a class path's archive, whether or not it exists."""
+    """Return the path of a class path's archive, whether or not it exists.
+
+    Java ignores an archive that extends another archive of Java's own than the one it has now.
+    """
+    executable = java.resolve()
+    own_archive = executable.parents[1] / "lib" / "server" / "classes.jsa"
     digest = hashlib.sha256()
-    for file in (str(java.resolve()), *jars):
+    for file in (executable, *([own_archive] if own_archive.exists() else ()), *jars):
         stat = Path(file).stat()
         digest.update(f"{file}\0{stat.st_size}\0{stat.st_mtime_ns}\0".encode())
     return cache / "classes" / f"{digest.hexdigest()[:16]}.jsa"
