@@ -352,7 +352,11 @@ def _define_java(definition: ConfigDef) -> None:
             "1g",
             "Largest heap that a connector's own agent.java.heap may ask for.",
         ),
-        ("agent.java.options", "-XX:+UseSerialGC -Xmn12m", "Options of all Java processes."),
+        (
+            "agent.java.options",
+            "-XX:+UseSerialGC -Xmn12m",
+            "Options of all Java processes. Without the key, those of connectors have -Xmn2m.",
+        ),
     ):
         definition.define(
             name,
