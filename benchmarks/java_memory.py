@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -183,6 +184,9 @@ def main() -> None:
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        # An installed agent has compiled modules; compiling leaves memory in each process.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(directory / "bytecode")
         servers = stack.enter_context(contextlib.closing(Servers(find_runtime(), directory)))
         address = servers.broker().bootstrap_servers
         plugin_path = directory / "plugins"

@@ -121,6 +121,20 @@ def test_exceptions_have_their_java_traces(link: JavaLink, jar: str) -> None:
     assert "\tat io.pyconnect.tests.NoteSink$Notes.start" in failure.value.java_trace
 
 
+def test_frames_load_no_data_binding(jar: str, tmp_path: Path) -> None:
+    """Jackson's ObjectMapper would be the largest part of a process that needs no JSON itself."""
+    log = tmp_path / "classes"
+    process = JavaProcess(find_installation({}), SMALL, (f"-Xlog:class+load:file={log}",))
+    link = JavaLink(process, {"readOffsets": lambda asked: [None for _ in asked["partitions"]]})
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "limit": "5"})
+    assert len(poll(link)) == 5
+    link.close()
+    loaded = log.read_text()
+    assert "io.pyconnect.host.SourceHost" in loaded
+    assert ".ObjectMapper " not in loaded
+
+
 def test_archive_of_classes(tmp_path: Path) -> None:
     """It is made once and shared; one that cannot be made or mapped does no harm."""
     installation = replace(find_installation({}), archive=str(tmp_path / "made" / "classes.jsa"))

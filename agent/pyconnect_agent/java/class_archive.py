@@ -15,7 +15,7 @@ from pathlib import Path
 from pyconnect_agent.java.errors import JavaFailure
 from pyconnect_agent.java.launch import JavaInstallation, JavaOptions
 from pyconnect_agent.java.link import JavaLink
-from pyconnect_agent.java.process import MAPPING_OPTIONS, JavaProcess
+from pyconnect_agent.java.process import PROVEN_OPTIONS, JavaProcess
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ def make_archive(installation: JavaInstallation) -> None:
 def _write(installation: JavaInstallation, target: Path) -> None:
     with zipfile.ZipFile(installation.host_jar) as jar:
         names = [name for name in jar.namelist() if name.endswith(".class")]
-    # A Java that refuses an option of those that map the archive gets none.
-    properties = (f"-XX:ArchiveClassesAtExit={target}", *MAPPING_OPTIONS)
+    # A Java that refuses one of these options gets no archive, and runs without them.
+    properties = (f"-XX:ArchiveClassesAtExit={target}", *PROVEN_OPTIONS)
     link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), properties))
     try:
         link.begin({"mode": "questions"})

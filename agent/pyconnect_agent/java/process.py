@@ -34,12 +34,15 @@ SOCKET_BUFFER_BYTES = 1 << 20
 LINE_CHARACTERS = 8_192
 LAST_LINES = 20
 
-MAPPING_OPTIONS = (
+PROVEN_OPTIONS = (
+    # At another address in each process, all pages of an archive would be copied and changed.
     "-XX:+UnlockDiagnosticVMOptions",
     "-XX:ArchiveRelocationMode=0",
     "-Xlog:cds*=off",
+    # Memory that the compiler has used and freed would remain with the process.
+    "-XX:TrimNativeHeapInterval=2000",
 )
-"""At another address in each process, all pages of an archive would be copied and changed."""
+"""Used with an archive only: a Java that has written one knows them, an older one may not."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -124,7 +127,7 @@ def _archived(installation: JavaInstallation) -> tuple[str, ...]:
     """Return the options to map an archive of classes; Java ignores one that does not fit."""
     if not installation.archive or not Path(installation.archive).exists():
         return ()
-    return (f"-XX:SharedArchiveFile={installation.archive}", *MAPPING_OPTIONS)
+    return (f"-XX:SharedArchiveFile={installation.archive}", *PROVEN_OPTIONS)
 
 
 def _reason(code: int, options: JavaOptions) -> str:

@@ -34,8 +34,9 @@ LOG = logging.getLogger(__name__)
 TUNING: Mapping[str, Any] = {
     # The default of a second starves a consumer that is faster than its queue.
     "fetch.queue.backoff.ms": 10,
-    "queued.min.messages": 20_000,
-    # Messages in the client's queue take memory of the task's process.
+    # Messages in the client's queue take memory of the task's process: twice as many of 100 bytes
+    # took 8 MiB more, and were no quicker.
+    "queued.min.messages": 10_000,
     "queued.max.messages.kbytes": 8_192,
 }
 """Defaults below the user's settings, in librdkafka's names."""

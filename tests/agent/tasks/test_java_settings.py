@@ -10,8 +10,24 @@ from pyconnect_api import ConfigException
 
 def test_defaults_of_the_java_settings() -> None:
     arguments = java_options({}, {}).arguments()
-    assert arguments[-4:] == ("-Xms24m", "-XX:+UseSerialGC", "-Xmn12m", "-Xmx256m")
+    assert arguments[-4:] == ("-Xms18m", "-XX:+UseSerialGC", "-Xmn12m", "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
+
+
+def test_process_of_a_connector_begins_small() -> None:
+    """It has no records. Options of the worker's file replace all of its sizes."""
+    small = java_options({}, {HEAP: "1g"}, quick=True).arguments()
+    assert small[-4:] == ("-Xms6m", "-XX:+UseSerialGC", "-Xmn2m", "-Xmx1g")
+    own = java_options({OPTIONS: "-Xmn85m"}, {}, quick=True).arguments()
+    assert own[-3:] == ("-Xms18m", "-Xmn85m", "-Xmx256m")
+    assert "-XX:TieredStopAtLevel=1" in small
+
+
+def test_options_of_the_worker_come_after_the_fixed_ones() -> None:
+    """Java takes the last of several values."""
+    arguments = java_options({OPTIONS: "-XX:MaxRecursiveInlineLevel=1"}, {}).arguments()
+    fixed = arguments.index("-XX:MaxRecursiveInlineLevel=0")
+    assert fixed < arguments.index("-XX:MaxRecursiveInlineLevel=1")
 
 
 def test_a_connector_sets_its_java_options() -> None:
@@ -26,7 +42,7 @@ def test_a_connector_sets_its_java_options() -> None:
 def test_initial_heap_of_a_small_heap() -> None:
     """Java refuses an initial heap above the largest."""
     assert java_options({HEAP: "9m"}, {}).initial_heap == "9m"
-    assert java_options({}, {HEAP: "1g"}).initial_heap == "24m"
+    assert java_options({}, {HEAP: "1g"}).initial_heap == "18m"
 
 
 def test_worker_heap_above_its_own_limit() -> None:

@@ -2,6 +2,8 @@ package io.pyconnect.host;
 
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.math.BigDecimal;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
@@ -10,28 +12,37 @@ import java.util.Map;
 import org.apache.kafka.connect.data.Schema;
 
 /**
- * Parts of the host without a worker: {@code echo} copies the columns of batches for sinks to those
- * of batches of sources; {@code loaders} says which loaders classes of a location come from.
+ * Parts of the host without a worker: {@code columns} copies the columns of batches for sinks to
+ * those of batches of sources, {@code json} reads and writes JSON, {@code types} writes what JSON has
+ * no type for, {@code loaders} says which loaders classes of a location come from.
  */
 public final class HostTest {
     private HostTest() {}
 
     public static void main(String[] arguments) throws Exception {
         switch (arguments[0]) {
-            case "echo" -> echo();
+            case "columns" -> {
+                var writer = new Columns.Writer();
+                echo(payload -> copy(ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN), writer));
+            }
+            case "json" -> echo(payload -> Json.bytes(Json.plain(Json.read(payload))));
+            case "types" -> System.out.write(Json.bytes(types()));
             case "loaders" -> loaders(List.of(arguments).subList(1, arguments.length));
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }
 
-    /** Each batch is preceded by its length. */
-    private static void echo() throws IOException {
+    private interface Copy {
+        byte[] of(byte[] payload) throws IOException;
+    }
+
+    /** Each payload is preceded by its length. */
+    private static void echo(Copy copy) throws IOException {
         var in = new DataInputStream(System.in);
-        var writer = new Columns.Writer();
         while (true) {
             var payload = new byte[in.readInt()];
             in.readFully(payload);
-            byte[] copied = copy(ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN), writer);
+            byte[] copied = copy.of(payload);
             var length = ByteBuffer.allocate(4).putInt(copied.length).array();
             System.out.write(length);
             System.out.write(copied);
@@ -53,6 +64,23 @@ public final class HostTest {
             writer.headers.add(Columns.packed(Columns.unpacked(raw.headers())));
         }
         return writer.finish(new HashMap<>());
+    }
+
+    private static List<Object> types() {
+        return List.of(
+                (byte) 1,
+                (short) 2,
+                3,
+                4L,
+                1.5f,
+                2.5,
+                Double.NaN,
+                new BigInteger("100000000000000000000"),
+                new BigDecimal("0.10"),
+                new byte[] {1, 2},
+                ByteBuffer.wrap(new byte[] {0, 1, 2}, 1, 2),
+                Thread.State.NEW,
+                Map.of(1, List.of()));
     }
 
     private static void loaders(List<String> jars) {

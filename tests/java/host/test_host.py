@@ -1,7 +1,9 @@
-"""Parts of the Java host by themselves: columns of batches, and loaders of classes."""
+"""Parts of the Java host by themselves: columns of batches, JSON, and loaders of classes."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 import struct
 import subprocess
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pyconnect_agent.java.frames import SourceBatch, decode_source, encode_sink, unpack_headers
+from pyconnect_agent.java.frames import decode_source, encode_sink, json_bytes, unpack_headers
 from pyconnect_agent.java.installation import find_installation
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.java_sources import compiled
@@ -29,6 +31,17 @@ ROW = st.tuples(
     DATA,
     DATA,
     HEADERS,
+)
+VALUE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda items: (
+        st.lists(items, max_size=3) | st.dictionaries(st.text(max_size=3), items, max_size=3)
+    ),
+    max_leaves=8,
 )
 LARGE = ("a", 0, 1, (1, 1), None, bytes(40 << 20), [("h", None)])
 LENGTH = struct.Struct(">i")
@@ -48,21 +61,33 @@ def command(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def echo(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+def columns(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with echoing(command, "columns") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def texts(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with echoing(command, "json") as process:
+        yield process
+
+
+@contextlib.contextmanager
+def echoing(command: list[str], part: str) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(
-        [*command, "echo"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*command, part], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         yield process
         process.kill()
 
 
-def echoed(process: subprocess.Popen[bytes], payload: bytes) -> SourceBatch:
+def echoed(process: subprocess.Popen[bytes], payload: bytes) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(LENGTH.pack(len(payload)) + payload)
     process.stdin.flush()
     (length,) = LENGTH.unpack(process.stdout.read(LENGTH.size))
-    return decode_source(memoryview(process.stdout.read(length)))
+    return process.stdout.read(length)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -70,7 +95,7 @@ def echoed(process: subprocess.Popen[bytes], payload: bytes) -> SourceBatch:
 @example([LARGE, ("b", 1, 2, (0, 5), b"", b"", None)])
 @example([("a", 0, n, (1, 1), b"k%d" % n, None, None) for n in range(3000)])
 def test_columns_survive_java(
-    echo: subprocess.Popen[bytes], rows: list[tuple[object, ...]]
+    columns: subprocess.Popen[bytes], rows: list[tuple[object, ...]]
 ) -> None:
     """Null and empty values, headers, a value above the size of frames, and many records."""
     topics, partitions, offsets, timestamps, keys, values, headers = (
@@ -88,7 +113,7 @@ def test_columns_survive_java(
         values=values,  # type: ignore[arg-type]
         headers=headers,  # type: ignore[arg-type]
     )
-    found = echoed(echo, b"".join(batch.payload()))
+    found = decode_source(memoryview(echoed(columns, b"".join(batch.payload()))))
     types = [found.facts["places"][place]["type"] for place in found.places]
     assert list(zip(types, found.timestamps, strict=True)) == timestamps
     assert list(found.topics) == topics
@@ -98,6 +123,20 @@ def test_columns_survive_java(
     assert list(found.values) == values
     packed = found.headers or [None] * len(rows)
     assert [unpack_headers(each) or None for each in packed] == headers
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(VALUE)
+@example({"a": [{}, [], "\u00e4\U0001f600", 2**31, -(2**63), 0.1, True, None]})
+def test_json_survives_java(texts: subprocess.Popen[bytes], value: object) -> None:
+    assert json.loads(echoed(texts, json_bytes(value))) == value
+
+
+def test_json_of_javas_own_types(command: list[str]) -> None:
+    """Numbers of all sizes, bytes as Base64, and the text of a value that is nothing else."""
+    done = subprocess.run([*command, "types"], capture_output=True, text=True, check=True)
+    numbers = '1,2,3,4,1.5,2.5,"NaN",100000000000000000000,0.10'
+    assert done.stdout == f'[{numbers},"AQI=","AQI=","NEW",{{"1":[]}}]'
 
 
 def test_loaders(command: list[str], kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:

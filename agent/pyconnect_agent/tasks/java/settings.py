@@ -10,7 +10,13 @@ import shlex
 from collections.abc import Mapping
 from functools import partial
 
-from pyconnect_agent.java.launch import INITIAL_HEAP, SERIAL, JavaOptions
+from pyconnect_agent.java.launch import (
+    CONNECTOR_INITIAL_HEAP,
+    CONNECTOR_SERIAL,
+    INITIAL_HEAP,
+    SERIAL,
+    JavaOptions,
+)
 from pyconnect_api import ConfigException
 
 HEAP = "agent.java.heap"
@@ -26,11 +32,16 @@ _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 def java_options(
     worker: Mapping[str, str | None], connector: Mapping[str, str], *, quick: bool = False
 ) -> JavaOptions:
-    """Return the options of a connector's task. Raises ConfigException.
+    """Return the options of a connector's task, with `quick` of the connector itself.
 
-    A connector's own options are properties (-Dname=value): others could run programs.
+    A connector's own options are properties (-Dname=value): others could run programs. Raises
+    ConfigException.
     """
     usual = {key: worker.get(key) or default for key, default in _DEFAULTS.items()}
+    initial_heap = INITIAL_HEAP
+    if quick and not worker.get(OPTIONS):
+        usual[OPTIONS] = " ".join(CONNECTOR_SERIAL)
+        initial_heap = CONNECTOR_INITIAL_HEAP
     heap = connector.get(HEAP, usual[HEAP])
     if _bytes(HEAP, heap) > _bytes(HEAP_LIMIT, usual[HEAP_LIMIT]) and HEAP in connector:
         raise ConfigException(
@@ -46,7 +57,7 @@ def java_options(
             )
     return JavaOptions(
         heap=heap,
-        initial_heap=min(heap, INITIAL_HEAP, key=partial(_bytes, HEAP)),
+        initial_heap=min(heap, initial_heap, key=partial(_bytes, HEAP)),
         options=(*_words(usual[OPTIONS]), *own),
         quick=quick,
     )

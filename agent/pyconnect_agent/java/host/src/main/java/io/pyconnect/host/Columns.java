@@ -113,7 +113,7 @@ final class Columns {
             var blobs =
                     Map.of("keys", keys, "values", values, "headers", headers, "offsets", offsets);
             blobs.forEach((name, blob) -> facts.put(name, blob.used));
-            byte[] head = Link.bytes(facts);
+            byte[] head = Json.bytes(facts);
             long total = 4L + head.length + 20L * count;
             total += keys.bytes() + values.bytes() + offsets.bytes() + headers.bytes();
             if (total > Integer.MAX_VALUE - 16) {
@@ -174,7 +174,7 @@ final class Columns {
         private final byte[][] headers;
 
         Consumed(ByteBuffer from) throws IOException {
-            facts = Link.JSON.readTree(bytes(from, from.getInt()));
+            facts = Json.read(bytes(from, from.getInt()));
             count = facts.get("count").asInt();
             var names = facts.get("topics");
             topics = new String[names.size()];

@@ -1,6 +1,5 @@
 package io.pyconnect.host;
 
-import com.fasterxml.jackson.core.type.TypeReference;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -16,9 +15,6 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 
 /** What connectors and tasks of every kind may ask of the worker. */
 class Context {
-    private static final TypeReference<Map<String, String>> STRINGS = new TypeReference<>() {};
-    private static final TypeReference<Map<String, Object>> OFFSET = new TypeReference<>() {};
-
     final Link link;
 
     Context(Link link) {
@@ -26,20 +22,20 @@ class Context {
     }
 
     public Map<String, String> configs() {
-        return Link.JSON.convertValue(link.ask("configs", Map.of()), STRINGS);
+        return strings(link.ask("configs", Map.of()));
     }
 
     static Map<String, String> strings(JsonNode found) {
-        return Link.JSON.convertValue(found, STRINGS);
+        var strings = new LinkedHashMap<String, String>();
+        for (var each : found.properties()) {
+            strings.put(each.getKey(), each.getValue().isNull() ? null : each.getValue().asText());
+        }
+        return strings;
     }
 
-    /** Numbers without a fraction are Long, as Kafka's JsonConverter reads them. */
+    @SuppressWarnings("unchecked")
     static Map<String, Object> offset(JsonNode found) {
-        Map<String, Object> offset = Link.JSON.convertValue(found, OFFSET);
-        if (offset != null) {
-            offset.replaceAll((name, each) -> each instanceof Integer i ? (Long) i.longValue() : each);
-        }
-        return offset;
+        return (Map<String, Object>) Json.plain(found);
     }
 
     public PluginMetrics pluginMetrics() {

@@ -89,7 +89,7 @@ public final class Host {
     }
 
     static JsonNode json(ByteBuffer payload) throws IOException {
-        return Link.JSON.readTree(payload.array());
+        return Json.read(payload.array());
     }
 
     private static Job task(Link link, Loaders loaders, JsonNode described) {

@@ -1,7 +1,6 @@
 package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedInputStream;
 import java.io.DataInputStream;
 import java.io.EOFException;
@@ -41,8 +40,6 @@ final class Link {
     static final int LEVEL = 10;
     static final int STACKS = 11;
 
-    static final ObjectMapper JSON = new ObjectMapper();
-
     private static final int HEAD_BYTES = 9;
     /** A smaller frame is sent by one write, as each would wake the Python process. */
     private static final int JOINED_BYTES = 1 << 16;
@@ -74,7 +71,7 @@ final class Link {
             in.readFully(payload);
             var buffer = ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);
             if (kind == ANSWER) {
-                asked.remove(id).complete(JSON.readTree(payload));
+                asked.remove(id).complete(Json.read(payload));
             } else {
                 receiver.receive(kind, id, buffer);
             }
@@ -103,7 +100,7 @@ final class Link {
     }
 
     void send(int kind, int id, Object json) {
-        send(kind, id, bytes(json));
+        send(kind, id, Json.bytes(json));
     }
 
     void answer(int id, Object value) {
@@ -149,14 +146,6 @@ final class Link {
             throw new ConnectException(answer.get("error").get("message").asText());
         }
         return answer.get("value");
-    }
-
-    static byte[] bytes(Object json) {
-        try {
-            return JSON.writeValueAsBytes(json);
-        } catch (IOException invalid) {
-            throw new UncheckedIOException(invalid);
-        }
     }
 
     private static Map<String, Object> question(String method, Map<String, ?> arguments) {

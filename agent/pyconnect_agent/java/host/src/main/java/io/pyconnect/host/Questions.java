@@ -56,19 +56,19 @@ final class Questions {
             case "config" -> keys(plugin);
             case "check" -> check(plugin, question);
             case "recommend" -> recommend(plugin, question);
-            case "validate" -> validate(plugin, texts(question.get("config")));
+            case "validate" -> validate(plugin, Context.strings(question.get("config")));
             case "exactlyOnceSupport" ->
                     name(
                             within(
                                     plugin,
                                     () -> source(plugin).exactlyOnceSupport(
-                                            texts(question.get("config")))));
+                                            Context.strings(question.get("config")))));
             case "canDefineTransactionBoundaries" ->
                     name(
                             within(
                                     plugin,
                                     () -> source(plugin).canDefineTransactionBoundaries(
-                                            texts(question.get("config")))));
+                                            Context.strings(question.get("config")))));
             default -> throw new ConnectException("Unknown question " + question.get("method"));
         };
     }
@@ -293,13 +293,5 @@ final class Questions {
 
     private static String name(Enum<?> value) {
         return value == null ? null : value.name();
-    }
-
-    private static Map<String, String> texts(JsonNode config) {
-        var texts = new LinkedHashMap<String, String>();
-        for (var entry : config.properties()) {
-            texts.put(entry.getKey(), entry.getValue().isNull() ? null : entry.getValue().asText());
-        }
-        return texts;
     }
 }

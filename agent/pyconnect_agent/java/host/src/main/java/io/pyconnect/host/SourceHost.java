@@ -254,7 +254,7 @@ final class SourceHost implements Host.Job {
                                 + (type == null ? value.getClass() : type));
             }
         }
-        return Link.bytes(offset);
+        return Json.bytes(offset);
     }
 
     // What the task hears of its records
