@@ -10,7 +10,7 @@ import pytest
 from pyconnect_cli.errors import ServerError
 from pyconnect_cli.reconcile import spark_jars
 from pyconnect_cli.reconcile.avro import uses_avro
-from pyconnect_cli.reconcile.process import ProcessEnd, Refusal
+from pyconnect_cli.reconcile.process import ProcessEnd, SparkRefusal
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
@@ -278,11 +278,11 @@ def test_several_audits_run_in_one_process_with_a_report_each(
 
     def process(runs: dict[Path, Path], *_: object) -> ProcessEnd:
         started.append(dict(runs))
-        refusals: dict[str | None, Refusal] = {}
+        refusals: dict[str | None, SparkRefusal] = {}
         for (spec, directory), verdict in zip(runs.items(), verdicts, strict=True):
             assert json.loads(spec.read_text())["target"] in directory.name
             if not verdict:
-                refusals[str(directory)] = Refusal(message="no answer", hint=None)
+                refusals[str(directory)] = SparkRefusal(message="no answer", hint=None)
                 continue
             directory.mkdir(parents=True)
             report = {"job": "topic-sink", "target": "x", "verdict": verdict, "duration_ms": 1}
