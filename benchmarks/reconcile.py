@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, TypeVar
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pyconnect_cli.audits.spark_jars import kafka_source_jars
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.events import Events

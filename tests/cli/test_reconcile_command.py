@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.audits import spark_jars
-from pyconnect_cli.audits.avro import uses_avro
-from pyconnect_cli.audits.process import ProcessEnd, Refusal
 from pyconnect_cli.errors import ServerError
+from pyconnect_cli.reconcile import spark_jars
+from pyconnect_cli.reconcile.avro import uses_avro
+from pyconnect_cli.reconcile.process import ProcessEnd, SparkRefusal
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
@@ -223,7 +223,7 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     def fail(*_: object) -> int:
         raise ServerError("the Spark process ended")
 
-    monkeypatch.setattr("pyconnect_cli.audits.run._run", fail)
+    monkeypatch.setattr("pyconnect_cli.reconcile.run._run", fail)
     outcome = run("reconcile", "ranges", "t", "--summary-json", "--kafka-bootstrap", "127.0.0.1:1")
     (result,) = json.loads(outcome.out)["results"]
     assert (result["name"], result["outcome"]) == ("t", "failed")
@@ -278,11 +278,11 @@ def test_several_audits_run_in_one_process_with_a_report_each(
 
     def process(runs: dict[Path, Path], *_: object) -> ProcessEnd:
         started.append(dict(runs))
-        refusals: dict[str | None, Refusal] = {}
+        refusals: dict[str | None, SparkRefusal] = {}
         for (spec, directory), verdict in zip(runs.items(), verdicts, strict=True):
             assert json.loads(spec.read_text())["target"] in directory.name
             if not verdict:
-                refusals[str(directory)] = Refusal(message="no answer", hint=None)
+                refusals[str(directory)] = SparkRefusal(message="no answer", hint=None)
                 continue
             directory.mkdir(parents=True)
             report = {"job": "topic-sink", "target": "x", "verdict": verdict, "duration_ms": 1}
@@ -290,9 +290,9 @@ def test_several_audits_run_in_one_process_with_a_report_each(
             (directory / "report.json").write_text(json.dumps(report))
         return ProcessEnd(exit_code=0, refusals=refusals)
 
-    monkeypatch.setattr("pyconnect_cli.audits.process.run_process", process)
-    monkeypatch.setattr("pyconnect_cli.audits.run._prepare_spark", lambda *_: None)
-    monkeypatch.setattr("pyconnect_cli.audits.run.shutil.copyfile", lambda *_: None)
+    monkeypatch.setattr("pyconnect_cli.reconcile.process.run_process", process)
+    monkeypatch.setattr("pyconnect_cli.reconcile.run._prepare_spark", lambda *_: None)
+    monkeypatch.setattr("pyconnect_cli.reconcile.run.shutil.copyfile", lambda *_: None)
     outcome = run(
         "reconcile", "topic-sink", "one", "two", "--kafka-bootstrap", "b:9092", "-o", "json",
         "--report", str(tmp_path / "reports"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.audits import process
+from pyconnect_cli.reconcile import process
 from tests.cli.conftest import Run
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyconnect_cli.audits.spark_jars import (
+from pyconnect_cli.reconcile.spark_jars import (
     JDBC,
     avro_jars,
     iceberg_jars,

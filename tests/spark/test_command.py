@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 import pyconnect_reconcile
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
-from pyconnect_cli.audits.spark_jars import kafka_source_jars
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from tests.support.kafka import SharedBroker
 from tests.support.processes import python_environment
 from tests.support.reconcile_command import QUICK

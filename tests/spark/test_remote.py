@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
-from pyconnect_cli.audits.spark_jars import avro_jars
+from pyconnect_cli.reconcile.spark_jars import avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from tests.support.eventually import eventually

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_cli.audits.spark_jars import kafka_source_jars
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from pyconnect_sandbox import ports
 from tests.support.eventually import eventually
 from tests.support.spark_cluster import START_S, spark_environment, spark_home

@@ -19,17 +19,16 @@ from pyconnect_api import (
     Config,
     ConfigDef,
     ConfigException,
-    ConfigType,
     ConnectHeaders,
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
-    Importance,
     Range,
     SourceConnector,
     SourceRecord,
     SourceTask,
     ValidString,
 )
+from pyconnect_api.key_table import define_table
 from pyconnect_testkit.datagen.generator import RecordGenerator
 from pyconnect_testkit.datagen.templates import TEMPLATES
 
@@ -48,57 +47,45 @@ TASK_ID, GENERATION, ITERATION = "task.id", "task.generation", "current.iteratio
 LONGEST_WAIT_S = 1.0
 
 
+_TABLE = """
+topic  STRING  HIGH  ~
+    Topic to write to; 'kafka.topic' means the same.
+kafka.topic  STRING  HIGH  ~
+    Topic to write to; 'topic' means the same.
+quickstart  STRING  HIGH  ""
+    Name of a schema that ships with the connector.
+schema.string  STRING  HIGH  ""
+    The schema of values, an Avro record with generator hints.
+schema.filename  STRING  HIGH  ""
+    File that holds the schema of values.
+schema.keyfield  STRING  HIGH  ""
+    Field whose value is the key too; empty: as the quickstart says, or none.
+max.interval  LONG  MEDIUM  500
+    Longest wait between two records, in ms; each waits for a random part of it.
+throughput  LONG  MEDIUM  -1
+    Records a second of each task in place of random waits; -1: not used.
+iterations  LONG  MEDIUM  -1
+    Records of each task in all, then it idles; -1: without end.
+random.seed  LONG  MEDIUM  ~
+    Makes the records the same ones each time; unset: chosen at the first start.
+batch.size  INT  MEDIUM  500
+    Most records a poll returns.
+"""
+
+
 def config_def() -> ConfigDef:
     """Return the settings; which schema is used is checked by `schema_of`."""
-    definition = ConfigDef()
-    for name, other in ((TOPIC, TOPIC_ALIAS), (TOPIC_ALIAS, TOPIC)):
-        definition.define(
-            name,
-            ConfigType.STRING,
-            default=None,
-            importance=Importance.HIGH,
-            documentation=f"Topic to write to; '{other}' means the same.",
-        )
-    definition.define(
-        QUICKSTART,
-        ConfigType.STRING,
-        default="",
-        validator=ValidString.one_of("", *TEMPLATES),
-        importance=Importance.HIGH,
-        documentation="Name of a schema that ships with the connector.",
+    return define_table(
+        ConfigDef(),
+        _TABLE,
+        {
+            QUICKSTART: ValidString.one_of("", *TEMPLATES),
+            MAX_INTERVAL: Range.at_least(0),
+            THROUGHPUT: Range.at_least(-1),
+            ITERATIONS: Range.at_least(-1),
+            BATCH_SIZE: Range.at_least(1),
+        },
     )
-    for name, text in (
-        (SCHEMA_STRING, "The schema of values, an Avro record with generator hints."),
-        (SCHEMA_FILENAME, "File that holds the schema of values."),
-        (KEY_FIELD, "Field whose value is the key too; empty: as the quickstart says, or none."),
-    ):
-        definition.define(
-            name,
-            ConfigType.STRING,
-            default="",
-            importance=Importance.HIGH,
-            documentation=text,
-        )
-    for name, kind, default, validator, text in (
-        (MAX_INTERVAL, ConfigType.LONG, 500, Range.at_least(0),
-         "Longest wait between two records, in ms; each waits for a random part of it."),
-        (THROUGHPUT, ConfigType.LONG, -1, Range.at_least(-1),
-         "Records a second of each task in place of random waits; -1: not used."),
-        (ITERATIONS, ConfigType.LONG, -1, Range.at_least(-1),
-         "Records of each task in all, then it idles; -1: without end."),
-        (SEED, ConfigType.LONG, None, None,
-         "Makes the records the same ones each time; unset: chosen at the first start."),
-        (BATCH_SIZE, ConfigType.INT, 500, Range.at_least(1), "Most records a poll returns."),
-    ):  # fmt: skip
-        definition.define(
-            name,
-            kind,
-            default=default,
-            validator=validator,
-            importance=Importance.MEDIUM,
-            documentation=text,
-        )
-    return definition
 
 
 def topic_of(config: Mapping[str, object]) -> str:

@@ -66,7 +66,7 @@ NOUNS = (
     ),
     Noun(
         "reconcile",
-        "pyconnect_cli.audits.commands",
+        "pyconnect_cli.reconcile.commands",
         "Audit moved data with Spark: losses, duplicates, gaps, differences.",
     ),
     Noun(
@@ -85,7 +85,7 @@ NOUNS = (
         "pyconnect_cli.overview.commands",
         "Show states, root causes of failures and lag of a cluster on one screen.",
     ),
-    Noun("top", "pyconnect_cli.live.commands", "Watch and operate a cluster in a live view."),
+    Noun("top", "pyconnect_cli.top.commands", "Watch and operate a cluster in a live view."),
     Noun("health", "pyconnect_cli.diagnostics.health", "Check the health of each worker."),
     Noun("info", "pyconnect_cli.diagnostics.info", "Show the cluster: version, workers, states."),
     Noun(

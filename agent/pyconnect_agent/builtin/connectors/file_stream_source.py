@@ -19,15 +19,14 @@ from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_api import (
     STRING_SCHEMA,
     ConfigDef,
-    ConfigType,
     ConnectException,
-    Importance,
     NonEmptyString,
     Range,
     SourceRecords,
     SourceTask,
     ValidString,
 )
+from pyconnect_api.key_table import define_table
 
 LOG = logging.getLogger(__name__)
 
@@ -44,42 +43,29 @@ IDLE_WAIT_S = 1.0
 IDLE_SLICE_S = 0.1
 
 
+_TABLE = """
+file  STRING  HIGH  ~
+    Source filename. If not specified, the standard input will be used
+topic  STRING  HIGH  !
+    The topic to publish data to
+batch.size  INT  LOW  2000
+    The maximum number of records the source task can read from the file each time it is polled
+on.truncate  STRING  LOW  wait
+    What to do when the file became shorter than the position in it: wait until it has outgrown the
+    position, restart at its beginning, or fail the task
+"""
+
+
 def source_config_def() -> ConfigDef:
     """The settings of the source connector."""
-    return (
-        ConfigDef()
-        .define(
-            FILE,
-            ConfigType.STRING,
-            default=None,
-            importance=Importance.HIGH,
-            documentation="Source filename. If not specified, the standard input will be used",
-        )
-        .define(
-            TOPIC,
-            ConfigType.STRING,
-            validator=NonEmptyString(),
-            importance=Importance.HIGH,
-            documentation="The topic to publish data to",
-        )
-        .define(
-            BATCH_SIZE,
-            ConfigType.INT,
-            default=2000,
-            validator=Range.at_least(1),
-            importance=Importance.LOW,
-            documentation="The maximum number of records the source task can read from the file "
-            "each time it is polled",
-        )
-        .define(
-            ON_TRUNCATE,
-            ConfigType.STRING,
-            default="wait",
-            validator=ValidString(("wait", "restart", "fail")),
-            importance=Importance.LOW,
-            documentation="What to do when the file became shorter than the position in it: wait "
-            "until it has outgrown the position, restart at its beginning, or fail the task",
-        )
+    return define_table(
+        ConfigDef(),
+        _TABLE,
+        {
+            TOPIC: NonEmptyString(),
+            BATCH_SIZE: Range.at_least(1),
+            ON_TRUNCATE: ValidString(("wait", "restart", "fail")),
+        },
     )
 
 

@@ -22,16 +22,15 @@ from pyconnect_agent.builtin.transforms.schema_copy import (
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
-    ConfigType,
     ConnectHeaders,
     ConnectRecord,
     DataException,
     Header,
-    Importance,
     Schema,
     Struct,
     ValidString,
 )
+from pyconnect_api.key_table import define_table
 
 FIELDS = "fields"
 HEADERS = "headers"
@@ -40,31 +39,28 @@ MOVE = "move"
 COPY = "copy"
 
 
+_TABLE = """
+fields  LIST  HIGH  !
+    Fields that become headers.
+headers  LIST  HIGH  !
+    Keys of the headers, one per field, in the order of the fields.
+operation  STRING  HIGH  !
+    move removes the fields from the key or value, copy leaves them there.
+"""
+
+
 class HeaderFrom(OneSideTransformation):
     """Appends a header per field; moving also removes the fields."""
 
     CONFIG_DEF = define_replace_null_with_default(
-        ConfigDef()
-        .define(
-            FIELDS,
-            ConfigType.LIST,
-            validator=NON_EMPTY_LIST,
-            importance=Importance.HIGH,
-            documentation="Fields that become headers.",
-        )
-        .define(
-            HEADERS,
-            ConfigType.LIST,
-            validator=NON_EMPTY_LIST,
-            importance=Importance.HIGH,
-            documentation="Keys of the headers, one per field, in the order of the fields.",
-        )
-        .define(
-            OPERATION,
-            ConfigType.STRING,
-            validator=ValidString.one_of(MOVE, COPY),
-            importance=Importance.HIGH,
-            documentation="move removes the fields from the key or value, copy leaves them there.",
+        define_table(
+            ConfigDef(),
+            _TABLE,
+            {
+                FIELDS: NON_EMPTY_LIST,
+                HEADERS: NON_EMPTY_LIST,
+                OPERATION: ValidString.one_of(MOVE, COPY),
+            },
         )
     )
 

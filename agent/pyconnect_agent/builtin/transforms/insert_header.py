@@ -9,38 +9,31 @@ from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import ShippedTransformation, with_headers
 from pyconnect_api import (
     ConfigDef,
-    ConfigType,
     ConnectRecord,
     Header,
-    Importance,
     NonNullValidator,
 )
+from pyconnect_api.key_table import define_table
 from pyconnect_api.values import parse_string
 
 HEADER = "header"
 VALUE_LITERAL = "value.literal"
 
 
+_TABLE = """
+header  STRING  HIGH  !
+    Key of the header.
+value.literal  STRING  HIGH  !
+    Text whose value every record's header gets: 42 is an INT8, [1,2] an array, and what looks like
+    nothing else a STRING.
+"""
+
+
 class InsertHeader(ShippedTransformation):
     """Appends the header, beside others of its key."""
 
-    CONFIG_DEF = (
-        ConfigDef()
-        .define(
-            HEADER,
-            ConfigType.STRING,
-            validator=NonNullValidator(),
-            importance=Importance.HIGH,
-            documentation="Key of the header.",
-        )
-        .define(
-            VALUE_LITERAL,
-            ConfigType.STRING,
-            validator=NonNullValidator(),
-            importance=Importance.HIGH,
-            documentation="Text whose value every record's header gets: 42 is an INT8, "
-            "[1,2] an array, and what looks like nothing else a STRING.",
-        )
+    CONFIG_DEF = define_table(
+        ConfigDef(), _TABLE, {HEADER: NonNullValidator(), VALUE_LITERAL: NonNullValidator()}
     )
 
     _header: Header

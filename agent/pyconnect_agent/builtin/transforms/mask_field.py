@@ -24,11 +24,9 @@ from pyconnect_agent.builtin.transforms.schema_copy import StructCopy
 from pyconnect_api import (
     DECIMAL_NAME,
     ConfigDef,
-    ConfigType,
     ConnectRecord,
     DataException,
     Field,
-    Importance,
     NonEmptyString,
     Schema,
     Struct,
@@ -36,6 +34,7 @@ from pyconnect_api import (
     validate_value,
     values,
 )
+from pyconnect_api.key_table import define_table
 from pyconnect_api.logical import decimal_of, decimal_scale, scale_of, unscaled_value
 
 FIELDS = "fields"
@@ -64,26 +63,21 @@ _NUMBERS: dict[Type, Callable[[Schema | None, object], object]] = {
 _TYPE_OF_CLASS = {int: Type.INT64, float: Type.FLOAT64}
 
 
+_TABLE = """
+fields  LIST  HIGH  !
+    Fields to mask.
+replacement  STRING  LOW  ~
+    Value that all these fields get instead of an empty one, converted to the type of the field; for
+    fields of numbers and strings only.
+"""
+
+
 class MaskField(OneSideTransformation):
     """Keeps the schema."""
 
     CONFIG_DEF = define_replace_null_with_default(
-        ConfigDef()
-        .define(
-            FIELDS,
-            ConfigType.LIST,
-            validator=NON_EMPTY_UNIQUE_LIST,
-            importance=Importance.HIGH,
-            documentation="Fields to mask.",
-        )
-        .define(
-            REPLACEMENT,
-            ConfigType.STRING,
-            default=None,
-            validator=NonEmptyString(),
-            importance=Importance.LOW,
-            documentation="Value that all these fields get instead of an empty one, converted to "
-            "the type of the field; for fields of numbers and strings only.",
+        define_table(
+            ConfigDef(), _TABLE, {FIELDS: NON_EMPTY_UNIQUE_LIST, REPLACEMENT: NonEmptyString()}
         )
     )
 

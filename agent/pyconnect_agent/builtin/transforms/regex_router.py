@@ -14,33 +14,27 @@ from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import ShippedTransformation, rerouted
 from pyconnect_agent.builtin.transforms.java_replacement import JavaReplacement
 from pyconnect_agent.core.java.regex import VALID_REGEX, compile_java_regex
-from pyconnect_api import ConfigDef, ConfigType, ConnectRecord, Importance
+from pyconnect_api import ConfigDef, ConnectRecord
 from pyconnect_api.configdef import invalid_value
+from pyconnect_api.key_table import define_table
 
 REGEX = "regex"
 REPLACEMENT = "replacement"
 _REMEMBERED_TOPICS = 256
 
 
+_TABLE = """
+regex  STRING  HIGH  !
+    Java regular expression that the topic must match.
+replacement  STRING  HIGH  !
+    Text put in place of the match; $1 stands for the first group.
+"""
+
+
 class RegexRouter(ShippedTransformation):
     """Leaves records alone whose topic the expression does not match."""
 
-    CONFIG_DEF = (
-        ConfigDef()
-        .define(
-            REGEX,
-            ConfigType.STRING,
-            validator=VALID_REGEX,
-            importance=Importance.HIGH,
-            documentation="Java regular expression that the topic must match.",
-        )
-        .define(
-            REPLACEMENT,
-            ConfigType.STRING,
-            importance=Importance.HIGH,
-            documentation="Text put in place of the match; $1 stands for the first group.",
-        )
-    )
+    CONFIG_DEF = define_table(ConfigDef(), _TABLE, {REGEX: VALID_REGEX})
 
     _regex: re.Pattern[str]
     _replacement: JavaReplacement

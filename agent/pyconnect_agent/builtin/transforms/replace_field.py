@@ -25,13 +25,12 @@ from pyconnect_agent.builtin.transforms.schema_copy import (
 )
 from pyconnect_api import (
     ConfigDef,
-    ConfigType,
     ConnectRecord,
-    Importance,
     LambdaValidator,
     Schema,
 )
 from pyconnect_api.configdef import invalid_value
+from pyconnect_api.key_table import define_table
 
 EXCLUDE = "exclude"
 INCLUDE = "include"
@@ -59,37 +58,31 @@ def _new_names(mappings: list[str]) -> dict[str, str]:
     return new_names
 
 
+_TABLE = """
+exclude  LIST  MEDIUM  ""
+    Fields to leave out, even if they are included as well.
+include  LIST  MEDIUM  ""
+    Fields to keep; all when empty.
+renames  LIST  MEDIUM  ""
+    New names of fields, as old:new.
+"""
+
+
 class ReplaceField(OneSideTransformation):
     """Keeps a field that is not excluded, and included if anything is; then renames it."""
 
     KEEPS_NONE = True
     CONFIG_DEF = define_replace_null_with_default(
-        ConfigDef()
-        .define(
-            EXCLUDE,
-            ConfigType.LIST,
-            default=[],
-            validator=UNIQUE_LIST,
-            importance=Importance.MEDIUM,
-            documentation="Fields to leave out, even if they are included as well.",
-        )
-        .define(
-            INCLUDE,
-            ConfigType.LIST,
-            default=[],
-            validator=UNIQUE_LIST,
-            importance=Importance.MEDIUM,
-            documentation="Fields to keep; all when empty.",
-        )
-        .define(
-            RENAMES,
-            ConfigType.LIST,
-            default=[],
-            validator=LambdaValidator(
-                _check_renames, "list of pairs old:new, e.g. foo:bar,abc:xyz"
-            ),
-            importance=Importance.MEDIUM,
-            documentation="New names of fields, as old:new.",
+        define_table(
+            ConfigDef(),
+            _TABLE,
+            {
+                EXCLUDE: UNIQUE_LIST,
+                INCLUDE: UNIQUE_LIST,
+                RENAMES: LambdaValidator(
+                    _check_renames, "list of pairs old:new, e.g. foo:bar,abc:xyz"
+                ),
+            },
         )
     )
 

@@ -20,38 +20,29 @@ from pyconnect_agent.builtin.transforms.schema_copy import (
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
-    ConfigType,
     ConnectRecord,
-    Importance,
     Schema,
     Struct,
     Type,
 )
+from pyconnect_api.key_table import define_table
 
 SCHEMA_NAME = "schema.name"
 SCHEMA_VERSION = "schema.version"
 
 
+_TABLE = """
+schema.name  STRING  HIGH  ~
+    The schema's new name.
+schema.version  INT  HIGH  ~
+    The schema's new version.
+"""
+
+
 class SetSchemaMetadata(OneSideTransformation):
     """Keeps everything else about the schema; a struct is copied to the new schema."""
 
-    CONFIG_DEF = define_replace_null_with_default(
-        ConfigDef()
-        .define(
-            SCHEMA_NAME,
-            ConfigType.STRING,
-            default=None,
-            importance=Importance.HIGH,
-            documentation="The schema's new name.",
-        )
-        .define(
-            SCHEMA_VERSION,
-            ConfigType.INT,
-            default=None,
-            importance=Importance.HIGH,
-            documentation="The schema's new version.",
-        )
-    )
+    CONFIG_DEF = define_replace_null_with_default(define_table(ConfigDef(), _TABLE))
 
     _name: str | None
     _version: int | None

@@ -32,16 +32,15 @@ from pyconnect_agent.builtin.transforms.timestamp_forms import (
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
-    ConfigType,
     ConnectException,
     ConnectRecord,
     Field,
-    Importance,
     Schema,
     Struct,
     ValidString,
     validate_value,
 )
+from pyconnect_api.key_table import define_table
 
 FIELD = "field"
 TARGET_TYPE = "target.type"
@@ -75,41 +74,31 @@ class _StructConversion:
         return Struct.of_checked(self.copy.target, values)
 
 
+_TABLE = """
+field  STRING  HIGH  ""
+    The field to convert; empty if the whole value is a timestamp.
+target.type  STRING  HIGH  !
+    What timestamps become: string, unix, Date, Time or Timestamp.
+format  STRING  MEDIUM  ""
+    Pattern of java.text.SimpleDateFormat for timestamps that are strings, before or after the
+    conversion.
+unix.precision  STRING  LOW  milliseconds
+    Unit of timestamps that are numbers: seconds, milliseconds, microseconds or nanoseconds. What is
+    finer than a millisecond is lost.
+"""
+
+
 class TimestampConverter(OneSideTransformation):
     """Converts one field, or with an empty `field` the whole value; None stays None."""
 
     CONFIG_DEF = define_replace_null_with_default(
-        ConfigDef()
-        .define(
-            FIELD,
-            ConfigType.STRING,
-            default="",
-            importance=Importance.HIGH,
-            documentation="The field to convert; empty if the whole value is a timestamp.",
-        )
-        .define(
-            TARGET_TYPE,
-            ConfigType.STRING,
-            validator=ValidString.one_of(*FORMS),
-            importance=Importance.HIGH,
-            documentation="What timestamps become: string, unix, Date, Time or Timestamp.",
-        )
-        .define(
-            FORMAT,
-            ConfigType.STRING,
-            default="",
-            importance=Importance.MEDIUM,
-            documentation="Pattern of java.text.SimpleDateFormat for timestamps that are strings, "
-            "before or after the conversion.",
-        )
-        .define(
-            UNIX_PRECISION,
-            ConfigType.STRING,
-            default="milliseconds",
-            validator=ValidString.one_of(*PRECISIONS),
-            importance=Importance.LOW,
-            documentation="Unit of timestamps that are numbers: seconds, milliseconds, "
-            "microseconds or nanoseconds. What is finer than a millisecond is lost.",
+        define_table(
+            ConfigDef(),
+            _TABLE,
+            {
+                TARGET_TYPE: ValidString.one_of(*FORMS),
+                UNIX_PRECISION: ValidString.one_of(*PRECISIONS),
+            },
         )
     )
 

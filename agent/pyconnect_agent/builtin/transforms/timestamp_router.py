@@ -12,39 +12,28 @@ from pyconnect_agent.builtin.transforms.definitions import VALID_DATE_PATTERN
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_api import (
     ConfigDef,
-    ConfigType,
     ConnectRecord,
     DataException,
-    Importance,
     SinkRecord,
 )
+from pyconnect_api.key_table import define_table
 
 TOPIC_FORMAT = "topic.format"
 TIMESTAMP_FORMAT = "timestamp.format"
 
 
+_TABLE = """
+topic.format  STRING  HIGH  ${topic}-${timestamp}
+    The new topic; ${topic} stands for the record's topic, ${timestamp} for its timestamp.
+timestamp.format  STRING  HIGH  yyyyMMdd
+    Pattern of java.text.SimpleDateFormat for the timestamp.
+"""
+
+
 class TimestampRouter(ShippedTransformation):
     """Puts topic and timestamp, in UTC, into the format of the new topic."""
 
-    CONFIG_DEF = (
-        ConfigDef()
-        .define(
-            TOPIC_FORMAT,
-            ConfigType.STRING,
-            default="${topic}-${timestamp}",
-            importance=Importance.HIGH,
-            documentation="The new topic; ${topic} stands for the record's topic, ${timestamp} for "
-            "its timestamp.",
-        )
-        .define(
-            TIMESTAMP_FORMAT,
-            ConfigType.STRING,
-            default="yyyyMMdd",
-            validator=VALID_DATE_PATTERN,
-            importance=Importance.HIGH,
-            documentation="Pattern of java.text.SimpleDateFormat for the timestamp.",
-        )
-    )
+    CONFIG_DEF = define_table(ConfigDef(), _TABLE, {TIMESTAMP_FORMAT: VALID_DATE_PATTERN})
 
     _topic_format: str
     _date_format: JavaDateFormat

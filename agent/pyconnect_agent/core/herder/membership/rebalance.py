@@ -363,7 +363,8 @@ def _resolve(turn: Turn) -> None:
         session_keys.watch(turn)
     begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
     if begun:
-        turn.end_stage(turn.begin_stage(stages.starting_work(begun)))
+        stage = f"starting {begun} connector(s) and task(s) after a rebalance"
+        turn.end_stage(turn.begin_stage(stage))
     if not membership.assignment.revoked.empty:
         # Or the next subscription would carry the revocations again.
         assignment = replace(membership.assignment, revoked=Work())

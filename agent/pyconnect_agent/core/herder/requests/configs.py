@@ -236,7 +236,7 @@ def _leads(turn: Turn, operation: Operation) -> bool:
 
 
 def _validate(turn: Turn, operation: Operation, connector: str, config: ConnectorConfig) -> None:
-    stage = stages.validating_config(connector)
+    stage = f"validating the config of connector {connector}"
     proceed(turn, operation, Step.VALIDATING, stage, config=config)
     turn.emit(
         ValidateConfig(
@@ -261,7 +261,8 @@ def begin_delete(turn: Turn, operation: Operation, request: DeleteConnector) -> 
     if not turn.state.snapshot.contains(request.connector):
         fail(turn, operation, not_found(request.connector))
         return
-    proceed(turn, operation, Step.WRITING, stages.removing_config(request.connector))
+    stage = f"removing the config for connector {request.connector} from the config topic"
+    proceed(turn, operation, Step.WRITING, stage)
     turn.emit(
         RemoveConnectorConfig(
             effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
@@ -279,7 +280,7 @@ def _write(
     target_state: TargetState | None,
     created: bool,
 ) -> None:
-    stage = stages.writing_config(connector)
+    stage = f"writing a config for connector {connector} to the config topic"
     proceed(turn, operation, Step.WRITING, stage, config=config, created=created)
     turn.emit(
         WriteConnectorConfig(

@@ -40,7 +40,8 @@ def begin_restart_connector(turn: Turn, operation: Operation, request: RestartCo
         work.reconcile(turn, connector)
         proceed(turn, operation, Step.STARTING, stages.STARTING_CONNECTOR)
     else:
-        proceed(turn, operation, Step.STOPPING, stages.stopping_connector(connector))
+        stage = f"stopping restarted connector {connector}"
+        proceed(turn, operation, Step.STOPPING, stage)
 
 
 def begin_restart_task(turn: Turn, operation: Operation, request: RestartTask) -> None:
@@ -63,7 +64,7 @@ def begin_restart_task(turn: Turn, operation: Operation, request: RestartTask) -
         return
     work.stop_tasks(turn, task_id.connector, (task_id.task,))
     if task_id.task in turn.work_of(task_id.connector).tasks:
-        proceed(turn, operation, Step.STOPPING, stages.restarting_task(task_id))
+        proceed(turn, operation, Step.STOPPING, f"restarting task {task_id}")
     else:
         work.reconcile(turn, task_id.connector)
         succeed(turn, operation)

@@ -1,4 +1,4 @@
-"""The herder's stages, as reported to clients whose time is over."""
+"""The herder's stages that several steps share, as reported to clients whose time is over."""
 
 from __future__ import annotations
 
@@ -13,45 +13,16 @@ FLUSHING_STATUSES = "flushing updates to the status topic"
 SHUTTING_DOWN = "shutting down"
 
 
-def writing_config(connector: str) -> str:
-    return f"writing a config for connector {connector} to the config topic"
-
-
-def removing_config(connector: str) -> str:
-    return f"removing the config for connector {connector} from the config topic"
-
-
 def writing_task_configs(connector: str, count: int) -> str:
     return f"writing {count} task configs for connector {connector} to the config topic"
-
-
-def writing_stopped(connector: str) -> str:
-    # "stage" is Apache's own word there.
-    return f"writing the STOPPED target stage for connector {connector} to the config topic"
-
-
-def writing_target_state(connector: str, target_state: str) -> str:
-    return f"writing the {target_state} target state for connector {connector} to the config topic"
 
 
 def writing_restart_request(connector: str) -> str:
     return f"writing restart request for connector {connector} to the config topic"
 
 
-def validating_config(connector: str) -> str:
-    return f"validating the config of connector {connector}"
-
-
-def stopping_connector(connector: str) -> str:
-    return f"stopping restarted connector {connector}"
-
-
 def fencing(connector: str) -> str:
     return f"performing a round of zombie fencing for connector {connector}"
-
-
-def writing_task_count(connector: str) -> str:
-    return f"writing a task count record for connector {connector} to the config topic"
 
 
 def modifying_offsets(connector: str) -> str:
@@ -59,14 +30,6 @@ def modifying_offsets(connector: str) -> str:
 
 
 STARTING_CONNECTOR = "starting the connector"
-
-
-def restarting_task(task: object) -> str:
-    return f"restarting task {task}"
-
-
-def starting_work(count: int) -> str:
-    return f"starting {count} connector(s) and task(s) after a rebalance"
 
 
 def stage_sentence(stage: Stage | None) -> str:

@@ -43,7 +43,10 @@ def begin_target_state(turn: Turn, operation: Operation, request: SetTargetState
         fail(turn, operation, _unknown(request.connector))
         return
     target = request.target_state
-    stage = stages.writing_target_state(request.connector, target.value)
+    stage = (
+        f"writing the {target.value} target state for connector {request.connector} to the"
+        " config topic"
+    )
     proceed(turn, operation, Step.WRITING_TARGET_STATE, stage)
     _write_target_state(turn, operation, request.connector, target)
 
@@ -66,7 +69,11 @@ def resume_stop(turn: Turn, operation: Operation, request: StopConnector) -> Non
         case Step.WRITING if not turn.state.is_leader:
             fail(turn, operation, not_leader(turn, _LEADER_STOPS))
         case Step.WRITING:
-            stage = stages.writing_stopped(request.connector)
+            # "stage" is Apache's own word there.
+            stage = (
+                f"writing the STOPPED target stage for connector {request.connector} to the"
+                " config topic"
+            )
             proceed(turn, operation, Step.WRITING_TARGET_STATE, stage)
             _write_target_state(turn, operation, request.connector, TargetState.STOPPED)
         case Step.WRITING_TARGET_STATE:

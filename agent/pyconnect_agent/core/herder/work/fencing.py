@@ -183,7 +183,8 @@ def _write_count(turn: Turn, operation: Operation, connector: str) -> None:
     if _task_set_on_its_way(turn, connector):
         fail(turn, operation, ConflictError(_OVERTAKEN))
         return
-    proceed(turn, operation, Step.WRITING, stages.writing_task_count(connector))
+    stage = f"writing a task count record for connector {connector} to the config topic"
+    proceed(turn, operation, Step.WRITING, stage)
     turn.emit(
         WriteTaskCountRecord(
             effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),

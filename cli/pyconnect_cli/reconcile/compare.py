@@ -1,0 +1,296 @@
+"""Jobs that compare: source-topic, topic-topic, topic-sink, completeness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.reconcile import connectors
+from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
+from pyconnect_cli.reconcile.options import CompareVerb, DataVerb, ReconcileVerb
+from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
+from pyconnect_cli.reconcile.run import Audit, reconcile, reconcile_each
+from pyconnect_cli.session import Session, session_of
+
+ConnectorNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CONNECTOR]…",
+        show_default=False,
+        help="connectors whose topics and data are compared, one after the other in one session of"
+        " Spark; not needed with --topic or --spec",
+    ),
+]
+OF_ONE = ("topic", "files", "table", "spec", "ranges")
+"""Options that say what is compared in place of what one connector says."""
+Key = Annotated[
+    str | None,
+    typer.Option(
+        "--key", metavar="WHERE", help="with --upsert, the key of a row: key, json:PATH or a column"
+    ),
+]
+FILE_SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to a noun."""
+    app.command("source-topic", cls=DataVerb)(source_topic)
+    app.command("topic-topic", cls=CompareVerb)(topic_topic)
+    app.command("topic-sink", cls=DataVerb)(topic_sink)
+    app.command("completeness", cls=ReconcileVerb)(completeness)
+
+
+def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
+    """Compare sources, up to the connectors' committed offsets, with their topics."""
+    session = session_of(context)
+    audits = [_source(session, connector, key) for connector in _each(session, names)]
+    reconcile_each(session, "source-topic", audits)
+
+
+def topic_sink(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
+    """Compare topics, up to the sinks' committed offsets, with the data that the sinks wrote."""
+    session = session_of(context)
+    audits = [_sink(session, connector, key) for connector in _each(session, names)]
+    reconcile_each(session, "topic-sink", audits)
+
+
+def _each(session: Session, names: list[str] | None) -> list[str | None]:
+    """Return the connectors, each once; None alone when options name what is compared."""
+    if not names:
+        return [None]
+    found: list[str | None] = list(dict.fromkeys(names))
+    for option in OF_ONE:
+        if len(found) > 1 and session.given.get(option):
+            raise UsageError(
+                f"--{option} applies to a single connector, and {len(found)} are given",
+                hint="run the command for each of them",
+            )
+    return found
+
+
+def _source(session: Session, connector: str | None, key: str | None) -> Audit:
+    given, value = _common(session.given, key), session.given.get("value")
+    left, named = _data(session.given), list(texts(session.given, "topic"))
+    right: Document = {"kind": "topic", "topics": named}
+    found: Resolved | None = None
+    document: Document = {}
+    if connector is not None:
+        config = _config(session, connector, "source")
+        used = named or connectors.source_topics(config, session.client.connector_topics(connector))
+        right["topics"] = used
+        document |= _registries(config)
+        right["value"] = _form(config)
+        resolve = resolver(config, SOURCES) if left is None else None
+        if resolve is not None:
+            offsets = session.client.connector_offsets(connector).entries
+            found = resolve(Audited(name=connector, config=config, topics=used, offsets=offsets))
+            left = _with_properties(found, session)
+            document |= found.members
+            right |= found.topic
+    right["value"] = value or right.get("value") or "bytes"
+    document |= given | _known_sides(session, left, right)
+    secrets = {"left": found.secrets} if found else {}
+    return Audit(target=connector or "", resolved=document, secrets=secrets)
+
+
+def _sink(session: Session, connector: str | None, key: str | None) -> Audit:
+    given, value = _common(session.given, key), session.given.get("value")
+    right, named = _data(session.given), list(texts(session.given, "topic"))
+    left: Document = {"kind": "topic", "topics": named}
+    found: Resolved | None = None
+    document: Document = {}
+    if connector is not None:
+        config = _config(session, connector, "sink")
+        offsets = session.client.connector_offsets(connector).entries
+        bounds = connectors.sink_bounds(offsets)
+        named = named or connectors.sink_topics(config, bounds)
+        left["topics"] = named
+        document |= _registries(config)
+        left["value"] = _form(config)
+        # Records after the committed offsets may arrive later.
+        document["until"] = {name: bounds.get(name, {}) for name in named}
+        resolve = resolver(config, SINKS) if right is None else None
+        if resolve is not None:
+            found = resolve(Audited(name=connector, config=config, topics=named, offsets=offsets))
+            right = _with_properties(found, session)
+            document |= found.members
+            left |= found.topic
+        left["value"] = value or left["value"]
+        if letters := connectors.dead_letters(config):
+            document["arrived"] = {**left, "topics": letters}
+    else:
+        left["value"] = value or "bytes"
+    document |= given | _known_sides(session, left, right)
+    secrets = {"right": found.secrets} if found else {}
+    return Audit(target=connector or "", resolved=document, secrets=secrets)
+
+
+def topic_topic(
+    context: typer.Context,
+    left: Annotated[str, typer.Argument(metavar="LEFT", help="topic with the expected records")],
+    right: Annotated[str, typer.Argument(metavar="RIGHT", help="topic to compare with LEFT")],
+    *,
+    right_bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--right-bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster that has RIGHT"
+        ),
+    ] = None,
+    right_properties: Annotated[
+        str | None,
+        typer.Option(
+            "--right-properties",
+            metavar="FILE",
+            help="Kafka client properties file of that cluster",
+        ),
+    ] = None,
+    key: Key = None,
+    ordered: Annotated[
+        bool,
+        typer.Option("--ordered", help="check that the records of each key are in the same order"),
+    ] = False,
+) -> None:
+    """Compare two topics, also of two clusters: records, or the last version of each key."""
+    session = session_of(context)
+    document = _common(session.given, key)
+    sides: list[Document] = [
+        {"kind": "topic", "topics": [name], "value": session.given.get("value") or "bytes"}
+        for name in (left, right)
+    ]
+    if right_bootstrap is not None:
+        from pyconnect_cli.reconcile.spec import MAIN, cluster_of
+
+        other: Document = {"bootstrap": right_bootstrap}
+        if right_properties is not None:
+            other["properties"] = str(Path(right_properties).expanduser().absolute())
+        document["clusters"] = {MAIN: cluster_of(session), "right": other}
+        sides[1]["cluster"] = "right"
+    document |= {"left": sides[0], "right": sides[1]}
+    if ordered:
+        document["ordered"] = True
+    reconcile(session, "topic-topic", f"{left},{right}", document)
+
+
+def completeness(
+    context: typer.Context,
+    *,
+    tiers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tier",
+            metavar="NAME=WHERE",
+            help="tier NAME=topic:TOPIC or NAME=files:PATH, with ;TIME for the place of the"
+            " event time; repeatable",
+        ),
+    ] = None,
+    minutes: Annotated[
+        int, typer.Option("--bucket-minutes", metavar="N", min=1, help="length of a time bucket")
+    ] = 10,
+) -> None:
+    """Count records of two or more tiers by event time, with their latency and differences."""
+    session = session_of(context)
+    document: Document = {"bucket_minutes": minutes}
+    if tiers:
+        document["tiers"] = [_tier(text) for text in tiers]
+    reconcile(session, "completeness", "", document)
+
+
+def _tier(text: str) -> Document:
+    name, equals, where = text.partition("=")
+    place, _, event_time = where.partition(";")
+    kind, _, target = place.partition(":")
+    if not (equals and name and target) or kind not in {"topic", "files"}:
+        raise UsageError(f"--tier: `{text}` is not NAME=topic:TOPIC or NAME=files:PATH")
+    side: Document = {"kind": "topic", "topics": [target]}
+    if kind == "files":
+        side = {"kind": "files", "paths": [target], "format": _format_of([target])}
+    tier: Document = {"name": name, "side": side}
+    if event_time:
+        tier["event_time"] = event_time
+    return tier
+
+
+def _common(given: Mapping[str, object], key: str | None) -> Document:
+    document: Document = {}
+    if columns := texts(given, "column"):
+        document["columns"] = list(columns)
+    if key is not None:
+        document["key"] = key
+    if given.get("upsert"):
+        document["mode"] = "upsert"
+    if given.get("allow_duplicates"):
+        document["duplicates_allowed"] = True
+    return document
+
+
+def _data(given: Mapping[str, object]) -> Document | None:
+    """Return the side of the given files or table; None if neither is given."""
+    files, table = texts(given, "files"), given.get("table")
+    if files and table:
+        raise UsageError("name files or a table, not both")
+    if files:
+        paths = [path if "://" in path else str(Path(path).absolute()) for path in files]
+        return {"kind": "files", "paths": paths, "format": given.get("format") or _format_of(paths)}
+    if table is None:
+        return None
+    if not given.get("jdbc_url"):
+        raise UsageError("--table needs --jdbc-url")
+    side: Document = {"kind": "table", "url": given["jdbc_url"], "table": table}
+    if properties := given.get("jdbc_properties"):
+        side["properties"] = str(Path(str(properties)).expanduser().absolute())
+    return side
+
+
+def _format_of(paths: list[str]) -> str:
+    suffix = Path(paths[0]).suffix
+    return FILE_SUFFIXES.get(suffix, suffix[1:] if suffix in {".parquet", ".orc"} else "text")
+
+
+def _config(session: Session, name: str, wanted: str) -> Config:
+    info = session.client.connector(name)
+    if info.type not in {wanted, "unknown"}:
+        other = "topic-sink" if wanted == "source" else "source-topic"
+        raise UsageError(
+            f"{name} is a {info.type}, not a {wanted}",
+            hint=f"try: pyconnect reconcile {other} {name}",
+        )
+    return info.config
+
+
+def _registries(config: Config) -> Document:
+    registries = connectors.value_registry(config)
+    return {"registries": registries} if registries else {}
+
+
+def _form(config: Config) -> str:
+    return connectors.value_form(config) or "bytes"
+
+
+def _with_properties(found: Resolved, session: Session) -> Document:
+    """Return the connector's side; the user's file replaces its secrets."""
+    given = session.given.get("jdbc_properties")
+    if found.side["kind"] != "table" or given is None:
+        return found.side
+    return {**found.side, "properties": str(Path(str(given)).expanduser().absolute())}
+
+
+def _known_sides(session: Session, left: Document | None, right: Document | None) -> Document:
+    """Return the known sides; without a spec file both must be known."""
+    spec = bool(session.given.get("spec"))
+    for side in (left, right):
+        if not spec and (side is None or (side["kind"] == "topic" and not side["topics"])):
+            raise UsageError(
+                "there is nothing to compare",
+                hint="name a connector, or --topic with --files or --table, or a spec with --spec",
+            )
+    known = {"left": left, "right": right}
+    return {
+        name: side
+        for name, side in known.items()
+        if side is not None and (side["kind"] != "topic" or side["topics"])
+    }

@@ -1,0 +1,167 @@
+"""The files and tables of LakeSource and LakeSink as sides of a compare. Pure.
+
+The settings are described in docs/reference/connectors-lake.md. Files never change, so a run reads
+the files that exist at its beginning, while the connector continues. It reads the snapshot of an
+Iceberg table that the catalog names at that time.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
+from pyconnect_cli.reconcile.connectors import value_form
+from pyconnect_cli.reconcile.secrets import with_providers
+from pyconnect_cli.reconcile.tables import database_access, database_side, hoisted_column
+
+BY_HAND = "name the files yourself: --files with --format and --column"
+FORMATS = ("parquet", "json", "csv", "iceberg")
+OPTIONS = {
+    "csv": {"multiLine": "true", "escape": '"', "enforceSchema": "false"},
+    "parquet": {"mergeSchema": "true"},
+}
+CATALOG = "iceberg.catalog"
+STORE = {"endpoint": "store.url", "region": "s3.region"}
+STORE_ACCESS = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
+TABLE_STORE = {"endpoint": f"{CATALOG}.s3.endpoint", "region": f"{CATALOG}.s3.region"}
+TABLE_ACCESS = {
+    "access_key": f"{CATALOG}.s3.access-key-id",
+    "secret_key": f"{CATALOG}.s3.secret-access-key",
+}
+
+
+def written_lake(connector: Audited) -> Resolved:
+    """Return the directory of the topic's files, or its table."""
+    config = connector.config
+    written = config.get("format.class") or "parquet"
+    if written not in FORMATS:
+        raise UsageError(f"files of format.class={written} are not audited", hint=BY_HAND)
+    if len(connector.topics) != 1:
+        raise UsageError(
+            f"{connector.name} has {len(connector.topics)} topics, and a run compares one",
+            hint="name it: --topic " + (connector.topics[0] if connector.topics else "TOPIC"),
+        )
+    (topic,) = connector.topics
+    exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
+    members: Document = {"mode": "append", "duplicates_allowed": not exactly_once}
+    if written == "iceberg":
+        return _written_table(config, topic, members)
+    topics_dir = config.get("topics.dir")
+    path = posixpath.join(_directory(config), "topics" if topics_dir is None else topics_dir, topic)
+    return _resolved(config, [path], written, members)
+
+
+def read_lake(connector: Audited) -> Resolved:
+    """Return the directory, and the files that the connector has read to their end."""
+    config = connector.config
+    if config.get("file.pattern"):
+        raise UsageError("file.pattern chooses files, which an audit does not", hint=BY_HAND)
+    done = [
+        str((entry.partition or {}).get("file"))
+        for entry in connector.offsets
+        if entry.offset is not None and entry.offset.get("done")
+    ]
+    if not done:
+        raise UsageError(
+            "the connector has not read a file to its end yet, so nothing can be compared",
+            hint="wait for offset.flush.interval.ms, then run it again",
+        )
+    root = _directory(config)
+    path = posixpath.join(root, (config.get("prefix") or "").strip("/")).rstrip("/")
+    found = _resolved(config, [path], config.get("format.class") or "parquet", {"mode": "append"})
+    found.side["read"] = sorted(posixpath.join(root, file) for file in done)
+    return found
+
+
+def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
+    whole = hoisted_column(config, BY_HAND)
+    # Directories of partitions are not columns of the rows.
+    options = {"recursiveFileLookup": "true"} | OPTIONS.get(written, {})
+    side: Document = {
+        "kind": "files",
+        "paths": paths,
+        "format": written,
+        "complete": True,
+        "options": options,
+    }
+    secrets: Mapping[str, str] = {}
+    if "://" in paths[0]:
+        side["store"] = _given(STORE, config)
+        secrets = with_providers(_given(STORE_ACCESS, config))
+    form = value_form(config)
+    if written == "json" and not whole:
+        if form != "json" and _has_schemas(config):
+            raise UsageError(
+                "JSON files have no schemas, but the topic's values have",
+                hint=BY_HAND,
+            )
+        side["value"] = "json"
+        return Resolved(side=side, topic={"value": "json"}, members=members, secrets=secrets)
+    if written == "json":
+        raise UsageError("hoisted values in JSON files are not audited", hint=BY_HAND)
+    if written == "csv" and not whole and form not in {"connect-json", "json", None}:
+        raise UsageError(
+            "CSV files have no types: they are compared with values of JsonConverter only",
+            hint=BY_HAND,
+        )
+    row = _row(config) | whole
+    return Resolved(side=side, topic={"row": row}, members=members, secrets=secrets)
+
+
+def _written_table(config: Config, topic: str, members: Document) -> Resolved:
+    row = _row(config) | hoisted_column(config, BY_HAND)
+    table = (config.get("iceberg.tables") or "").replace("${topic}", topic)
+    kind, uri = config.get(f"{CATALOG}.type") or "sql", config.get(f"{CATALOG}.uri") or ""
+    # The table's files may be in S3, which only its metadata says.
+    access: Mapping[str, str | None] = _given(STORE_ACCESS, config) | _given(TABLE_ACCESS, config)
+    catalog: Document = {"kind": kind}
+    if kind == "sql":
+        if not uri:
+            uri = f"sqlite:///{posixpath.join(_directory(config), 'catalog.db')}"
+        database: Config = {"connection.url": uri}
+        address = database_side(database)
+        catalog |= {name: address[name] for name in ("url", "options") if name in address}
+        catalog["name"] = config.get(CATALOG) or "iceberg"
+        access = {**access, **database_access(database)}
+    elif kind == "rest" and uri and "${" not in uri and not config.get(f"{CATALOG}.credential"):
+        catalog |= {"url": uri} | _given({"warehouse": f"{CATALOG}.warehouse"}, config)
+        access = {**access, **_given({"token": f"{CATALOG}.token"}, config)}
+    else:
+        raise UsageError(
+            f"the catalog is not read: {CATALOG}.type must be sql, or rest with a URL and a token",
+            hint=BY_HAND,
+        )
+    side: Document = {"kind": "files", "paths": [table], "format": "iceberg", "catalog": catalog}
+    if store := _given(STORE, config) | _given(TABLE_STORE, config):
+        side["store"] = store
+    return Resolved(side=side, topic={"row": row}, members=members, secrets=with_providers(access))
+
+
+def _has_schemas(config: Config) -> bool:
+    return (config.get("value.converter.schemas.enable") or "true").lower() != "false"
+
+
+def _row(config: Config) -> Document:
+    form = (config.get("value.converter.decimal.format") or "base64").lower()
+    return {"of": "value", "decimals": "numeric" if form == "numeric" else "base64"}
+
+
+def _given(names: Mapping[str, str], config: Config) -> dict[str, str]:
+    """Return the settings that have a value, by other names."""
+    return {name: value for name, setting in names.items() if (value := config.get(setting))}
+
+
+def _directory(config: Config) -> str:
+    """Return the lake as a local path, or as a URL of S3."""
+    url = config.get("lake.url") or ""
+    parts = urlsplit(url)
+    if "${" in url:
+        raise UsageError("lake.url is a reference to a config provider", hint=BY_HAND)
+    if parts.scheme in {"s3", "s3a"} and parts.netloc:
+        return f"s3://{parts.netloc}{parts.path.rstrip('/')}"
+    if parts.scheme not in {"", "file"} or not parts.path.startswith("/"):
+        raise UsageError("lake.url is neither a local path nor in S3", hint=BY_HAND)
+    return parts.path if parts.scheme else url

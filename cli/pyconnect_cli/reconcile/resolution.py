@@ -1,0 +1,41 @@
+"""The data that a connector reads or writes beside its topics, by its class. Pure.
+
+`SOURCES` and `SINKS` name a function for each class. It makes the connector's side of a compare
+from the configuration and the offsets that the worker reports. Classes without an entry need
+--files or --table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from pyconnect_cli.reconcile.audited import Audited, Config, Resolved
+from pyconnect_cli.reconcile.connectors import simple_class
+from pyconnect_cli.reconcile.files import read_file, written_file
+from pyconnect_cli.reconcile.lake import read_lake, written_lake
+from pyconnect_cli.reconcile.tables import read_table, written_table
+
+Resolve: TypeAlias = Callable[[Audited], Resolved]
+
+SOURCES: Mapping[str, Resolve] = {
+    "FileStreamSource": read_file,
+    "FileStreamSourceConnector": read_file,
+    "LakeSource": read_lake,
+    "LakeSourceConnector": read_lake,
+    "SqlSource": read_table,
+    "SqlSourceConnector": read_table,
+}
+SINKS: Mapping[str, Resolve] = {
+    "FileStreamSink": written_file,
+    "FileStreamSinkConnector": written_file,
+    "LakeSink": written_lake,
+    "LakeSinkConnector": written_lake,
+    "SqlSink": written_table,
+    "SqlSinkConnector": written_table,
+}
+
+
+def resolver(config: Config, resolvers: Mapping[str, Resolve]) -> Resolve | None:
+    """Return the function for the connector's class, None for a class that is not known."""
+    return resolvers.get(simple_class(config))

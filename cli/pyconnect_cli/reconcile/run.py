@@ -1,0 +1,275 @@
+"""Runs a resolved spec: Spark's process, progress on the terminal, the summary, the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyconnect_cli.errors import ExitCode, PyconnectError, Undecided
+from pyconnect_cli.reconcile.audited import Document
+from pyconnect_cli.reconcile.spec import complete, report_directories
+from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome
+from pyconnect_cli.session import Session
+
+if TYPE_CHECKING:
+    from pyconnect_cli.reconcile.process import ProcessEnd
+
+VERDICTS = {
+    "agree": ExitCode.OK,
+    "differ": ExitCode.NEGATIVE,
+    "unknown": ExitCode.UNDECIDED,
+}
+Secrets: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Properties of sides by the member of the spec, for files that the sides name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """One run: what it is about, the members of its spec, and the secrets of its sides."""
+
+    target: str
+    resolved: Document
+    secrets: Secrets = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """A run with its whole spec; `name` is that of the object in the summary."""
+
+    name: str
+    document: Document
+    secrets: Secrets
+    directory: Path
+
+
+def reconcile(
+    session: Session, job: str, target: str, resolved: Document, secrets: Secrets | None = None
+) -> None:
+    """Run a job to its report; raise with the exit code unless both sides agree."""
+    reconcile_each(session, job, [Audit(target=target, resolved=resolved, secrets=secrets or {})])
+
+
+def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
+    """Run a job for each target in one session of Spark, each to a report of its own.
+
+    Raises with exit code 1 when any target differs, otherwise with that of the first that has no
+    answer. One that cannot decide does not stop the others.
+    """
+    documents = [complete(session, job, audit.target, audit.resolved) for audit in audits]
+    if session.given.get("print_spec"):
+        session.output.document(documents[0] if len(documents) == 1 else documents)
+        return
+    targets = [audit.target for audit in audits]
+    directories = report_directories(session, job, targets, datetime.now(UTC))
+    runs = [
+        _Run(
+            name=audit.target or job,
+            document=document,
+            # A spec file may have replaced a side, which then names its own files.
+            secrets={
+                name: properties
+                for name, properties in audit.secrets.items()
+                if document[name] is audit.resolved[name]
+            },
+            directory=directory,
+        )
+        for audit, document, directory in zip(audits, documents, directories, strict=True)
+    ]
+    session.record = BatchRecord(job, [run.name for run in runs])
+    try:
+        with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
+            ended = _run(session, runs, Path(work))
+    except PyconnectError as error:
+        session.record = BatchRecord.of([_failed(run, job, error) for run in runs])
+        raise
+    answers = [_answer(run, ended) for run in runs]
+    reports = [answer for answer in answers if not isinstance(answer, PyconnectError)]
+    if reports and not session.output.style.quiet:
+        _show(session, reports, alone=len(runs) == 1)
+    results = [_result(run, job, answer) for run, answer in zip(runs, answers, strict=True)]
+    session.record = BatchRecord.of(results)
+    _raise_failures(session, runs, answers)
+
+
+Answer: TypeAlias = Mapping[str, Any] | PyconnectError
+"""The report of a run with its directory as `report`, or why there is none."""
+
+
+def _answer(run: _Run, ended: ProcessEnd) -> Answer:
+    file, refusal = run.directory / "report.json", ended.refusal(run.directory)
+    if file.is_file() and str(run.directory) not in ended.refusals:
+        return {**json.loads(file.read_text("utf-8")), "report": str(run.directory)}
+    # Without a report an exit status of 1 is Python's for any exception, not a difference.
+    refused = ended.exit_code == ExitCode.USAGE and refusal is not None
+    return Undecided(
+        refusal.message if refusal else ended.without_answer,
+        hint=refusal.hint if refusal else None,
+        exit_code=ended.exit_code if refused or ended.exit_code == ExitCode.INTERRUPTED else None,
+    )
+
+
+def _result(run: _Run, job: str, answer: Answer) -> ObjectResult:
+    if isinstance(answer, PyconnectError):
+        return _failed(run, job, answer)
+    return ObjectResult(
+        name=run.name,
+        action=job,
+        outcome=Outcome.DONE if answer["verdict"] == "agree" else Outcome.FAILED,
+        more={"verdict": answer["verdict"], "report": answer["report"]},
+    )
+
+
+def _failed(run: _Run, job: str, error: PyconnectError) -> ObjectResult:
+    return ObjectResult(name=run.name, action=job, outcome=Outcome.FAILED, error=error)
+
+
+def _raise_failures(session: Session, runs: Sequence[_Run], answers: Sequence[Answer]) -> None:
+    """Raise the only error, or one with the exit code of all; several errors are printed first."""
+    errors = [answer for answer in answers if isinstance(answer, PyconnectError)]
+    if len(answers) == 1 and errors:
+        raise errors[0]
+    for run, answer in zip(runs, answers, strict=True):
+        if isinstance(answer, PyconnectError):
+            hint = f" (hint: {answer.hint})" if answer.hint else ""
+            session.output.warning(f"{run.name} was not audited: {answer.message}{hint}")
+    codes = [
+        answer.exit_code if isinstance(answer, PyconnectError) else VERDICTS[answer["verdict"]]
+        for answer in answers
+    ]
+    failures = [code for code in codes if code != ExitCode.OK]
+    if failures:
+        code = ExitCode.NEGATIVE if ExitCode.NEGATIVE in failures else failures[0]
+        raise PyconnectError("", exit_code=code)
+
+
+def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
+    from pyconnect_cli.reconcile.process import EventCalls, run_process
+    from pyconnect_cli.render.step_line import StepLine
+
+    log, specs = work / "spark.log", {}
+    with StepLine(session.output) as line:
+        documents = [run.document for run in runs]
+        if documents[0]["job"] != "ranges":
+            _prepare_spark(documents, line, session.environ)
+        for number, run in enumerate(runs):
+            place = work / str(number)
+            place.mkdir()
+            _name_secrets(run.document, run.secrets, place)
+            _write_private(place / "spec.json", json.dumps(run.document))
+            specs[place / "spec.json"] = run.directory
+
+        def progress(done: int, total: int) -> None:
+            line.count("Spark tasks", done, total)
+
+        ended = run_process(specs, log, EventCalls(step=line, progress=progress), session.environ)
+    for directory in specs.values():
+        if directory.is_dir():
+            shutil.copyfile(log, directory / "spark.log")
+    return ended
+
+
+def _name_secrets(document: Document, secrets: Secrets, work: Path) -> None:
+    """Write the secrets of sides to files, unless the user has named a file of a side."""
+    import javaproperties
+
+    for name, properties in secrets.items():
+        side = document[name]
+        assert isinstance(side, dict)
+        if properties and "properties" not in side:
+            file = work / f"{name}.properties"
+            _write_private(file, javaproperties.dumps(dict(properties), timestamp=False))
+            side["properties"] = str(file)
+
+
+def _write_private(file: Path, text: str) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def _prepare_spark(
+    documents: Sequence[Document], progress: object, environ: Mapping[str, str]
+) -> None:
+    """Require Spark and Java, and name the jars that Spark lacks unless the user did.
+
+    All specs name the same jars, because they share a session.
+    """
+    from pyconnect_cli.reconcile.avro import uses_avro
+    from pyconnect_cli.reconcile.spark_jars import (
+        avro_jars,
+        iceberg_jars,
+        jdbc_jars,
+        kafka_source_jars,
+        require_spark,
+    )
+
+    assert callable(progress)
+    require_spark()
+    spark = documents[0]["spark"]
+    assert isinstance(spark, dict)
+    if spark.get("remote") or (environ.get("SPARK_REMOTE") and not spark.get("master")):
+        # The server has its own Java and jars.
+        return
+    own = [str(name) for name in (*spark.get("jars", ()), *spark.get("packages", ()))]
+    jars: list[Path] = []
+    if not any("spark-sql-kafka" in name for name in own):
+        jars += kafka_source_jars(progress=progress)
+    if any(map(uses_avro, documents)) and not any("spark-avro" in name for name in own):
+        jars += avro_jars(progress=progress)
+    if any(map(_reads_iceberg, documents)) and not any(
+        "iceberg-spark-runtime" in name for name in own
+    ):
+        jars += iceberg_jars(progress=progress)
+    for url in sorted(set().union(*map(_jdbc_urls, documents))):
+        drivers = jdbc_jars(url, progress=progress)
+        names = [name.name.rpartition("-")[0] for name in drivers]
+        if not any(name in given for name in names for given in own):
+            jars += drivers
+    named = [*spark.get("jars", ()), *dict.fromkeys(map(str, jars))]
+    for document in documents:
+        document["spark"] = {**spark, "jars": named}
+
+
+def _sides(document: Document) -> list[Document]:
+    named = (document.get("left"), document.get("right"))
+    return [side for side in named if isinstance(side, dict)]
+
+
+def _reads_iceberg(document: Document) -> bool:
+    return any(side.get("format") == "iceberg" for side in _sides(document))
+
+
+def _jdbc_urls(document: Document) -> set[str]:
+    """Return the addresses of tables, and of catalogs that are databases."""
+    found = set()
+    for side in _sides(document):
+        catalog = side.get("catalog")
+        if side.get("kind") == "table":
+            found.add(str(side["url"]))
+        elif isinstance(catalog, dict) and catalog.get("kind") == "sql":
+            found.add(str(catalog["url"]))
+    return found
+
+
+def _show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool) -> None:
+    output = session.output
+    document: object = reports[0] if alone else list(reports)
+    output.document(document, text="\n\n".join(_text(session, report) for report in reports))
+
+
+def _text(session: Session, report: Mapping[str, Any]) -> str:
+    output, directory = session.output, Path(report["report"])
+    if output.drawn:
+        from pyconnect_cli.reconcile.panel import drawn
+
+        return drawn(report, directory, width=output.style.width or 80)
+    from pyconnect_cli.reconcile.summary import summary
+
+    return summary(report, directory, output.paint)

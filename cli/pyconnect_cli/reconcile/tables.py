@@ -1,0 +1,223 @@
+"""The tables of SqlSource and SqlSink as sides of a compare. Pure.
+
+The settings are described in docs/reference/connectors-sql.md. Spark reads a table over JDBC;
+Python's own driver reads a table of SQLite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.reconcile.audited import Audited, Config, Document, Resolved
+from pyconnect_cli.reconcile.secrets import with_providers
+
+BY_HAND = "name the data yourself: --table with --jdbc-url, --jdbc-properties and --column"
+TLS_PARAMETERS = {"sslmode": "sslmode", "sslrootcert": "sslrootcert"}
+HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Database:
+    """Spark's names for a database; `quote` encloses names."""
+
+    scheme: str
+    driver: str
+    port: int
+    quote: str
+
+
+_POSTGRESQL = _Database(scheme="postgresql", driver="org.postgresql.Driver", port=5432, quote='"')
+# Spark knows MariaDB's quotes and types under MySQL's scheme only.
+_MARIADB = _Database(scheme="mysql", driver="org.mariadb.jdbc.Driver", port=3306, quote="`")
+_DATABASES = {"postgresql": _POSTGRESQL, "mysql": _MARIADB, "mariadb": _MARIADB}
+
+
+def read_table(connector: Audited) -> Resolved:
+    """Return the table that a SqlSource reads, with its committed offset."""
+    config = connector.config
+    _refuse_transformations(config)
+    mode = config.get("mode") or ""
+    if mode not in {"incrementing", "timestamp", "timestamp+incrementing"}:
+        raise UsageError(
+            f"mode={mode} has no offset: it is not known which rows were read",
+            hint=f"stop the connector and {BY_HAND}",
+        )
+    query = config.get("query")
+    prefix, tables = config.get("topic.prefix") or "", ["query"]
+    if not query:
+        tables = [topic.removeprefix(prefix) for topic in connector.topics]
+    (table,) = _single(tables, connector)
+    partition = "query" if query else "table"
+    offsets = [
+        entry.offset
+        for entry in connector.offsets
+        if (entry.partition or {}).get(partition) == table and entry.offset is not None
+    ]
+    if not offsets:
+        raise UsageError(
+            f"the connector has committed no offset of {table} yet, so nothing can be compared",
+            hint="wait for offset.flush.interval.ms, then run it again",
+        )
+    side = database_side(config)
+    side["table"] = (
+        f"({query}) pyconnect_query"
+        if query
+        else _quoted(config, config.get("schema.pattern"), table)
+    )
+    side["position"] = _position(config, mode, offsets[0])
+    members: Document = {"mode": "append" if mode == "incrementing" else "upsert"}
+    row: Document = {"of": "key" if members["mode"] == "upsert" else "value"}
+    return Resolved(
+        side=side,
+        topic={"row": row | _decimals(config)},
+        members=members,
+        secrets=with_providers(database_access(config)),
+    )
+
+
+def written_table(connector: Audited) -> Resolved:
+    """Return the table that a SqlSink writes, with the table of its offsets."""
+    config = connector.config
+    whole = hoisted_column(config)
+    pattern = config.get("table.name.format") or "${topic}"
+    names = [pattern.replace("${topic}", topic) for topic in connector.topics]
+    (name,) = _single(list(dict.fromkeys(names)), connector)
+    schema, _, table = name.rpartition(".") if "." in pattern else ("", "", name)
+    side = database_side(config)
+    side["table"] = _quoted(config, schema, table)
+    if (config.get("delivery.guarantee") or "exactly-once") == "exactly-once":
+        offsets = config.get("offsets.table.name") or "pyconnect_offsets"
+        schema, _, table = offsets.rpartition(".")
+        side["offsets"] = {"table": _quoted(config, schema, table), "connector": connector.name}
+    return Resolved(
+        side=side,
+        topic={"row": _row(config) | _decimals(config) | whole},
+        members=_mode(config),
+        secrets=with_providers(database_access(config)),
+    )
+
+
+def _mode(config: Config) -> Document:
+    """Return members for the comparison: by key if later records change earlier rows."""
+    mode = config.get("insert.mode") or "insert"
+    if mode == "update":
+        raise UsageError(
+            "insert.mode=update changes rows of other writers, and their keys are not known",
+            hint=BY_HAND,
+        )
+    deletes = (config.get("delete.enabled") or "").strip().lower() == "true"
+    if mode == "upsert" or deletes:
+        return {"mode": "upsert"}
+    exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
+    return {"mode": "append", "duplicates_allowed": not exactly_once}
+
+
+def _row(config: Config) -> Document:
+    of = {"record_key": "key", "kafka": "kafka"}.get(config.get("pk.mode") or "none", "value")
+    fields = [name.strip() for name in (config.get("pk.fields") or "").split(",") if name.strip()]
+    return {"of": of, "keys": fields}
+
+
+def _decimals(config: Config) -> Document:
+    form = (config.get("value.converter.decimal.format") or "base64").lower()
+    return {"decimals": "numeric" if form == "numeric" else "base64"}
+
+
+def _position(config: Config, mode: str, offset: Mapping[str, object]) -> Document:
+    position: Document = {}
+    if mode != "incrementing":
+        listed = config.get("timestamp.column.name") or ""
+        position["timestamps"] = [name.strip() for name in listed.split(",") if name.strip()]
+        position["timestamp"] = offset.get("timestamp")
+    if mode != "timestamp":
+        position["incrementing"] = config.get("incrementing.column.name")
+        position["number"] = offset.get("incrementing")
+    return {name: value for name, value in position.items() if value is not None}
+
+
+def _single(names: list[str], connector: Audited) -> list[str]:
+    if len(names) == 1:
+        return names
+    raise UsageError(
+        f"{connector.name} has {len(names)} tables, and a run compares one",
+        hint="name its topic: --topic " + (connector.topics[0] if connector.topics else "TOPIC"),
+    )
+
+
+def hoisted_column(config: Config, by_hand: str = BY_HAND) -> Document:
+    """Return the column that has the whole value of records; other transformations are refused."""
+    name = (config.get("transforms") or "").strip()
+    kind = config.get(f"transforms.{name}.type")
+    field = config.get(f"transforms.{name}.field")
+    text = (config.get("value.converter") or "").endswith("StringConverter")
+    if kind == HOIST_FIELD and field and text and not config.get(f"transforms.{name}.predicate"):
+        return {"whole": field}
+    _refuse_transformations(config, by_hand)
+    return {}
+
+
+def _refuse_transformations(config: Config, by_hand: str = BY_HAND) -> None:
+    if config.get("transforms"):
+        raise UsageError(
+            "the connector's transformations change records: rows cannot be found from the config",
+            hint=by_hand,
+        )
+
+
+def database_side(config: Config) -> Document:
+    """Return the address of the database without user, password and other parameters."""
+    url = config.get("connection.url") or ""
+    if "${" in url:
+        raise UsageError("connection.url is a reference to a config provider", hint=BY_HAND)
+    scheme = url.partition(":")[0].partition("+")[0]
+    zone = {"zone": config["db.timezone"]} if config.get("db.timezone") else {}
+    if scheme == "sqlite":
+        file = url.partition("://")[2].partition("?")[0].removeprefix("/")
+        if not file.startswith("/"):
+            raise UsageError(
+                "connection.url names a file in the worker's own directory",
+                hint="name it yourself: --table with --jdbc-url jdbc:sqlite:/PATH",
+            )
+        return {"kind": "table", "url": f"jdbc:sqlite:{file}", **zone}
+    database = _DATABASES.get(scheme)
+    parts = urlsplit(url)
+    if database is None or not parts.hostname:
+        raise UsageError(
+            "connection.url is not that of a PostgreSQL, MariaDB, MySQL or SQLite database",
+            hint=BY_HAND,
+        )
+    parameters = {
+        TLS_PARAMETERS[name]: value
+        for name, value in parse_qsl(parts.query)
+        if name in TLS_PARAMETERS
+    }
+    if database is _MARIADB:
+        # The driver accepts MySQL's scheme with this parameter.
+        parameters["permitMysqlScheme"] = "true"
+    query = f"?{urlencode(parameters)}" if parameters else ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return {
+        "kind": "table",
+        "url": f"jdbc:{database.scheme}://{host}:{parts.port or database.port}{parts.path}{query}",
+        "options": {"driver": database.driver},
+        **zone,
+    }
+
+
+def _quoted(config: Config, schema: str | None, table: str) -> str:
+    scheme = (config.get("connection.url") or "").partition(":")[0].partition("+")[0]
+    quote = _DATABASES[scheme].quote if scheme in _DATABASES else '"'
+    names = [name for name in (schema, table) if name]
+    return ".".join(f"{quote}{name.replace(quote, quote * 2)}{quote}" for name in names)
+
+
+def database_access(config: Config) -> Mapping[str, str | None]:
+    """Return user and password, as the config has them."""
+    parts = urlsplit(config.get("connection.url") or "")
+    return {
+        "user": config.get("connection.user") or unquote(parts.username or ""),
+        "password": config.get("connection.password") or unquote(parts.password or ""),
+    }

@@ -1,0 +1,421 @@
+"""The live view on a terminal: keys and looks become events, the state becomes a table.
+
+`state`, `table` and `keys` decide what is shown and what a key does. Requests run on daemon
+threads; their results return as messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import ClassVar, TypeVar, cast
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import DataTable, Input, Static
+
+from pyconnect_cli.acting.background import in_background
+from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
+from pyconnect_cli.top.screens import AskScreen, TextScreen
+from pyconnect_cli.top.source import Source
+from pyconnect_cli.top.state import (
+    Acted,
+    Commanded,
+    Entered,
+    Event,
+    Filtered,
+    Looked,
+    LookFailed,
+    Marked,
+    NotSwitched,
+    Sorted,
+    State,
+    Switched,
+    WentBack,
+    after,
+)
+from pyconnect_cli.top.table import Line, Table, sort_columns, table
+from pyconnect_cli.top.verb_run import Ended
+from pyconnect_cli.top.words import Part, help_lines, hints, summary
+
+Answer = TypeVar("Answer")
+STYLES = {
+    "good": "green",
+    "bad": "bold red",
+    "warning": "yellow",
+    "dim": "dim",
+    "strong": "bold",
+    "accent": "cyan",
+}
+LAG_EVERY_S = 5.0
+"""Offsets of sinks are a request each: they are read less often than states."""
+
+BY_KEY = {key.key: key for key in KEYS}
+
+
+class Top(App[None]):
+    """The view. `interval_s`: time between looks; a longer look delays the next one.
+
+    `interrupted`: a signal has ended it.
+    """
+
+    CSS = """
+    Screen { layout: vertical; }
+    #cluster, #running, #title, #hints, #message { height: 1; padding: 0 1; }
+    #title { text-style: bold; color: $accent; }
+    #hints { color: $text-muted; }
+    DataTable { height: 1fr; }
+    #prompt { height: 1; border: none; padding: 0 1; display: none; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Priority: a character typed after `/` is text, not a key of the table.
+        Binding("colon", "prompt(':')", priority=True),
+        Binding("slash", "prompt('/')", priority=True),
+        Binding("question_mark", "help"),
+        Binding("escape,q", "leave_page"),
+        Binding("ctrl+c", "quit", priority=True),
+        Binding("space", "mark"),
+        Binding("j", "move('cursor_down')"),
+        Binding("k", "move('cursor_up')"),
+        Binding("g", "move('scroll_top')"),
+        Binding("G", "move('scroll_bottom')"),
+        *(Binding(key.key, f"verb('{key.key}')") for key in KEYS),
+        *(Binding(letter, f"sort('{letter}')") for letter in "NSRLMTWA"),
+    ]
+
+    class Returned(Message):
+        """A thread's future is done; `take` gets its result on the view's own thread."""
+
+        def __init__(self, future: Future[object], take: Callable[[Future[object]], None]) -> None:
+            super().__init__()
+            self.future = future
+            self.take = take
+
+    def __init__(self, source: Source, interval_s: float) -> None:
+        super().__init__(ansi_color=True)
+        self.state = State(contexts=source.contexts)
+        self.interrupted = False
+        self._source = source
+        self._interval_s = interval_s
+        self._mounted = False
+        self._looking = False
+        self._switching = False
+        self._lag_read_s: float | None = None
+        self._drawn = Table(title="", heads=(), lines=())
+
+    def compose(self) -> ComposeResult:
+        """Lay the view out."""
+        yield Static(id="cluster")
+        yield Static(id="running")
+        yield Static(id="hints")
+        yield Static(id="title")
+        yield DataTable[Text](cursor_type="row", zebra_stripes=False)
+        yield Static(id="message")
+        yield Input(id="prompt", compact=True, select_on_focus=False)
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self._table.focus()
+        self._mounted = True
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                # An exception of a handler would leave the terminal as the view has it.
+                loop.add_signal_handler(number, self._interrupt)
+        self._draw()
+        self._look()
+        self.set_interval(self._interval_s, self._look)
+
+    def on_resize(self) -> None:
+        """Fit the table to the new width."""
+        self.call_after_refresh(self._draw)
+
+    def on_top_returned(self, message: Returned) -> None:
+        """Take the result of a thread, unless the view is ending."""
+        if self.screen_stack and self.screen_stack[0].query(DataTable):
+            message.take(message.future)
+
+    def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
+        """Enter."""
+        self._apply(Entered(str(selected.row_key.value)))
+
+    def on_input_submitted(self, submitted: Input.Submitted) -> None:
+        """The prompt's text; its first character says which prompt it was."""
+        kind, text = submitted.value[:1], submitted.value[1:]
+        self._close_prompt()
+        if kind == ":":
+            self._apply(Commanded(text, self._row))
+        elif kind == "/":
+            self._apply(Filtered(text, self._row))
+
+    def on_input_changed(self, changed: Input.Changed) -> None:
+        """Filter while the pattern is typed; a prompt without its first character is closed."""
+        if not self._prompt.display:
+            return
+        if not changed.value:
+            self._close_prompt()
+        elif changed.value.startswith("/"):
+            self._apply(Filtered(changed.value[1:], self._row))
+
+    def action_prompt(self, kind: str) -> None:
+        """Open the prompt of `:` or `/`."""
+        prompt = self._prompt
+        prompt.display = True
+        prompt.value = kind + (self.state.place.pattern if kind == "/" else "")
+        self.screen.set_focus(prompt)
+        prompt.cursor_position = len(prompt.value)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave `:` and `/` to the prompt that is open, and to other screens."""
+        if action == "prompt":
+            return len(self.screen_stack) == 1 and not self._prompt.display
+        return super().check_action(action, parameters)
+
+    def action_leave_page(self) -> None:
+        """Close the prompt, or go back."""
+        if self._prompt.display:
+            self._close_prompt()
+        else:
+            self._apply(WentBack())
+
+    def action_mark(self) -> None:
+        """Mark the row and go to the next one."""
+        if self._row is not None:
+            self._apply(Marked(self._row))
+            self._table.action_cursor_down()
+
+    def action_move(self, where: str) -> None:
+        """Move the cursor as vi does."""
+        getattr(self._table, f"action_{where}")()
+
+    def action_sort(self, letter: str) -> None:
+        """Sort by the column of a letter."""
+        if column := sort_columns(self.state.place.page).get(letter):
+            self._apply(Sorted(column))
+
+    def action_help(self) -> None:
+        """Show all keys."""
+        self.push_screen(TextScreen("pyconnect top: keys", help_lines(self.state.place.page)))
+
+    def action_verb(self, key: str) -> None:
+        """Run the command line of a key."""
+        found, page = BY_KEY[key], self.state.place.page
+        row = self._row
+        marked = [line.name for line in self._drawn.lines if line.name in self.state.marked]
+        rows = [row] if row and (found.one or not marked) else marked
+        command = command_line_of(found, page, rows)
+        if command is None:
+            places = " and ".join(sorted(place.value for place in found.pages))
+            self._apply(Acted(f"{found.shown} ({found.help}) is for rows of {places}"))
+        elif not command.changes:
+            self._show(command)
+        else:
+            plan = (*command.words[:2], "--dry-run", *command.words[2:])
+            self._run(plan, partial(self._ask, command))
+
+    def _show(self, command: CommandLine) -> None:
+        """Show a verb's output on a separate screen; `live` output is read again and again."""
+
+        def reload(screen: TextScreen) -> None:
+            self._run(command.words, lambda ended: screen.show(ended.lines or ("nothing",)))
+
+        every_s = self._interval_s if command.live else None
+        screen = TextScreen(command.title, ("reading…",), reload, every_s=every_s)
+        self.push_screen(screen)
+        reload(screen)
+
+    def _ask(self, command: CommandLine, planned: Ended) -> None:
+        """Show a plan and ask; after a failed plan show the error and do not ask."""
+        if planned.code:
+            self.push_screen(TextScreen(command.title, planned.lines))
+            return
+
+        def answered(agreed: bool | None) -> None:
+            if agreed:
+                self._apply(Acted(f"{command.title} …"))
+                self._run(command.words, partial(self._acted, command), agreed=True)
+            else:
+                self._apply(Acted("nothing was done"))
+
+        self.push_screen(AskScreen(command.title, planned.lines), answered)
+
+    def _acted(self, command: CommandLine, ended: Ended) -> None:
+        lines = [line for line in ended.lines if line]
+        self._apply(Acted(Text.from_ansi("; ".join(lines)).plain if lines else "done"))
+        if ended.code:
+            self.push_screen(TextScreen(command.title, ended.lines))
+        self._look()
+
+    def _look(self) -> None:
+        """Look at the cluster, unless a look is under way."""
+        if self._looking:
+            return
+        self._looking = True
+        last = self._lag_read_s
+        lag = last is None or time.monotonic() - last >= LAG_EVERY_S
+        if lag:
+            self._lag_read_s = time.monotonic()
+        source = self._source
+        self._in_background(lambda: source.look(lag=lag), partial(self._looked, source))
+
+    def _looked(self, source: Source, future: Future[object]) -> None:
+        if source is not self._source:
+            return
+        self._looking = False
+        try:
+            look = future.result()
+        except PyconnectError as error:
+            self._apply(LookFailed(error.message))
+        else:
+            self._apply(Looked(look))  # type: ignore[arg-type] # what `look` returns
+
+    def _switch(self, context: str) -> None:
+        """Watch another cluster; its secrets may come from a command, which takes time."""
+        self._switching = True
+        self._in_background(lambda: self._source.other(context), self._switched)
+
+    def _switched(self, future: Future[object]) -> None:
+        self._switching = False
+        try:
+            source = future.result()
+        except PyconnectError as error:
+            self._apply(NotSwitched(error.message))
+            return
+        while len(self.screen_stack) > 1:
+            # Questions and texts are about the cluster that goes.
+            self.pop_screen()
+        self._source.close()
+        self._source = cast("Source", source)
+        self._lag_read_s = None
+        self._looking = False
+        self._apply(Switched(self._source.contexts))
+        self._look()
+
+    def _run(self, words: Words, take: Callable[[Ended], None], *, agreed: bool = False) -> None:
+        width = max(self.size.width - 4, 40)
+        source = self._source
+
+        def taken(future: Future[object]) -> None:
+            # A plan for the cluster that was shown before must not be agreed to for this one.
+            if agreed or source is self._source:
+                take(cast("Ended", future.result()))
+
+        self._in_background(lambda: source.run(words, width=width, agreed=agreed), taken)
+
+    def _in_background(
+        self, work: Callable[[], Answer], take: Callable[[Future[object]], None]
+    ) -> None:
+        future = in_background(work)
+        # A message may be posted from any thread; after the end of the view it goes nowhere.
+        future.add_done_callback(lambda done: self.post_message(self.Returned(done, take)))  # type: ignore[arg-type]
+
+    def _apply(self, event: Event) -> None:
+        before = self.state.place
+        self.state = after(self.state, event)
+        if self.state.leaving:
+            self.exit()
+            return
+        if self.state.wanted is not None and not self._switching:
+            self._switch(self.state.wanted)
+        self._draw(self.state.place.row if self.state.place != before else self._row)
+
+    def _draw(self, row: str | None = None) -> None:
+        """Draw the state; the cursor stays on `row`, by its name."""
+        if not self._mounted:
+            return
+        width = self.size.width
+        first, second = summary(self.state, self._source.title)
+        self._static("cluster").update(_line(first))
+        self._static("running").update(_line(second))
+        self._static("hints").update(hints(self.state.place.page, width - 2))
+        self._static("message").update(Text(self.state.message, no_wrap=True, overflow="ellipsis"))
+        shown = table(self.state, width=width - 2, now_ms=round(time.time() * 1000))
+        self._static("title").update(Text(shown.title))
+        if shown != self._drawn:
+            self._fill(shown, row)
+
+    def _fill(self, shown: Table, row: str | None) -> None:
+        """Update the widget; if the rows are the same, draw only cells that changed."""
+        widget, drawn = self._table, self._drawn
+        same_heads = shown.heads == drawn.heads
+        self._drawn = shown
+        names = [line.name for line in shown.lines]
+        if same_heads and names == [line.name for line in drawn.lines]:
+            for line, old in zip(shown.lines, drawn.lines, strict=True):
+                for head, cell, old_cell, text in zip(
+                    shown.heads, line.cells, old.cells, self._cells(shown, line), strict=True
+                ):
+                    if cell != old_cell:
+                        widget.update_cell(line.name, head.key, text)
+            return
+        widget.clear(columns=not same_heads)
+        if not same_heads:
+            for head in shown.heads:
+                label = Text(head.text, justify="right" if head.right else "left")
+                widget.add_column(label, width=head.width, key=head.key)
+        for line in shown.lines:
+            widget.add_row(*self._cells(shown, line), key=line.name)
+        if row in names:
+            widget.move_cursor(row=names.index(row), animate=False)
+
+    @staticmethod
+    def _cells(shown: Table, line: Line) -> list[Text]:
+        return [
+            Text(
+                cell.text,
+                style=STYLES.get(cell.style or "", ""),
+                justify="right" if head.right else "left",
+                no_wrap=True,
+            )
+            for head, cell in zip(shown.heads, line.cells, strict=True)
+        ]
+
+    def _fatal_error(self) -> None:
+        """End without the library's own report: it prints local variables, secrets among them."""
+        self._close_messages_no_wait()
+
+    def _interrupt(self) -> None:
+        self.interrupted = True
+        self.exit()
+
+    @property
+    def fault(self) -> Exception | None:
+        """The exception that ended the view."""
+        return self._exception
+
+    def _close_prompt(self) -> None:
+        self._prompt.display = False
+        self.screen_stack[0].set_focus(self._table)
+
+    @property
+    def _row(self) -> str | None:
+        """The name under the cursor."""
+        at, lines = self._table.cursor_row, self._drawn.lines
+        return lines[at].name if 0 <= at < len(lines) else None
+
+    @property
+    def _table(self) -> DataTable[Text]:
+        return self.screen_stack[0].query_one(DataTable)
+
+    @property
+    def _prompt(self) -> Input:
+        return self.screen_stack[0].query_one("#prompt", Input)
+
+    def _static(self, name: str) -> Static:
+        return self.screen_stack[0].query_one(f"#{name}", Static)
+
+
+def _line(parts: Sequence[Part]) -> Text:
+    return Text.assemble(
+        *((text, STYLES.get(style or "", "")) for text, style in parts),
+        no_wrap=True,
+        overflow="ellipsis",
+    )

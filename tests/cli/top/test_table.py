@@ -1,0 +1,163 @@
+"""Rows, columns and their fit into a terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pyconnect_cli.top.columns import rate_text
+from pyconnect_cli.top.state import (
+    Commanded,
+    Entered,
+    Event,
+    Filtered,
+    Looked,
+    Marked,
+    Page,
+    Sorted,
+    State,
+    after,
+)
+from pyconnect_cli.top.table import GAP, Table, sort_columns, table
+from pyconnect_cli.top.words import help_lines, hints, summary
+from tests.cli.overview.worlds import agent, child, look, view
+from tests.cli.top.shown import busy_cluster
+
+
+def drawn(*events: Event, width: int = 120) -> Table:
+    """The table of the busy cluster after some events."""
+    state = after(State(), Looked(busy_cluster()))
+    for event in events:
+        state = after(state, event)
+    return table(state, width=width, now_ms=0)
+
+
+def names(shown: Table) -> list[str]:
+    return [line.name for line in shown.lines]
+
+
+def column(shown: Table, title: str) -> list[str]:
+    at = [head.key for head in shown.heads].index(title)
+    return [line.cells[at].text.strip() for line in shown.lines]
+
+
+def test_failed_rows_come_first() -> None:
+    """Then by name."""
+    assert names(drawn()) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
+    assert column(drawn(), "CAUSE")[0] == "IllegalStateException: disk full"
+
+
+def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
+    """Once more turns the known ones round."""
+    assert names(drawn(Sorted("REC/S")))[:2] == ["orders", "orders-lake"]
+    turned = drawn(Sorted("REC/S"), Sorted("REC/S"))
+    assert names(turned)[:2] == ["orders-lake", "orders"]
+    assert "REC/S↑" in [head.text for head in turned.heads]
+    assert names(drawn(Sorted("NAME"))) == [
+        "clicks",
+        "inventory",
+        "invoices",
+        "orders",
+        "orders-lake",
+    ]
+
+
+def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
+    """Without either, of all."""
+    assert names(drawn(Entered("orders"))) == ["orders/0", "orders/1", "orders/2"]
+    assert names(drawn(Commanded("w"), Entered("connect-2:8083"))) == [
+        "orders-lake/1",
+        "orders-lake/0",
+    ]
+    assert len(names(drawn(Commanded("t")))) == 6
+
+
+def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None:
+    """Of a connector and its tasks together; whatever restarted them."""
+
+    def restarts(total: int | None, *pids: int) -> list[str]:
+        state = State()
+        for pid in pids:
+            told = {} if total is None else {"restarts": {"total": total}}
+            task = replace(child("a", 0, pid=pid), raw=told)
+            found = look(view("a", "RUNNING"), workers=[agent(children=[task])])
+            state = after(state, Looked(found))
+        return column(table(state, width=120, now_ms=0), "RST")
+
+    assert restarts(None, 10, 11, 12) == ["2"]
+    assert restarts(5, 10) == ["5"]
+    assert restarts(None, 10) == ["0"]
+    assert column(drawn(), "RST")[-2:] == ["-", "0"]
+
+
+def test_a_filter_looks_at_every_column() -> None:
+    """Also at those that there is no room for; the title counts."""
+    shown = drawn(Filtered("connect-1"), width=60)
+    assert names(shown) == ["clicks", "orders"]
+    assert shown.title == "connectors (2 of 5) /connect-1"
+
+
+def test_a_mark_shows_before_the_name() -> None:
+    """The width of the column has room for it."""
+    shown = drawn(Marked("orders"))
+    assert [line.cells[0].text for line in shown.lines if line.name == "orders"] == ["• orders"]
+
+
+@pytest.mark.parametrize("page", list(Page))
+@pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
+def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
+    """Spare columns go first; cells are never wider than their column."""
+    shown = drawn(Commanded(page.value), width=width)
+    assert sum(head.width for head in shown.heads) + GAP * (len(shown.heads) - 1) <= width
+    for line in shown.lines:
+        for head, cell in zip(shown.heads, line.cells, strict=True):
+            assert len(cell.text) <= head.width
+
+
+def test_the_columns_of_80_characters() -> None:
+    """State, rate, lag, memory and cause are there; class and worker are on other pages."""
+    titles = [head.key for head in drawn(width=78).heads]
+    assert titles == ["NAME", "STATE", "TASKS", "REC/S", "LAG", "MEMORY", "CAUSE"]
+
+
+def test_a_name_cannot_move_the_cursor() -> None:
+    """Names come from elsewhere."""
+    state = after(State(), Looked(look(view("a\x1b[2Jb", "RUNNING"))))
+    shown = table(state, width=80, now_ms=0)
+    assert "\x1b" not in shown.lines[0].cells[0].text
+    assert shown.lines[0].name == "a\x1b[2Jb"
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (None, "-"), (0.0, "0"), (0.5, "0.5"), (12.0, "12"), (340.4, "340"), (9_900.0, "9900"),
+        (12_345.0, "12.3k"), (999_400.0, "999k"), (1_234_567.0, "1.2M"),
+    ],
+)  # fmt: skip
+def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
+    """Whatever its size."""
+    assert rate_text(rate) == text
+
+
+def test_the_summary_counts_states_and_names_what_failed() -> None:
+    """Before the first look it says that there is none yet."""
+    first, second = summary(after(State(), Looked(busy_cluster())), "prod")
+    assert "".join(text for text, _ in first) == (
+        "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
+    )
+    assert "".join(text for text, _ in second) == (
+        "connectors: 1 PAUSED, 3 RUNNING, 1 STOPPED  tasks: 5 RUNNING, 1 FAILED"
+    )
+    assert summary(State(), "prod") == ([("prod", "strong"), ("  looking…", "dim")], [])
+
+
+@pytest.mark.parametrize("page", list(Page))
+def test_the_texts_around_the_table_fit_80_columns(page: Page) -> None:
+    """The line of keys takes as many as fit; help has a line for each key that sorts."""
+    assert len(hints(page, 78)) <= 78
+    lines = help_lines(page)
+    assert max(map(len, lines)) <= 80
+    for letter in sort_columns(page):
+        assert any(line.startswith(f"  shift-{letter.lower()} ") for line in lines)

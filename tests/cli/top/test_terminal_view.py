@@ -1,0 +1,207 @@
+"""`pyconnect top` in a real terminal, tmux's: what a person sees, and what is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.eventually import eventually
+
+pytestmark = pytest.mark.wire
+CLI = Path(__file__).resolve().parents[3] / "cli"
+
+
+class Terminal:
+    """A terminal of tmux's, on a server of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        tmux = shutil.which("tmux")
+        if tmux is None:
+            pytest.fail("tmux is not installed: apt-get install tmux, or brew install tmux")
+        socket = directory / f"tmux-{uuid.uuid4().hex[:8]}"
+        self._command = [tmux, "-S", str(socket), "-f", "/dev/null"]
+
+    def start(self, command: str, width: int, height: int = 24) -> None:
+        """Run a command in the terminal; the shell below it stays."""
+        size = ("-x", str(width), "-y", str(height))
+        self._tmux("new-session", "-d", *size, "env PS1='$ ' sh")
+        self.keys(command, "Enter")
+
+    def keys(self, *keys: str) -> None:
+        """Press keys, by tmux's names, or type text."""
+        self._tmux("send-keys", *keys)
+
+    def resize(self, width: int) -> None:
+        """Give the window another width."""
+        self._tmux("resize-window", "-x", str(width))
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines as they stand there."""
+        return self._tmux("capture-pane", "-p").splitlines()
+
+    def shows(self, text: str) -> None:
+        """Wait for a text."""
+        eventually(
+            lambda: any(text in line for line in self.screen),
+            describe=lambda: f"{text!r}; the screen:\n" + "\n".join(self.screen),
+        )
+
+    def close(self) -> None:
+        """End the server with all that runs in it."""
+        subprocess.run([*self._command, "kill-server"], check=False, capture_output=True)
+
+    def _tmux(self, *arguments: str) -> str:
+        return subprocess.run(
+            [*self._command, *arguments], check=True, capture_output=True, text=True
+        ).stdout
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    opened = Terminal(tmp_path)
+    yield opened
+    opened.close()
+
+
+def top_command(url: str | None, environ: dict[str, str]) -> str:
+    variables = {**environ, "PYTHONPATH": str(CLI)}
+    if url is not None:
+        variables["PYCONNECT_URL"] = url
+    words = [
+        "env",
+        "-u",
+        "COLUMNS",
+        "-u",
+        "LINES",
+        *(f"{name}={value}" for name, value in variables.items()),
+    ]
+    return shlex.join([*words, sys.executable, "-m", "pyconnect_cli", "top"]) + "; echo exit=$?"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_cluster_is_watched_and_operated(
+    terminal: Terminal, url: str, environ: dict[str, str], connect: FakeConnect, width: int
+) -> None:
+    """States, causes, tasks, a plan with its question, the change; then the shell is back."""
+    terminal.start(top_command(url, environ), width)
+    terminal.shows("broken")
+    terminal.shows("1/2, 1 FAILED")
+    terminal.shows("IllegalState")
+    terminal.keys("/", "orders", "Enter")
+    terminal.shows("connectors (1 of 2) /orders")
+    terminal.keys("p")
+    terminal.shows("would pause orders")
+    assert connect.connectors["orders"].state == "RUNNING"
+    terminal.keys("y")
+    eventually(lambda: connect.connectors["orders"].state == "PAUSED")
+    terminal.keys("Escape")
+    terminal.shows("connectors (2)")
+    terminal.keys("Enter")
+    terminal.shows("tasks of")
+    terminal.keys("d")
+    terminal.shows("pyconnect tasks describe")
+    # A key right behind an escape would be one with alt.
+    terminal.keys("Escape")
+    terminal.shows("tasks of")
+    terminal.keys(":", "q", "Enter")
+    terminal.shows("exit=0")
+    assert not any("tasks of" in line for line in terminal.screen)
+
+
+def test_the_cluster_of_another_context_is_watched(
+    terminal: Terminal, run: Run, url: str, environ: dict[str, str]
+) -> None:
+    """`:ctx` lists the contexts and enter leads there; `:ctx NAME` leads back."""
+    elsewhere = FakeConnect(connectors={"far": FakeConnector(config={"name": "far"})})
+    with serve(elsewhere) as other_url:
+        for name, address in (("here", url), ("there", other_url)):
+            assert run("context", "set", name, "--url", address, address=None).code == 0
+        assert run("context", "use", "here", address=None).code == 0
+        terminal.start(top_command(None, environ), 100)
+        terminal.shows("broken")
+        terminal.keys(":", "ctx", "Enter")
+        terminal.shows("contexts (2)")
+        terminal.keys("G", "Enter")
+        terminal.shows("far")
+        assert not any("broken" in line for line in terminal.screen)
+        terminal.keys(":", "ctx here", "Enter")
+        terminal.shows("broken")
+        terminal.keys(":", "q", "Enter")
+        terminal.shows("exit=0")
+
+
+def test_another_width_is_filled(terminal: Terminal, url: str, environ: dict[str, str]) -> None:
+    """Columns come back as soon as there is room for them; ctrl-c leaves."""
+    terminal.start(top_command(url, environ), 60)
+    terminal.shows("broken")
+    assert not any("WORKER" in line for line in terminal.screen)
+    terminal.resize(140)
+    terminal.shows("WORKER")
+    terminal.keys("C-c")
+    terminal.shows("exit=0")
+
+
+def test_a_signal_gives_the_terminal_back(
+    terminal: Terminal, url: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    """Exit 130, as of every command."""
+    file = tmp_path / "pid"
+    command = top_command(url, environ)
+    noted = f"echo $$ > {shlex.quote(str(file))}; exec {command.rpartition(';')[0]}"
+    terminal.start(f"sh -c {shlex.quote(noted)}; echo exit=$?", 80)
+    terminal.shows("broken")
+    os.kill(int(file.read_text("utf-8")), signal.SIGTERM)
+    terminal.shows("exit=130")
+    assert any("error: interrupted" in line for line in terminal.screen)
+    assert not any("connectors (2)" in line for line in terminal.screen)
+
+
+def test_without_a_terminal_the_command_says_what_to_use(run: Run) -> None:
+    """Exit 9, before anything is asked of the cluster."""
+    outcome = run("top")
+    assert outcome.code == 9
+    assert "needs a terminal" in outcome.err
+    assert "pyconnect status" in outcome.err
+
+
+def test_without_the_extra_the_command_says_which_one_is_missing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 9 with the command that installs it."""
+    monkeypatch.setattr("pyconnect_cli.top.commands.find_spec", lambda _: None)
+    outcome = run("top")
+    assert outcome.code == 9
+    assert "install the extra [top]: " in outcome.err
+    assert "pyconnect status" in outcome.err
+
+
+def test_no_other_command_imports_the_library(url: str, environ: dict[str, str]) -> None:
+    """It takes half a second: help of `top` does without it too."""
+    script = """
+import sys
+from importlib import import_module
+from pyconnect_cli.app import run
+from pyconnect_cli.parsing.nouns import NOUNS
+for noun in NOUNS:
+    import_module(noun.module)
+run(["top", "--help"])
+run(["status"])
+print([name for name in sys.modules if name.partition(".")[0] in {"textual", "rich"}])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True, capture_output=True, text=True, cwd=CLI, env={**environ, "PYCONNECT_URL": url},
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -1,0 +1,67 @@
+"""Verbs that the view runs: on its cluster, with its credentials, without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.session import Session
+from pyconnect_cli.top.source import ClusterSource
+from pyconnect_cli.top.verb_run import run_verb
+from tests.support.connect_server import FakeConnect
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def session(url: str, environ: dict[str, str]) -> Iterator[Session]:
+    made = Session({**environ, "PYCONNECT_URL": url})
+    yield made
+    made.close()
+
+
+def test_a_verb_prints_into_lines(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing reaches the terminal, which is the view's."""
+    ended = run_verb(session, ("connectors", "describe", "orders"), width=80)
+    assert ended.code == 0
+    assert any("org.example.FileSource" in line for line in ended.lines)
+    assert "hunter2" not in "".join(ended.lines)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_plan_changes_nothing_and_an_agreed_verb_asks_nothing(
+    session: Session, connect: FakeConnect
+) -> None:
+    """There is nobody at stdin."""
+    planned = run_verb(session, ("connectors", "delete", "--dry-run", "orders"), width=80)
+    assert planned.code == 0
+    assert planned.lines[0].startswith("would delete orders")
+    assert "orders" in connect.connectors
+    ended = run_verb(session, ("connectors", "delete", "orders"), width=80, agreed=True)
+    assert ended.code == 0
+    assert "orders" not in connect.connectors
+
+
+def test_an_error_is_part_of_the_answer(session: Session) -> None:
+    """With its exit code and its hint."""
+    ended = run_verb(session, ("connectors", "describe", "ordres"), width=80)
+    assert ended.code == 3
+    assert "orders" in ended.lines[-1]
+    assert run_verb(session, ("connectors", "describe"), width=80).code == 2
+
+
+def test_secrets_are_fetched_once(
+    url: str, environ: dict[str, str], connect: FakeConnect, tmp_path: Path
+) -> None:
+    """A password's command is not run again for each key, and every request carries it."""
+    file = tmp_path / "asked"
+    session = Session({**environ, "PYCONNECT_URL": url})
+    session.given = {"username": "u", "password_command": f"sh -c 'echo x >> {file}; echo p'"}
+    source = ClusterSource(session)
+    source.look(lag=False)
+    source.run(("connectors", "describe", "orders"), width=80)
+    assert file.read_text("utf-8") == "x\n"
+    assert None not in connect.authorizations
+    session.close()
