@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 from collections import Counter, defaultdict
@@ -50,27 +49,18 @@ settings.register_profile("shared machine", deadline=None, derandomize=not LONG)
 settings.load_profile("shared machine")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests stay together, and begin with the files whose tests may take longest.
+    """Begin with the files whose tests may take longest, then with those of many tests.
 
-    For pytest-xdist, which gives groups away in this order with `--dist loadgroup`: none of its
-    processes ends with a long file while the others have nothing left to do. All tests on the
-    session's Java worker and agent are one group, so that one process starts these.
+    pytest-xdist gives files away in this order: none of its processes ends with a long file while
+    the others have nothing left to do.
     """
-    longest: defaultdict[str, float] = defaultdict(float)
-    sizes: Counter[str] = Counter()
-    groups: dict[pytest.Item, str] = {}
+    longest: defaultdict[Path, float] = defaultdict(float)
+    sizes = Counter(item.path for item in items)
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        shared = "java_worker" in fixtures or "agent_worker" in fixtures
-        group = groups[item] = "shared workers" if shared else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
-        sizes[group] += 1
         if limit := item.get_closest_marker("timeout"):
-            longest[group] = max(longest[group], limit.args[0])
-    longest["shared workers"] = math.inf
-    items.sort(key=lambda item: (-longest[groups[item]], -sizes[groups[item]], groups[item]))
+            longest[item.path] = max(longest[item.path], limit.args[0])
+    items.sort(key=lambda item: (-longest[item.path], -sizes[item.path], item.path))
 
 
 @pytest.fixture(scope="session")

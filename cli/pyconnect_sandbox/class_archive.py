@@ -31,8 +31,8 @@ def archives_root() -> Path:
 def archive_name(java: Path, libs: Path, main_class: str, jvm_options: Sequence[str]) -> str:
     """Return a file name that another Java, other jars or other options do not have.
 
-    Java's own archive counts as a part of Java: an archive of ours extends it, and Java runs without
-    ours once its own was made again (`java -Xshare:dump`).
+    Java's own archive counts as a part of Java: an archive of ours extends it. Java ignores ours
+    once its own was made again (`java -Xshare:dump`).
     """
     executable = java.resolve()
     own_archive = executable.parents[1] / "lib" / "server" / "classes.jsa"

@@ -21,6 +21,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
+from tests.support.seeds import chosen
 from tests.support.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
@@ -178,6 +179,8 @@ def test_the_leader_fences_for_tasks_of_either_kind(
     sources.check()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("group", chosen(("java",), long=("agent",)), indirect=True)
 def test_tasks_move_between_the_kinds(group: MixedGroup, sources: Sources) -> None:
     """The follower dies in open transactions, comes back, then the leader dies: no line is lost."""
     all_run(group, sources)

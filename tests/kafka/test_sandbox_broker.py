@@ -212,7 +212,8 @@ def test_the_second_start_maps_the_classes_of_the_first(
     config = BrokerConfig(
         runtime=kafka_runtime,
         directory=tmp_path / "broker",
-        # Writing the archive takes a busy machine long; who is killed meanwhile leaves none.
+        # Writing archives takes a busy machine long; a broker that is killed meanwhile leaves none.
+        start_timeout_s=120,
         stop_timeout_s=120,
         hold_file=tmp_path / "hold",
     )

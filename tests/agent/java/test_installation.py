@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,21 @@ def test_the_workers_keys_win_over_the_environment(tmp_path: Path) -> None:
     assert find_installation({}, environment).java == str(javas[2])
     assert kafka_release(found.kafka_jars) == "4.3.1"
     assert found.host_jar == str(tmp_path / "host.jar")
+
+
+def test_another_archive_of_javas_own_makes_another_archive_of_classes(tmp_path: Path) -> None:
+    """Java ignores an archive that extends an archive which it does not have any more."""
+    own = make_java(tmp_path / "jdk").parents[1] / "lib" / "server" / "classes.jsa"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    environment = {
+        "JAVA_HOME": str(tmp_path / "jdk"),
+        "KAFKA_HOME": str(make_kafka(tmp_path / "libs")),
+    }
+    before = find_installation({}, environment).archive
+    assert before == find_installation({}, environment).archive
+    os.utime(own, ns=(1, 1))
+    assert before != find_installation({}, environment).archive
 
 
 def test_kafkas_jars_come_from_the_cache_and_without_its_loggers(tmp_path: Path) -> None:
