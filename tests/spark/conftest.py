@@ -46,7 +46,7 @@ def spark_archive() -> SparkArchive:
 
     def made() -> bool:
         archive.make()
-        return archive.path.exists()
+        return archive.is_complete()
 
     eventually(made, ARCHIVE_S)
     return archive

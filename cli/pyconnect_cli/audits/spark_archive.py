@@ -4,7 +4,9 @@ It takes 170 MB, so it is made only where it will be used again: by `spark_jars`
 by an audit that finds the jars of an earlier one. A process of its own writes it, which runs two
 audits of small files. An audit's own JVM does not: it would end later, also after Ctrl-C.
 
-Java checks that an archive fits it and the class path, and runs without one that does not.
+Java checks that an archive fits it and the class path, and runs without one that does not. It does
+not notice that a file has lost its end, which a failure of the machine can cause, and crashes: the
+size is recorded beside the archive.
 """
 
 from __future__ import annotations
@@ -59,10 +61,18 @@ class SparkArchive:
         # Beside the archive, so that a finished one is renamed and not copied.
         self._unfinished = self._root / f".{self.path.stem}"
         self._refused = self.path.with_suffix(".refused")
+        self._recorded = self.path.with_suffix(".bytes")
+
+    def is_complete(self) -> bool:
+        """Return whether the archive is there with the size that it was made with."""
+        try:
+            return self.path.stat().st_size == int(self._recorded.read_text())
+        except (OSError, ValueError):
+            return False
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a process whose Spark maps the archive, if there is one."""
-        if not self.path.is_file():
+        if not self.is_complete():
             return dict(self._environ)
         with suppress(OSError):
             os.utime(self.path)
@@ -73,19 +83,20 @@ class SparkArchive:
 
         A cache that cannot be written, and a disk that is almost full, stay without one.
         """
-        if not self._possible or self.path.exists():
+        if not self._possible or self.is_complete():
             return
         with suppress(OSError):
             self._root.mkdir(parents=True, exist_ok=True)
             if shutil.disk_usage(self._root).free < FREE_BYTES:
                 return
             with self._locked() as mine:
-                if not mine or self.path.exists() or self._refused.exists():
+                if not mine or self.is_complete() or self._refused.exists():
                     return
                 progress("making an archive of Spark's classes, once: audits start faster with it")
                 self._make()
 
     def _make(self) -> None:
+        self.path.unlink(missing_ok=True)
         self._unfinished.mkdir(exist_ok=True)
         try:
             environ = self._with_options()
@@ -93,12 +104,20 @@ class SparkArchive:
                 ended = _rehearse(Path(work), environ)
             if ended.exit_code == 1:
                 keep_archives(self._unfinished, self._root)
-            if not self.path.exists():
+            if self.path.exists():
+                self._record()
+            else:
                 # This Java cannot make one, or Spark does not start: repeating would not help.
                 self._refused.write_text(f"exit status {ended.exit_code}: {ended.log}\n")
         finally:
             shutil.rmtree(self._unfinished, ignore_errors=True)
         remove_unused(MAIN_CLASS, MOST_ARCHIVES, self._root)
+
+    def _record(self) -> None:
+        with self.path.open("rb") as archive:
+            os.fsync(archive.fileno())
+            size = archive.seek(0, os.SEEK_END)
+        self._recorded.write_text(f"{size}\n")
 
     def _with_options(self) -> dict[str, str]:
         options = archive_options(self.name, self._unfinished, self._root)

@@ -78,7 +78,20 @@ def test_an_archive_is_made_once(
     archive.make()
     archive.make()
     assert rehearsals.count == 1
-    assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".lock"}
+    assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
+
+
+def test_an_archive_that_lost_its_end_is_not_mapped(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """Java would crash on it; the next audit makes another one."""
+    archive = archive_in(tmp_path / "archives", environ)
+    archive.make()
+    os.truncate(archive.path, 3)
+    assert archive.environment() == environ
+    archive.make()
+    assert archive.is_complete()
+    assert rehearsals.count == 2
 
 
 def test_a_java_that_cannot_make_one_is_asked_once(
