@@ -39,7 +39,11 @@ def archive_name(java: Path, libs: Path, main_class: str, jvm_options: Sequence[
     parts = [part for part in (executable, own_archive, libs.resolve()) if part.exists()]
     facts = (*(f"{part} {part.stat().st_mtime_ns}" for part in parts), *jvm_options)
     digest = hashlib.sha256("\0".join(facts).encode()).hexdigest()[:16]
-    return f"{main_class.rpartition('.')[2]}-{digest}{SUFFIX}"
+    return f"{_prefix(main_class)}{digest}{SUFFIX}"
+
+
+def _prefix(main_class: str) -> str:
+    return f"{main_class.rpartition('.')[2]}-"
 
 
 def archive_options(name: str, server_directory: Path, root: Path | None = None) -> list[str]:
@@ -63,3 +67,12 @@ def keep_archives(server_directory: Path, root: Path | None = None) -> None:
         partial = root / f".{written.name}.{server_directory.stat().st_ino}"
         shutil.move(written, partial)  # possibly from another file system
         partial.replace(root / written.name)
+
+
+def remove_unused(main_class: str, most: int, root: Path | None = None) -> None:
+    """Remove all archives of a main class but the `most` newest; a JVM keeps one that it maps."""
+    root = archives_root() if root is None else root
+    archives = root.glob(f"{_prefix(main_class)}*{SUFFIX}")
+    newest_first = sorted(archives, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for unused in newest_first[most:]:
+        unused.unlink(missing_ok=True)

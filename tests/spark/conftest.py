@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE, SparkArchive
 from pyconnect_cli.reconcile.spark_jars import (
     JDBC,
     avro_jars,
     iceberg_jars,
     jdbc_jars,
     kafka_source_jars,
+    require_java,
 )
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
 from tests.support.audits import Audit
+from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 
+ARCHIVE_S = 240.0
 # Quick compilation: nothing here runs long enough for the better one.
 CONF = {
     "spark.driver.memory": "1g",
@@ -34,17 +40,37 @@ CONF = {
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_archive() -> SparkArchive:
+    """The archive of Spark's classes, which another process of the tests may make."""
+    archive = SparkArchive(require_java(), os.environ)
+
+    def made() -> bool:
+        archive.make()
+        return archive.is_complete()
+
+    eventually(made, ARCHIVE_S)
+    return archive
+
+
+@pytest.fixture(scope="session")
+def spark(
+    spark_archive: SparkArchive, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """A local session with Spark's Kafka source, Avro, Iceberg, and drivers of databases."""
     drivers = {jar for name in JDBC for jar in jdbc_jars(f"jdbc:{name}:")}
     jars = (*kafka_source_jars(), *avro_jars(), *iceberg_jars(), *drivers)
     settings = SparkSettings(master="local[2]", conf=CONF, jars=tuple(map(str, jars)))
-    with spark_session(
-        settings,
-        app_name="tests",
-        work_directory=tmp_path_factory.mktemp("spark"),
-        events=Events(machine=True, stream=io.StringIO()),
-    ) as session:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setenv(OPTIONS_VARIABLE, spark_archive.environment()[OPTIONS_VARIABLE])
+        session = stack.enter_context(
+            spark_session(
+                settings,
+                app_name="tests",
+                work_directory=tmp_path_factory.mktemp("spark"),
+                events=Events(machine=True, stream=io.StringIO()),
+            )
+        )
+        patch.undo()
         yield session
 
 

@@ -153,11 +153,11 @@ def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
     from pyconnect_cli.reconcile.process import EventCalls, run_process
     from pyconnect_cli.render.step_line import StepLine
 
-    log, specs = work / "spark.log", {}
+    log, specs, environ = work / "spark.log", {}, session.environ
     with StepLine(session.output) as line:
         documents = [run.document for run in runs]
         if documents[0]["job"] != "ranges":
-            _prepare_spark(documents, line, session.environ)
+            environ = _prepare_spark(documents, line, environ)
         for number, run in enumerate(runs):
             place = work / str(number)
             place.mkdir()
@@ -168,7 +168,7 @@ def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
         def progress(done: int, total: int) -> None:
             line.count("Spark tasks", done, total)
 
-        ended = run_process(specs, log, EventCalls(step=line, progress=progress), session.environ)
+        ended = run_process(specs, log, EventCalls(step=line, progress=progress), environ)
     for directory in specs.values():
         if directory.is_dir():
             shutil.copyfile(log, directory / "spark.log")
@@ -196,29 +196,36 @@ def _write_private(file: Path, text: str) -> None:
 
 def _prepare_spark(
     documents: Sequence[Document], progress: object, environ: Mapping[str, str]
-) -> None:
+) -> Mapping[str, str]:
     """Require Spark and Java, and name the jars that Spark lacks unless the user did.
 
-    All specs name the same jars, because they share a session.
+    All specs name the same jars, because they share a session. Returns the environment of the
+    process, in which Spark maps the archive of its classes.
     """
-    from pyconnect_cli.reconcile.avro import uses_avro
-    from pyconnect_cli.reconcile.spark_jars import (
+    from pyconnect_cli.audits.avro import uses_avro
+    from pyconnect_cli.audits.spark_archive import SparkArchive
+    from pyconnect_cli.audits.spark_jars import (
         avro_jars,
+        has_kafka_source_jars,
         iceberg_jars,
         jdbc_jars,
         kafka_source_jars,
+        require_java,
         require_spark,
     )
 
     assert callable(progress)
     require_spark()
+    archive = SparkArchive(require_java(environ), environ)
     spark = documents[0]["spark"]
     assert isinstance(spark, dict)
     if spark.get("remote") or (environ.get("SPARK_REMOTE") and not spark.get("master")):
         # The server has its own Java and jars.
-        return
+        return environ
     own = [str(name) for name in (*spark.get("jars", ()), *spark.get("packages", ()))]
     jars: list[Path] = []
+    # A machine that audits once, such as a container without a volume, would never use it.
+    audited_before = has_kafka_source_jars()
     if not any("spark-sql-kafka" in name for name in own):
         jars += kafka_source_jars(progress=progress)
     if any(map(uses_avro, documents)) and not any("spark-avro" in name for name in own):
@@ -235,6 +242,9 @@ def _prepare_spark(
     named = [*spark.get("jars", ()), *dict.fromkeys(map(str, jars))]
     for document in documents:
         document["spark"] = {**spark, "jars": named}
+    if audited_before:
+        archive.make(progress)
+    return archive.environment()
 
 
 def _sides(document: Document) -> list[Document]:

@@ -102,10 +102,18 @@ def kafka_source_jars(
     Raises PreconditionFailed without Spark or Java, JarsUnavailable and JarResolutionFailed.
     """
     spark = require_spark()
-    if cache is None:
-        cache = JarCache(spark, CHECKSUMS.get(spark, {}), cache_root().parent / "spark")
+    cache = _kafka_source_cache(spark) if cache is None else cache
     source = Coordinate("org.apache.spark", SOURCE, spark)
     return _jars(source, cache, os.environ if environment is None else environment, progress)
+
+
+def has_kafka_source_jars() -> bool:
+    """Return whether the jars of Spark's Kafka source have been fetched."""
+    return _kafka_source_cache(require_spark()).is_complete()
+
+
+def _kafka_source_cache(spark: str) -> JarCache:
+    return JarCache(spark, CHECKSUMS.get(spark, {}), cache_root().parent / "spark")
 
 
 def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
@@ -162,6 +170,14 @@ def _fetch(
     cache.fill(resolver.name.lower(), resolve, progress)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Fetch what audits of Kafka and Avro need, and make the archive of Spark's classes."""
+    from pyconnect_cli.audits.spark_archive import SparkArchive
+
     kafka_source_jars(progress=on_stderr)
     avro_jars(progress=on_stderr)
+    SparkArchive(require_java(), os.environ).make(on_stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -89,11 +89,16 @@ def copied(side: TableSide, rows: Path) -> SqliteCopy:
             str(name): spark_type(str(declared))
             for _, name, declared, *_ in connection.execute(f"PRAGMA table_info({VIEW})")
         }
+        writers = [(name, _WRITTEN.get(kind, str)) for name, kind in columns.items()]
+        # json.dumps would make an encoder for each row.
+        encode = json.JSONEncoder(ensure_ascii=False).encode
         with rows.open("w", encoding="utf-8") as stream:
             for row in connection.execute(f"SELECT * FROM {VIEW}"):  # noqa: S608
-                values = zip(columns.items(), row, strict=True)
-                line = {name: _written(kind, value) for (name, kind), value in values}
-                stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+                line = {
+                    name: None if value is None else write(value)
+                    for (name, write), value in zip(writers, row, strict=True)
+                }
+                stream.write(encode(line) + "\n")
     return SqliteCopy(columns=columns, committed=committed)
 
 
@@ -116,13 +121,6 @@ def _opened(side: TableSide) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as exc:
         raise ReconcileError(f"{file}: {side.table} cannot be read: {exc}") from exc
-
-
-def _written(kind: str, value: object) -> object:
-    if value is None:
-        return None
-    write = _WRITTEN.get(kind)
-    return str(value) if write is None else write(value)
 
 
 def _bytes(value: object) -> bytes:

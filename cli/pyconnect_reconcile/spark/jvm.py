@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
-END_S = 30
+END_S = 120
+"""A JVM that writes an archive of its classes does so when it ends."""
 _DEFERRED = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -1,0 +1,161 @@
+"""The archive of Spark's classes is made once, bounded, and never in the way of an audit."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pyconnect_cli.reconcile import spark_archive
+from pyconnect_cli.reconcile.process import ProcessEnd
+from pyconnect_cli.reconcile.spark_archive import MOST_ARCHIVES, OPTIONS_VARIABLE, SparkArchive
+from pyconnect_sandbox.java import Java
+
+DIFFER = 1
+
+
+class Rehearsals:
+    """In place of Spark: writes what the options ask for, if this Java can."""
+
+    def __init__(self, *, able: bool = True) -> None:
+        self.count = 0
+        self.able = able
+
+    def __call__(self, work: Path, environ: Mapping[str, str]) -> ProcessEnd:
+        self.count += 1
+        if self.able:
+            option = environ[OPTIONS_VARIABLE].split('"')[1]
+            Path(option.removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(b"classes")
+        return ProcessEnd(exit_code=DIFFER, refusals={}, log="the end")
+
+
+@pytest.fixture
+def rehearsals(monkeypatch: pytest.MonkeyPatch) -> Rehearsals:
+    rehearsed = Rehearsals()
+    monkeypatch.setattr(spark_archive, "_rehearse", rehearsed)
+    return rehearsed
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    return {"SPARK_HOME": str(tmp_path / "spark")}
+
+
+def archive_in(root: Path, environ: Mapping[str, str]) -> SparkArchive:
+    java = root.parent / "java"
+    java.touch()
+    return SparkArchive(Java(executable=java, version=17), environ, root)
+
+
+def test_spark_gets_no_option_without_an_archive(tmp_path: Path, environ: dict[str, str]) -> None:
+    """The environment stays as it is."""
+    assert archive_in(tmp_path / "archives", environ).environment() == environ
+
+
+def test_the_options_of_the_user_come_after_that_of_the_archive(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """The JVM takes the last of two options, and a path may have spaces."""
+    environ[OPTIONS_VARIABLE] = "-Xshare:off"
+    archive = archive_in(tmp_path / "my archives", environ)
+    archive.make()
+    options = archive.environment()[OPTIONS_VARIABLE]
+    assert options.startswith(f'"-XX:SharedArchiveFile={archive.path}" "-Xlog:cds=off')
+    assert options.endswith('" -Xshare:off')
+
+
+def test_an_archive_is_made_once(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """The next audit uses the archive, and nothing unfinished stays beside it."""
+    archive = archive_in(tmp_path / "archives", environ)
+    archive.make()
+    archive.make()
+    assert rehearsals.count == 1
+    assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
+
+
+def test_an_archive_that_lost_its_end_is_not_mapped(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """Java would crash on it; the next audit makes another one."""
+    archive = archive_in(tmp_path / "archives", environ)
+    archive.make()
+    os.truncate(archive.path, 3)
+    assert archive.environment() == environ
+    archive.make()
+    assert archive.is_complete()
+    assert rehearsals.count == 2
+
+
+def test_a_java_that_cannot_make_one_is_asked_once(
+    tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Audits do not repeat what takes seconds and fails."""
+    unable = Rehearsals(able=False)
+    monkeypatch.setattr(spark_archive, "_rehearse", unable)
+    archive = archive_in(tmp_path / "archives", environ)
+    archive.make()
+    archive.make()
+    assert unable.count == 1
+    assert archive.environment() == environ
+
+
+def test_one_process_makes_it_while_others_go_on(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """A second audit neither waits nor writes the same file."""
+    archive = archive_in(tmp_path / "archives", environ)
+    archive.path.parent.mkdir()
+    with archive.path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        archive.make()
+    assert rehearsals.count == 0
+
+
+def test_an_unwritable_cache_and_a_full_disk_stay_without(
+    tmp_path: Path,
+    environ: dict[str, str],
+    rehearsals: Rehearsals,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An audit runs on without the archive."""
+    (tmp_path / "file").touch()
+    java = Java(executable=tmp_path / "file", version=17)
+    SparkArchive(java, environ, tmp_path / "file" / "archives").make()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    archive_in(tmp_path / "archives", environ).make()
+    assert rehearsals.count == 0
+
+
+def test_the_client_of_spark_connect_alone_needs_none(
+    tmp_path: Path, rehearsals: Rehearsals
+) -> None:
+    """It has no jars."""
+    environ = {"SPARK_HOME": str(tmp_path)}
+    archive = archive_in(tmp_path / "archives", environ)
+    archive.make()
+    assert archive.environment() == environ
+    assert rehearsals.count == 0
+
+
+def test_only_the_newest_archives_stay(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """Archives of former Javas and environments do not fill the disk; those of brokers stay."""
+    root = tmp_path / "archives"
+    root.mkdir()
+    for number in range(MOST_ARCHIVES + 1):
+        (root / f"SparkSubmit-{number}.jsa").touch()
+        os.utime(root / f"SparkSubmit-{number}.jsa", (number, number))
+    (root / "Kafka-1.jsa").touch()
+    archive = archive_in(root, environ)
+    archive.make()
+    kept = {path.name for path in root.glob("*.jsa")}
+    assert kept == {"Kafka-1.jsa", "SparkSubmit-2.jsa", "SparkSubmit-3.jsa", archive.name}
