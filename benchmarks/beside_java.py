@@ -177,9 +177,13 @@ def compared(rate: Callable[[str], float], runs: int) -> str:
     ratios = [ours / peer for peer, ours in zip(rates["peer"], rates["ours"], strict=True)]
     peer, ours = (statistics.median(rates[name]) for name in ("peer", "ours"))
     return (
-        f"{peer:.0f} | {ours:.0f} | {statistics.median(ratios):.2f} |"
+        f"{_shown(peer)} | {_shown(ours)} | {statistics.median(ratios):.2f} |"
         f" {min(ratios):.2f} to {max(ratios):.2f}"
     )
+
+
+def _shown(rate: float) -> str:
+    return f"{rate:.0f}" if rate >= 20 else f"{rate:.1f}"
 
 
 @contextlib.contextmanager
