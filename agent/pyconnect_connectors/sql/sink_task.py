@@ -203,8 +203,8 @@ class _Write:
         ):
             if self._mode is InsertMode.INSERT:
                 preparer = connection.dialect.identifier_preparer
-                names = ", ".join(map(preparer.quote, columns))
-                _copy(connection, f"{preparer.format_table(self._table)} ({names})", self._rows)
+                quoted = ", ".join(map(preparer.quote, columns))
+                _copy(connection, f"{preparer.format_table(self._table)} ({quoted})", self._rows)
                 return
             if self._mode is InsertMode.UPSERT and staged.takes(
                 self._table, columns, keys, self._rows
