@@ -98,15 +98,15 @@ class Worker:
 def counted_rate(arrived: Callable[[], int], committed: Callable[[], int], target: int) -> float:
     """Return records/s from the first that have arrived until `target` are committed."""
     deadline_s = time.monotonic() + TIMEOUT_S
-    first = _wait_for(arrived, 1, deadline_s)
+    first = wait_for(arrived, 1, deadline_s)
     began_s = time.monotonic()
     if first > target / 2:
         raise ValueError(f"{first} of {target} records came at once: give more --lines")
-    _wait_for(committed, target, deadline_s)
+    wait_for(committed, target, deadline_s)
     return (target - first) / (time.monotonic() - began_s)
 
 
-def _wait_for(count: Callable[[], int], target: int, deadline_s: float) -> int:
+def wait_for(count: Callable[[], int], target: int, deadline_s: float) -> int:
     while (seen := count()) < target:
         if time.monotonic() > deadline_s:
             raise TimeoutError(f"{seen} of {target} records")
@@ -162,19 +162,28 @@ def measure(bench: Bench, workers: Mapping[str, Runner], case: Case, runs: int) 
         source_rate(bench, workers["ours"], case, filled)
         rate = sink_rate
         topics = iter(lambda: filled, None)
-    rates: dict[str, list[float]] = {name: [] for name in workers}
+    columns = compared(lambda name: rate(bench, workers[name], case, next(topics)), runs)
+    print(f"| {case.title} | {columns} |", flush=True)
+
+
+def compared(rate: Callable[[str], float], runs: int) -> str:
+    """Call `rate` with `ours` and `peer` in turn; return the columns of a row with the rates."""
+    rates: dict[str, list[float]] = {"ours": [], "peer": []}
     for run in range(-1, runs):
-        for name in sorted(workers, reverse=run % 2 == 0):
-            found = rate(bench, workers[name], case, next(topics))
+        for name in sorted(rates, reverse=run % 2 == 0):
+            found = rate(name)
             if run >= 0:
                 rates[name].append(found / 1000)
     ratios = [ours / peer for peer, ours in zip(rates["peer"], rates["ours"], strict=True)]
     peer, ours = (statistics.median(rates[name]) for name in ("peer", "ours"))
-    print(
-        f"| {case.title} | {peer:.0f} | {ours:.0f} | {statistics.median(ratios):.2f} |"
-        f" {min(ratios):.2f} to {max(ratios):.2f} |",
-        flush=True,
+    return (
+        f"{_shown(peer)} | {_shown(ours)} | {statistics.median(ratios):.2f} |"
+        f" {min(ratios):.2f} to {max(ratios):.2f}"
     )
+
+
+def _shown(rate: float) -> str:
+    return f"{rate:.0f}" if rate >= 20 else f"{rate:.1f}"
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from codecs import BOM_UTF8
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -43,10 +44,12 @@ def batches(
         if settings.format is Format.PARQUET:
             with file:
                 yield from _with_last(_parquet(file, begin, settings))
+        elif settings.format is Format.JSON:
+            with file, _unpacked(file, path) as lines:
+                yield from _with_last(_json(lines, begin, settings))
         else:
-            read = _json if settings.format is Format.JSON else _csv
-            with file, _text(file, path) as text:
-                yield from _with_last(read(text, begin, settings))
+            with file, io.TextIOWrapper(_unpacked(file, path), "utf-8-sig", newline="") as text:
+                yield from _with_last(_csv(text, begin, settings))
     except (pa.ArrowInvalid, csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
         raise DataException(
             f"{path} is not a {settings.format} file: {type(error).__name__}"
@@ -88,9 +91,12 @@ def _parquet(file: IO[bytes], begin: int, settings: SourceSettings) -> Iterator[
             first += batch.num_rows
 
 
-def _json(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
+def _json(file: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
+    if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+        file.read(len(BOM_UTF8))
     decode = msgspec.json.Decoder().decode
-    lines = (line for line in text if line.strip())
+    # Without a loop in Python, and without a text of each line, which the decoder does not need.
+    lines = filter(bytes.strip, file)
     first = sum(1 for _ in islice(lines, begin))
     while chunk := list(islice(lines, settings.batch_rows)):
         try:
@@ -101,7 +107,7 @@ def _json(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
         first += len(chunk)
 
 
-def _not_json(chunk: Sequence[str], first: int) -> DataException:
+def _not_json(chunk: Sequence[bytes], first: int) -> DataException:
     """Return what is wrong with the first of these rows that is not JSON."""
     for number, line in enumerate(chunk, first):
         try:
@@ -141,7 +147,6 @@ def _batch(schema: Schema | None, values: Sequence[object], first: int) -> Batch
     return Batch(schema=schema, values=values, first=first, is_last=False)
 
 
-def _text(file: IO[bytes], path: str) -> io.TextIOWrapper:
-    """Return the lines of a file, which may be compressed."""
-    binary: Any = gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
-    return io.TextIOWrapper(binary, "utf-8-sig", newline="")
+def _unpacked(file: IO[bytes], path: str) -> Any:
+    """Return the content of a file, which may be compressed."""
+    return gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file

@@ -8,8 +8,9 @@ after the stored offsets were read again: what was stored is left out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Dialect, Engine, Table
@@ -29,6 +30,7 @@ from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.staging import StagedUpserts
 from pyconnect_connectors.sql.target_tables import TargetTables
 
 LOG = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class SqlSinkTask(SinkTask):
         self._settings: SinkSettings
         self._engine: Engine | None = None
         self._connection: Connection | None = None
+        self._staged: StagedUpserts
         self._tables: TargetTables
         self._offsets: OffsetTable | None = None
         self._epochs: dict[TopicPartition, int] = {}
@@ -135,7 +138,7 @@ class SqlSinkTask(SinkTask):
                     epoch, end = self._epochs[partition], ends[partition]
                     self._offsets.advance(connection, partition, epoch, end)
             for statement in prepared:
-                statement.execute(connection)
+                statement.execute(connection, self._staged)
         self._stored.update(ends)
         self._outcome_unknown = False
 
@@ -171,6 +174,7 @@ class SqlSinkTask(SinkTask):
         if self._connection is None:
             assert self._engine is not None
             self._connection = self._engine.connect()
+            self._staged = StagedUpserts(self._connection)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -189,11 +193,25 @@ class _Write:
         self._mode = mode
         self._rows = rows
 
-    def execute(self, connection: Connection) -> None:
-        inserts = self._mode is InsertMode.INSERT and not self._shape.deletes
-        if inserts and connection.dialect.driver == "psycopg" and self._is_flat:
-            self._copy(connection)
-            return
+    def execute(self, connection: Connection, staged: StagedUpserts) -> None:
+        columns, keys = tuple(self._shape.columns), self._shape.keys
+        if (
+            connection.dialect.driver == "psycopg"
+            and connection.dialect.name == "postgresql"
+            and self._is_flat
+            and not self._shape.deletes
+        ):
+            if self._mode is InsertMode.INSERT:
+                preparer = connection.dialect.identifier_preparer
+                quoted = ", ".join(map(preparer.quote, columns))
+                _copy(connection, f"{preparer.format_table(self._table)} ({quoted})", self._rows)
+                return
+            if self._mode is InsertMode.UPSERT and staged.takes(
+                self._table, columns, keys, self._rows
+            ):
+                copy = partial(_copy, connection)
+                staged.write(self._table, columns, keys, self._rows, copy)
+                return
         statement = self._shape.statement(self._table, self._mode, connection.dialect.name)
         names = [f"p{index}" for index in range(len(self._shape.columns))]
         compiled = statement.compile(dialect=connection.dialect)
@@ -219,24 +237,19 @@ class _Write:
         columns = self._table.columns
         return not any(isinstance(columns[name].type, JSON) for name in self._shape.columns)
 
-    def _copy(self, connection: Connection) -> None:
-        """Write through COPY, in the same transaction."""
-        preparer = connection.dialect.identifier_preparer
-        table, columns = (
-            preparer.format_table(self._table),
-            map(preparer.quote, self._shape.columns),
-        )
-        driver: Any = connection.connection.driver_connection
-        base: type[Exception] = connection.dialect.loaded_dbapi.Error
-        try:
-            with (
-                driver.cursor() as cursor,
-                cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN") as copy,
-            ):
-                for row in self._rows:
-                    copy.write_row(row)
-        except base as error:
-            raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
+
+def _copy(connection: Connection, target: str, rows: Iterable[Row]) -> None:
+    """Write through COPY, in the same transaction; `target` is a table with columns."""
+    driver: Any = connection.connection.driver_connection
+    base: type[Exception] = connection.dialect.loaded_dbapi.Error
+    # SQLAlchemy doubles the signs in quoted names for statements with parameters.
+    statement = f"COPY {target} FROM STDIN".replace("%%", "%")
+    try:
+        with driver.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except base as error:
+        raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
 
 
 def _of(record: SinkRecord) -> TopicPartition:

@@ -174,12 +174,25 @@ def test_compressed_text_is_read(tmp_path: Path) -> None:
     source.stop()
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) -> None:
+    """A byte order mark, ends of lines as on Windows and empty lines do not count in offsets."""
+    content = b'\xef\xbb\xbf{"a":"\xc3\xa9"}\r\n\r\n \n{"a":2}\n{"a":3}'
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    source = started(tmp_path)
+    records = source.run(3)
+    assert [record.value for record in records] == [{"a": "é"}, {"a": 2}, {"a": 3}]
+    assert [(record.source_offset or {})["row"] for record in records] == [1, 2, 3]
+    source.stop()
+
+
 @pytest.mark.parametrize(
     ("written", "content", "text"),
     [
         ("parquet", b"text", "a is not a parquet file"),
         ("json", b'{"a":1}\nsecret', "Row 1 is not JSON"),
-        ("json", b"\xff\xfe", "a is not a json file"),
+        ("json", b"\xff\xfe", "Row 0 is not JSON"),
+        ("json", b'{"a":"secret \xff"}', "a is not a json file"),
         ("csv", b"a,b\n1\n", "Row 0 has 1 values, not 2"),
     ],
 )

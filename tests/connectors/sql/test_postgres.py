@@ -26,6 +26,7 @@ from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from tests.support.eventually import eventually
+from tests.support.names import unique_name
 from tests.support.postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.wire
@@ -223,6 +224,52 @@ def test_rows_and_offsets_change_in_one_transaction(
         ]
         offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
         assert offsets.fetchall() == [(1, 2)]
+
+
+def staged(rows: psycopg.Connection) -> int:
+    """Return how many temporary tables the sessions of the database have."""
+    ((count,),) = rows.execute("SELECT count(*) FROM pg_class WHERE relname ~ '^pyconnect_rows_'")
+    return int(count)
+
+
+@pytest.mark.parametrize("may_stage", [True, False])
+def test_many_upserts_leave_the_last_row_of_each_key(
+    postgres: PostgresServer, database: str, *, may_stage: bool
+) -> None:
+    """With and without the right to temporary tables; keys are equal as the database says."""
+    odd = SchemaBuilder.struct().field("Key", OPTIONAL_STRING_SCHEMA)
+    schema = odd.field("50 %", OPTIONAL_STRING_SCHEMA).build()
+
+    def odd_row(number: int, text: str) -> Struct:
+        key = f"KEY {number}" if text.endswith("last") else f"key {number}"
+        return Struct(schema).put("Key", key).put("50 %", text)
+
+    settings = {"insert_mode": "upsert", "pk_mode": "record_value", "auto_create": "false"}
+    with postgres.connect(database) as rows:
+        rows.execute(
+            "CREATE COLLATION anycase (provider=icu, locale='und-u-ks-level2', deterministic=false)"
+        )
+        rows.execute('CREATE TABLE topic ("Key" text COLLATE anycase PRIMARY KEY, "50 %" text)')
+        if not may_stage:
+            user = unique_name("writer")
+            rows.execute(f'REVOKE TEMP ON DATABASE "{database}" FROM PUBLIC'.encode())
+            rows.execute(f"CREATE ROLE \"{user}\" LOGIN PASSWORD '{PASSWORD}'".encode())
+            rows.execute(f'GRANT SELECT, INSERT, UPDATE ON topic TO "{user}"'.encode())
+            rows.execute(f'GRANT CREATE ON SCHEMA public TO "{user}"'.encode())
+            settings["connection_user"] = user
+        harness = sink(postgres, database, pk_fields="Key", **settings)
+        harness.start()
+        for attempt in ("first", "then"):
+            begun = [odd_row(n, attempt) for n in range(100)]
+            replaced = [odd_row(n, f"{attempt} last") for n in range(99, 49, -1)]
+            for row in (*begun, *replaced):
+                harness.send(row, value_schema=schema)
+            harness.deliver()
+            assert dict(rows.execute('SELECT lower("Key"), "50 %" FROM topic').fetchall()) == {
+                f"key {n}": attempt if n < 50 else f"{attempt} last" for n in range(100)
+            }
+        assert staged(rows) == int(may_stage)
+        harness.stop()
 
 
 def test_errors_show_no_values(postgres: PostgresServer, database: str) -> None:

@@ -1,0 +1,188 @@
+"""SqlSink on a warm pyconnect agent beside Debezium's JDBC sink on a warm Java worker.
+
+    scripts/benchmark sql_beside_java [--rows N] [--runs N] [--case TEXT]
+
+Both read one topic, JSON with schemas, and write to one PostgreSQL, in turn, each run into a table
+of its own with a primary key. A row has an integer key, a text of 40 characters, a number, a
+timestamp and an integer. A rate is counted from the first rows in the table until the last. The
+ratio is that of two runs that follow each other. Debezium's sink is at-least-once, and has the
+driver's option that joins inserts. All other settings are the defaults of each. PostgreSQL's
+processor time is part of none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import psycopg
+from confluent_kafka import Producer
+
+from benchmarks.beside_java import JSON_VALUES, WORKER
+from benchmarks.file_stream import find_runtime
+from benchmarks.sides import Side, both, print_head, print_row
+from tests.support.kafka import Servers
+from tests.support.maven_plugins import JDBC_SINK
+from tests.support.names import unique_name
+from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.topics import create_topics
+
+COLUMNS = "id bigint PRIMARY KEY, note text, price double precision, changed timestamp, amount int"
+SCHEMA = {
+    "type": "struct",
+    "optional": False,
+    "fields": [
+        {"field": "id", "type": "int64", "optional": False},
+        {"field": "note", "type": "string", "optional": True},
+        {"field": "price", "type": "double", "optional": True},
+        {
+            "field": "changed",
+            "type": "int64",
+            "optional": True,
+            "name": "org.apache.kafka.connect.data.Timestamp",
+            "version": 1,
+        },
+        {"field": "amount", "type": "int32", "optional": True},
+    ],
+}
+START_MS = 1_704_067_200_000
+FLUSH_ROWS = 50_000
+"""Fewer than a producer holds at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    mode: str
+    guarantee: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.mode}, {self.guarantee}"
+
+
+CASES = tuple(
+    Case(mode, guarantee)
+    for mode in ("insert", "upsert")
+    for guarantee in ("exactly-once", "at-least-once")
+)
+
+
+def fill(bootstrap_servers: str, topic: str, rows: int) -> None:
+    """Write the records that all runs read."""
+    producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 100})
+    head = json.dumps({"schema": SCHEMA})[:-1]
+    for n in range(1, rows + 1):
+        row = {
+            "id": n,
+            "note": f"order number {n:>20} note",
+            "price": n / 7,
+            "changed": START_MS + n,
+            "amount": n % 100,
+        }
+        producer.produce(topic, f'{head}, "payload": {json.dumps(row)}}}')
+        if n % FLUSH_ROWS == 0:
+            producer.flush()
+    producer.flush()
+
+
+def java_sink(server: PostgresServer, case: Case, database: str, table: str) -> dict[str, str]:
+    key = {"primary.key.mode": "record_value", "primary.key.fields": "id"}
+    return {
+        "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+        "connection.url": (
+            f"jdbc:postgresql://127.0.0.1:{server.port}/{database}?reWriteBatchedInserts=true"
+        ),
+        "connection.username": USER,
+        "connection.password": PASSWORD,
+        "collection.name.format": table,
+        "insert.mode": case.mode,
+        "schema.evolution": "none",
+        **(key if case.mode == "upsert" else {"primary.key.mode": "none"}),
+    }
+
+
+def our_sink(server: PostgresServer, case: Case, database: str, table: str) -> dict[str, str]:
+    key = {"pk.mode": "record_value", "pk.fields": "id"}
+    return {
+        "connector.class": "SqlSink",
+        **server.settings(database),
+        "table.name.format": table,
+        "insert.mode": case.mode,
+        "delivery.guarantee": case.guarantee,
+        **(key if case.mode == "upsert" else {}),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    server: PostgresServer
+    database: str
+    topic: str
+    rows: int
+
+    def rate(self, case: Case, name: str, side: Side) -> float:
+        with self._table() as (connection, table):
+            make = java_sink if name == "peer" else our_sink
+            config = {
+                "name": unique_name("sink"),
+                "topics": self.topic,
+                "tasks.max": "1",
+                **make(self.server, case, self.database, table),
+                **JSON_VALUES,
+            }
+            # One task writes the rows in their order; the index answers this at once.
+            last = partial(_number, connection, f"SELECT coalesce(max(id), 0) FROM {table}")
+            found = side.rate(config, last, last, self.rows)
+            written = _number(connection, f"SELECT count(*) FROM {table}")
+            if written != self.rows:
+                raise AssertionError(f"{written} rows, not {self.rows}")
+            return found
+
+    @contextlib.contextmanager
+    def _table(self) -> Iterator[tuple[psycopg.Connection, str]]:
+        table = unique_name("rows").replace("-", "_")
+        with self.server.connect(self.database) as connection:
+            connection.execute(f"CREATE TABLE {table} ({COLUMNS})".encode())
+            yield connection, table
+            connection.execute(f"DROP TABLE {table}".encode())
+
+
+def _number(connection: psycopg.Connection, statement: str) -> int:
+    ((found,),) = connection.execute(statement.encode())
+    return int(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--case", default="", help="only the cases whose title holds this text")
+    options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(running_postgres())
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        servers = stack.enter_context(contextlib.closing(Servers(find_runtime(), directory)))
+        address = servers.broker().bootstrap_servers
+        bench = Bench(
+            server=server,
+            database=server.new_database(),
+            topic=unique_name("rows"),
+            rows=options.rows,
+        )
+        create_topics(address, [bench.topic])
+        fill(address, bench.topic, bench.rows)
+        processes = stack.enter_context(both(servers, address, JDBC_SINK, WORKER))
+        print_head(f"{options.runs} runs of {options.rows} rows")
+        for case in CASES:
+            if options.case in case.title:
+                print_row(case.title, processes, partial(bench.rate, case), options.runs)
+
+
+if __name__ == "__main__":
+    main()
