@@ -133,7 +133,7 @@ def test_a_question_about_a_plugin_that_ends_its_process_is_answered_with_the_re
     ):
         asked.describe([hanging], timeout_s=1)
     gone = {"class": "one.Gone", "jars": [str(plugin_path / "one")]}
-    assert questions.ask("load", plugin=gone) is None
+    assert questions.ask("load", plugin=gone, bases=[]) is None
     with pytest.raises(JavaFailure, match=r"Failed to find the class one\.Gone"):
         questions.ask("construct", plugin=gone)
     with pytest.raises(Exception, match="exit code 7"):

@@ -15,7 +15,8 @@ from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.loop import ErrantReports, SinkLoop
+from pyconnect_agent.tasks.sink.delivery import ErrantReports
+from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition

@@ -56,7 +56,7 @@ def _write(installation: JavaInstallation, target: Path) -> None:
         link.begin({"mode": "questions"})
         for name in names:
             loaded = name.removesuffix(".class").replace("/", ".")
-            link.call("load", plugin={"class": loaded, "jars": []})
+            link.call("load", plugin={"class": loaded, "jars": []}, bases=[])
         for name in _USUAL:
             link.call("config", plugin={"class": name, "jars": []})
     finally:

@@ -107,7 +107,7 @@ class JavaLink:
     def set_level(self, logger: str, level: str) -> None:
         """Set the level of Java's loggers below a name."""
         with contextlib.suppress(ConnectException):
-            self.tell(Kind.LEVEL, json_bytes({"logger": logger, "level": level}))
+            self.tell(Kind.LEVEL, json_bytes({logger: level}))
 
     def stacks(self) -> str:
         """Return the stacks of Java's threads."""

@@ -20,7 +20,6 @@ from pyconnect_api.configdef import (
     Width,
     to_text,
 )
-from pyconnect_api.errors import ConfigException
 
 
 class Ask(Protocol):
@@ -67,9 +66,7 @@ class _JavaValidator:
     def ensure_valid(self, name: str, value: object) -> None:
         """Raise ConfigException with Java's text."""
         del name
-        error = self.ask("check", key=self.key, value=_plain_text(value))
-        if error is not None:
-            raise ConfigException(str(error))
+        self.ask("check", key=self.key, value=_plain_text(value))
 
     def __str__(self) -> str:
         return "a validator of the plugin"
@@ -93,8 +90,6 @@ class _JavaRecommender:
     def _answer(self, parsed: Mapping[str, object]) -> Mapping[str, object]:
         texts = {name: _plain_text(value) for name, value in parsed.items()}
         answer: Mapping[str, object] = self.ask("recommend", key=self.key, parsed=texts)
-        if "error" in answer:
-            raise ConfigException(str(answer["error"]))
         return answer
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from pyconnect_agent.core.config.plugin_source import PluginClass
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.plugins.java_classes import class_of, java_plugin
 from pyconnect_agent.plugins.java_definitions import definition_of
@@ -115,13 +116,13 @@ def _stand_in(
     def ask(method: str, **arguments: object) -> Any:
         return questions.ask(method, plugin=plugin, **arguments)
 
-    loaded = ask("load")
+    loaded = ask("load", bases=[name for name, kind in API_CLASSES.items() if kind in BASE_CLASSES])
     if loaded is None:
         raise LookupError(java_class.name)
-    bases = tuple(BASE_CLASSES[PluginKind(kind)] for kind in loaded["kinds"])
+    bases = tuple(BASE_CLASSES[API_CLASSES[name]] for name in loaded["bases"])
     own = _JavaConnector if any(issubclass(base, Connector) for base in bases) else _JavaPlugin
     members = {"ask": staticmethod(ask), "process_errors": staticmethod(process_errors)}
-    name = str(loaded["name"]).rpartition(".")[2]
+    name = java_class.name.rpartition(".")[2]
     made: Any = type(name, (own, *bases), members)
     if not loaded["abstract"]:
         # Only tasks call the missing methods, and tasks never get this class.

@@ -202,9 +202,9 @@ def _prepare_spark(
     All specs name the same jars, because they share a session. Returns the environment of the
     process, in which Spark maps the archive of its classes.
     """
-    from pyconnect_cli.audits.avro import uses_avro
-    from pyconnect_cli.audits.spark_archive import SparkArchive
-    from pyconnect_cli.audits.spark_jars import (
+    from pyconnect_cli.reconcile.avro import uses_avro
+    from pyconnect_cli.reconcile.spark_archive import SparkArchive
+    from pyconnect_cli.reconcile.spark_jars import (
         avro_jars,
         has_kafka_source_jars,
         iceberg_jars,

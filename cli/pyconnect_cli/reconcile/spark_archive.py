@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from pyconnect_cli.audits.process import EventCalls, ProcessEnd, run_process
+from pyconnect_cli.reconcile.process import EventCalls, ProcessEnd, run_process
 from pyconnect_sandbox.class_archive import (
     archive_name,
     archive_options,

@@ -172,7 +172,7 @@ def _fetch(
 
 def main() -> None:
     """Fetch what audits of Kafka and Avro need, and make the archive of Spark's classes."""
-    from pyconnect_cli.audits.spark_archive import SparkArchive
+    from pyconnect_cli.reconcile.spark_archive import SparkArchive
 
     kafka_source_jars(progress=on_stderr)
     avro_jars(progress=on_stderr)

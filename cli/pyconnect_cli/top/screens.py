@@ -12,7 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from pyconnect_cli.live.state import matches
+from pyconnect_cli.top.state import matches
 
 
 class TextScreen(ModalScreen[None]):

@@ -10,12 +10,13 @@ import pytest
 from pyconnect_agent.core.config.validation import ConfigInfos, validate_connector_config
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.java_classes import is_java_connector, java_class
 from pyconnect_agent.plugins.java_source import JavaPluginSource
-from pyconnect_api import ConnectException
+from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue
 
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -80,11 +81,14 @@ class FakeJava:
             case "load" if name not in self.kinds:
                 return None
             case "load":
-                return {"name": name, "kinds": self.kinds[name], "abstract": False}
+                kinds = {base: API_CLASSES[base].value for base in arguments["bases"]}
+                bases = [base for base, kind in kinds.items() if kind in self.kinds[name]]
+                return {"bases": bases, "abstract": False}
             case "config":
                 return self.keys.get(name, [])
             case "check":
-                return self.checks(arguments["key"], arguments["value"])
+                if error := self.checks(arguments["key"], arguments["value"]):
+                    raise ConfigException(error)
             case "recommend":
                 return {"values": ["r"], "visible": arguments["parsed"].get("shown") == "yes"}
             case "validate":

@@ -270,6 +270,7 @@ class JavaSinkTask(SinkTask):
 
 def _consumed(asked: Mapping[str, Any]) -> ConsumedRecord:
     """Return the record that a report is about, with the bytes that it had in Kafka."""
+    kafka = asked["record"]
     record = ConsumedRecord(
         asked["originalTopic"],
         asked["originalPartition"],
@@ -277,26 +278,26 @@ def _consumed(asked: Mapping[str, Any]) -> ConsumedRecord:
         None,
         None,
         None,
-        asked["offset"],
-        asked["timestamp"],
-        TIMESTAMP_TYPES[asked["type"]],
+        kafka["offset"],
+        kafka["timestamp"],
+        TIMESTAMP_TYPES[kafka["type"]],
     )
     shown = SinkRecord(
-        asked["topic"],
-        asked["partition"],
+        kafka["topic"],
+        kafka["partition"],
         None,
         None,
         None,
         None,
-        asked["offset"],
-        None if asked["timestamp"] < 0 else asked["timestamp"],
-        TIMESTAMP_TYPES[asked["type"]],
+        kafka["offset"],
+        None if kafka["timestamp"] < 0 else kafka["timestamp"],
+        TIMESTAMP_TYPES[kafka["type"]],
     )
     record.consumed = SerializedRecord(
         shown,
-        _bytes(asked["key"]),
-        _bytes(asked["value"]),
-        unpack_headers(_bytes(asked["headers"])),
+        _bytes(kafka["key"]),
+        _bytes(kafka["value"]),
+        unpack_headers(_bytes(kafka["headers"])),
     )
     return record
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 from pyconnect_agent.core.ids import State
@@ -17,11 +16,12 @@ from pyconnect_agent.core.offsets.sink import SinkOffsets
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.retries import ShownRetries
-from pyconnect_agent.tasks.sink.commits import CommittingConsumer, PendingReports, SinkCommits
+from pyconnect_agent.tasks.sink.commits import CommittingConsumer, SinkCommits
 from pyconnect_agent.tasks.sink.context import PausableConsumer, WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.delivery import Delivery, ErrantReports
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
-from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, Put, PutEnd, put_at_once
+from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, put_at_once
 from pyconnect_api import (
     ConnectException,
     RetriableException,
@@ -40,18 +40,6 @@ class Consumer(PausableConsumer, CommittingConsumer, Protocol):
     """The consumer as the loop uses it; `kafka.task_consumer.TaskConsumer` in a worker."""
 
     def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]: ...
-
-
-class ErrantReports(PendingReports, Protocol):
-    """The worker's side of the errant record reporter."""
-
-    def raise_failure(self) -> None:
-        """Raise ConnectException when a report exceeded the tolerance, also if the task hid it."""
-        ...
-
-    def abandon(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget unfinished reports of lost partitions."""
-        ...
 
 
 class SinkLoop:
@@ -81,10 +69,7 @@ class SinkLoop:
         begin_put: BeginPut | None = None,
     ) -> None:
         self._task = task
-        self._begin_put = begin_put or put_at_once(task)
         self._overlaps = begin_put is not None
-        self._puts: deque[Put] = deque()
-        self._frame = FrameSize(max_poll_records, grows=self._overlaps)
         self._consumer = consumer
         self._convert = convert
         self._context = context
@@ -96,8 +81,6 @@ class SinkLoop:
         self._flush_interval_ms = flush_interval_ms
         self._max_poll_records = max_poll_records
         self._now_ms = now_ms
-        self._batch: Sequence[SinkRecord] = ()
-        self._ends: dict[TopicPartition, int] = {}
         self._paused_for_redelivery = False
         self._unopened: set[TopicPartition] = set()
         self._paused_for_opening = False
@@ -107,6 +90,14 @@ class SinkLoop:
         self._next_commit_ms = now_ms() + flush_interval_ms
         self.last_put_ms: int | None = None
         self.offsets = SinkOffsets()
+        self._delivery = Delivery(
+            begin_put=begin_put or put_at_once(task),
+            frame=FrameSize(max_poll_records, grows=self._overlaps),
+            offsets=self.offsets,
+            consumer=consumer,
+            reports=reports,
+            metrics=metrics,
+        )
         self.commits = SinkCommits(
             task=task,
             consumer=consumer,
@@ -136,7 +127,7 @@ class SinkLoop:
     @property
     def pending(self) -> int:
         """Records that the task has not taken yet; read by other threads too."""
-        return len(self._batch) + sum(len(put.batch) for put in tuple(self._puts))
+        return self._delivery.pending
 
     def task_stopped(self) -> None:
         """From now on rebalances, such as that of the consumer's close, do not reach the task."""
@@ -155,13 +146,13 @@ class SinkLoop:
             self._next_commit_ms = now_ms + self._flush_interval_ms
             self._context.clear_commit_request()
         commits.give_up_late()
-        if self._puts and self._put_ahead():
+        if self._delivery.puts and self._put_ahead():
             return
         messages = self._poll(max(self._next_commit_ms - now_ms, 0))
         if messages is None:
             return
         if messages:
-            self._add(messages, *self._converted(messages))
+            self._delivery.add(messages, *self._converted(messages))
         if self._is_open():
             self._deliver()
 
@@ -176,17 +167,17 @@ class SinkLoop:
             return False
         records, ends, foreign = self._converted(messages)
         # Else a rebalance has ended them.
-        goes_on = bool(self._puts)
+        goes_on = bool(self._delivery.puts)
         # What is no whole put may still grow while the task is at another.
-        most = self._frame.under_way if len(messages) >= self._max_poll_records else 1
-        while goes_on and len(self._puts) >= most:
+        most = self._delivery.frame.under_way if len(messages) >= self._max_poll_records else 1
+        while goes_on and len(self._delivery.puts) >= most:
             goes_on = self._finish_put()
         if goes_on and not self._context.wants_offsets:
-            self._add(messages, records, ends, foreign)
+            self._delivery.add(messages, records, ends, foreign)
             self._deliver()
         else:
             self._finish_puts()
-            self._give_back(ends)
+            self._delivery.give_back(ends)
         return True
 
     def _converted(
@@ -195,26 +186,6 @@ class SinkLoop:
         ends: dict[TopicPartition, int] = {}
         records, foreign = self._convert(messages, ends)
         return records, ends, foreign
-
-    def _add(
-        self,
-        messages: Sequence[ConsumedMessage],
-        records: Sequence[SinkRecord],
-        ends: Mapping[TopicPartition, int],
-        foreign: int,
-    ) -> None:
-        self.offsets.consumed.update(ends)
-        self._ends.update(ends)
-        self._batch = [*self._batch, *records] if self._batch else records
-        self._metrics.read(len(messages) - foreign)
-        self._metrics.look_at(self.offsets)
-
-    def _give_back(self, partitions: Collection[TopicPartition]) -> None:
-        """Have the records consumed again that come after those of the batch."""
-        for partition in partitions:
-            if self._consumer.is_assigned(partition):
-                at = self.offsets.consumed.get(partition, self.offsets.current[partition])
-                self._consumer.seek(partition, at)
 
     # Target state
 
@@ -256,7 +227,7 @@ class SinkLoop:
                 return ()
 
     def _poll_for(self, timeout_s: float) -> Sequence[ConsumedMessage]:
-        messages = self._consumer.poll(self._frame.records, timeout_s)
+        messages = self._consumer.poll(self._delivery.frame.records, timeout_s)
         if self._rebalance_error is not None:
             error, self._rebalance_error = self._rebalance_error, None
             raise error
@@ -274,32 +245,22 @@ class SinkLoop:
 
     def _deliver(self) -> None:
         self.last_put_ms = int(time.time() * 1000)
-        batch, self._batch = self._batch, ()
-        ends, self._ends = self._ends, {}
         try:
-            finish = self._begin_put(batch)
+            self._delivery.begin()
         except Exception as exc:
             raise _unrecoverable() from exc
-        self._puts.append(Put(batch=batch, ends=ends, finish=finish))
         if not self._overlaps:
             self._finish_put()
 
     def _finish_puts(self) -> None:
         """Wait for the end of all puts that are under way."""
-        while self._puts:
+        while self._delivery.puts:
             self._finish_put()
 
     def _finish_put(self) -> bool:
         """Wait for the end of the oldest put; return whether those after it go on."""
-        put = self._puts.popleft()
         try:
-            end = put.finish()
-            if self._reports is not None:
-                # Before the offsets count: the last commit must not pass the record.
-                self._reports.raise_failure()
-            self._accept(put, end)
-            if end.error is not None:
-                raise end.error
+            goes_on = self._delivery.finish_oldest()
         except RetriableException as exc:
             LOG.exception("put failed and is repeated")
             self._retries.failed(exc)
@@ -310,40 +271,14 @@ class SinkLoop:
                 self._consumer.pause(self._consumer.assignment())
             return False
         except Exception as exc:
-            self._puts.clear()
+            self._delivery.puts.clear()
             raise _unrecoverable() from exc
         self._retries.succeeded()
         if self._paused_for_redelivery:
             if not self._control.should_pause:
                 self._resume_all()
             self._paused_for_redelivery = False
-        return not end.stopped
-
-    def _accept(self, put: Put, end: PutEnd) -> None:
-        """Count what the task has taken, and have the rest put or consumed again."""
-        self._frame.ended(len(put.batch), end)
-        for size, duration_ms in end.puts:
-            self._metrics.put(size, duration_ms)
-        if not end.stopped:
-            self.offsets.accept(put.ends)
-            return
-        refused: set[TopicPartition] = set()
-        for later in self._puts:
-            later.finish()
-            refused.update(later.ends)
-        self._puts.clear()
-        behind = end.taken + end.due
-        if end.due == len(put.batch):
-            self._batch, self._ends = put.batch, dict(put.ends)
-        elif end.taken == len(put.batch):
-            self.offsets.accept(put.ends)
-        else:
-            self.offsets.accept(_ends(put.batch[: end.taken]))
-            self._batch = put.batch[end.taken : behind]
-            self._ends = _ends(self._batch)
-            refused.update(_ends(put.batch[behind:]))
-        self.offsets.consumed = dict(self._ends)
-        self._give_back(refused)
+        return goes_on
 
     # Opening
 
@@ -403,7 +338,7 @@ class SinkLoop:
 
     def _finish_puts_in_poll(self) -> None:
         """Do first what would have come before the poll without a put under way."""
-        if not self._puts:
+        if not self._delivery.puts:
             return
         try:
             self._finish_puts()
@@ -414,7 +349,7 @@ class SinkLoop:
     def _pause_after_assignment(self) -> None:
         assignment = self._consumer.assignment()
         was_paused = self._paused_for_redelivery
-        self._paused_for_redelivery = was_paused and bool(self._batch)
+        self._paused_for_redelivery = was_paused and self._delivery.has_batch
         if self._paused_for_redelivery:
             self._consumer.pause(assignment)
             return
@@ -445,8 +380,7 @@ class SinkLoop:
             gone = set(partitions)
             self._unopened -= gone
             self._metrics.partition_count = len(self.offsets.current)
-            self._batch = [r for r in self._batch if _origin(r) not in gone]
-            self._ends = {p: end for p, end in self._ends.items() if p not in gone}
+            self._delivery.drop(gone)
 
     def _close_partitions(self, partitions: Collection[TopicPartition]) -> None:
         opened = [p for p in partitions if p not in self._unopened]
@@ -456,12 +390,3 @@ class SinkLoop:
 
 def _unrecoverable() -> ConnectException:
     return ConnectException("Exiting WorkerSinkTask due to unrecoverable exception.")
-
-
-def _origin(record: SinkRecord) -> TopicPartition:
-    return TopicPartition(record.original_topic, record.original_kafka_partition)
-
-
-def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
-    """Return the offsets after the last record of each partition."""
-    return {_origin(record): record.original_kafka_offset + 1 for record in records}

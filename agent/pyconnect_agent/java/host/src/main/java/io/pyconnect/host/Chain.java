@@ -4,12 +4,14 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Closeable;
 import java.io.IOException;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.storage.Converter;
 import org.apache.kafka.connect.storage.HeaderConverter;
@@ -63,11 +65,6 @@ final class Chain<R extends ConnectRecord<R>> {
         }
     }
 
-    /** A call of a plugin. */
-    interface Operation<T> {
-        T run() throws Exception;
-    }
-
     private record Stage<R extends ConnectRecord<R>>(
             Transformation<R> change, Predicate<R> when, boolean not) {
         R apply(R record) {
@@ -105,7 +102,7 @@ final class Chain<R extends ConnectRecord<R>> {
         var current = record;
         for (var stage : stages) {
             var before = current;
-            current = run("TRANSFORMATION", stage.change.getClass(), () -> stage.apply(before));
+            current = run("TRANSFORMATION", stage.change, () -> stage.apply(before));
             if (current == null) {
                 return null;
             }
@@ -114,17 +111,37 @@ final class Chain<R extends ConnectRecord<R>> {
     }
 
     /** Returns what the operation does, repeated while it asks for that. */
-    <T> T run(String stage, Class<?> operator, Operation<T> operation) throws Failed {
+    <T> T run(String stage, Object operator, Callable<T> operation) throws Failed {
         long since = timeoutMs > 0 ? System.nanoTime() : 0;
         for (int attempt = 1; ; attempt++) {
             try {
-                return operation.run();
+                return operation.call();
             } catch (Exception failed) {
                 if (!Errors.isRetriable(failed) || !waited(attempt, since)) {
-                    throw new Failed(stage, operator, failed, attempt - 1);
+                    throw new Failed(stage, operator.getClass(), failed, attempt - 1);
                 }
             }
         }
+    }
+
+    /** Returns the headers of a record as they are in Kafka. */
+    Headers headers(R record) {
+        var headers = new RecordHeaders();
+        for (var each : record.headers()) {
+            var value =
+                    header.fromConnectHeader(
+                            record.topic(), each.key(), each.schema(), each.value());
+            headers.add(each.key(), value);
+        }
+        return headers;
+    }
+
+    byte[] key(R record, Headers headers) {
+        return key.fromConnectData(record.topic(), headers, record.keySchema(), record.key());
+    }
+
+    byte[] value(R record, Headers headers) {
+        return value.fromConnectData(record.topic(), headers, record.valueSchema(), record.value());
     }
 
     /** Ends the wait of an operation that is to be repeated. */
@@ -144,12 +161,8 @@ final class Chain<R extends ConnectRecord<R>> {
         close(header);
     }
 
-    static Map<String, String> config(JsonNode plugin) {
-        var config = new HashMap<String, String>();
-        plugin.path("config")
-                .properties()
-                .forEach(entry -> config.put(entry.getKey(), entry.getValue().textValue()));
-        return config;
+    private static Map<String, String> config(JsonNode plugin) {
+        return Context.strings(plugin.get("config"));
     }
 
     private static void configured(Object plugin, Runnable configure) {

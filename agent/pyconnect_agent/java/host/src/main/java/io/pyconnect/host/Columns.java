@@ -8,7 +8,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -207,27 +206,22 @@ final class Columns {
                     headers[row]);
         }
 
+        /** Reads a column of values that the Python process wrote as {@code Blob} does. */
         private byte[][] readBlob(ByteBuffer from, String name) {
-            return Columns.readBlob(from, count, facts.get(name).asBoolean());
-        }
-    }
-
-    /** Reads a column of values that the Python process wrote as {@code Blob} does. */
-    private static byte[][] readBlob(ByteBuffer from, int count, boolean used) {
-        var values = new byte[count][];
-        if (used) {
-            var ends = new int[count];
-            from.asIntBuffer().get(ends);
-            from.position(from.position() + 4 * count);
-            for (int row = 0, start = 0; row < count; row++) {
-                if (ends[row] >= 0) {
-                    values[row] = new byte[ends[row] - start];
-                    from.get(values[row]);
-                    start = ends[row];
+            var values = new byte[count][];
+            if (facts.get(name).asBoolean()) {
+                var ends = new int[count];
+                from.asIntBuffer().get(ends);
+                from.position(from.position() + 4 * count);
+                for (int row = 0, start = 0; row < count; row++) {
+                    if (ends[row] >= 0) {
+                        values[row] = bytes(from, ends[row] - start);
+                        start = ends[row];
+                    }
                 }
             }
+            return values;
         }
-        return values;
     }
 
     /** Returns headers as one value: their number, then length and bytes of each name and value. */
@@ -265,10 +259,6 @@ final class Columns {
             }
         }
         return headers;
-    }
-
-    static boolean isEmpty(Iterable<Header> headers) {
-        return !headers.iterator().hasNext();
     }
 
     private static byte[] bytes(ByteBuffer from, int length) {

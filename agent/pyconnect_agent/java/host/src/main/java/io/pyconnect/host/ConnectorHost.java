@@ -2,7 +2,6 @@ package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
-import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
@@ -15,33 +14,21 @@ import org.apache.kafka.connect.source.SourceConnectorContext;
 import org.apache.kafka.connect.storage.OffsetStorageReader;
 
 /** Runs a connector, or asks one that is never started. */
-final class ConnectorHost implements Host.Job {
+final class ConnectorHost implements Host.Answers {
     private final Link link;
     private final Connector connector;
-    private final Host.Worker calls = new Host.Worker("connector");
 
-    ConnectorHost(Link link, Loaders loaders, JsonNode job) {
+    ConnectorHost(Link link, Connector connector, Map<String, Object> facts) {
         this.link = link;
-        connector = loaders.instance(job.get("connector"), Connector.class);
-    }
-
-    @Override
-    public Map<String, Object> facts() {
-        var facts = new HashMap<String, Object>();
+        this.connector = connector;
         facts.put("source", connector instanceof SourceConnector);
         facts.put("sink", connector instanceof SinkConnector);
         facts.put("version", connector.version());
-        return facts;
     }
 
     @Override
-    public void receive(int kind, int id, ByteBuffer payload) throws IOException {
-        var call = Host.json(payload);
-        calls.answer(link, id, () -> answer(call));
-    }
-
-    private Object answer(JsonNode call) throws IOException {
-        var config = call.has("config") ? Context.strings(call.get("config")) : null;
+    public Object answer(JsonNode call) throws IOException {
+        var config = Context.strings(call.get("config"));
         switch (call.get("method").asText()) {
             case "initialize" -> connector.initialize(context());
             case "start" -> connector.start(config);
@@ -51,12 +38,6 @@ final class ConnectorHost implements Host.Job {
             }
             case "taskClass" -> {
                 return connector.taskClass().getName();
-            }
-            case "exactlyOnceSupport" -> {
-                return ((SourceConnector) connector).exactlyOnceSupport(config);
-            }
-            case "canDefineTransactionBoundaries" -> {
-                return ((SourceConnector) connector).canDefineTransactionBoundaries(config);
             }
             case "alterOffsets" -> {
                 return alterOffsets(config, call.get("offsets"));

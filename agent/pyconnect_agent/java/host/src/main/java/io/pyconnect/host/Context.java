@@ -6,11 +6,9 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.MetricName;
-import org.apache.kafka.common.metrics.MetricValueProvider;
 import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.PluginMetrics;
-import org.apache.kafka.common.metrics.Sensor;
+import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.connect.storage.OffsetStorageReader;
 
 /** What connectors and tasks of every kind may ask of the worker. */
@@ -39,7 +37,8 @@ class Context {
     }
 
     public PluginMetrics pluginMetrics() {
-        return new UnseenMetrics();
+        // No worker reads them (KIP-877).
+        return new PluginMetricsImpl(new Metrics(), Map.of());
     }
 
     /** Reads committed offsets through the worker. */
@@ -65,37 +64,6 @@ class Context {
                 offsets.put(asked.get(i), Context.offset(found.get(i)));
             }
             return offsets;
-        }
-    }
-
-    /** Metrics of plugins (KIP-877), which nobody reads. */
-    private static final class UnseenMetrics implements PluginMetrics {
-        private final Metrics metrics = new Metrics();
-
-        @Override
-        public MetricName metricName(
-                String name, String description, LinkedHashMap<String, String> tags) {
-            return metrics.metricName(name, "plugins", description, tags);
-        }
-
-        @Override
-        public void addMetric(MetricName name, MetricValueProvider<?> value) {
-            metrics.addMetric(name, value);
-        }
-
-        @Override
-        public void removeMetric(MetricName name) {
-            metrics.removeMetric(name);
-        }
-
-        @Override
-        public Sensor addSensor(String name) {
-            return metrics.sensor(name);
-        }
-
-        @Override
-        public void removeSensor(String name) {
-            metrics.removeSensor(name);
         }
     }
 }

@@ -1,10 +1,8 @@
 package io.pyconnect.host;
 
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Future;
-import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
@@ -23,12 +21,13 @@ final class ErrantRecords implements ErrantRecordReporter {
     @Override
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
-        var fields = describe(raw);
-        fields.put("error", Errors.describe(error));
-        fields.put("originalTopic", record.originalTopic());
-        fields.put("originalPartition", record.originalKafkaPartition());
+        var question = new HashMap<String, Object>();
+        question.put("record", raw);
+        question.put("originalTopic", record.originalTopic());
+        question.put("originalPartition", record.originalKafkaPartition());
+        question.put("error", Errors.describe(error));
         // Throws when errors are not tolerated.
-        long report = link.ask("reportErrant", fields).asLong();
+        long report = link.ask("reportErrant", question).asLong();
         return link.askLater("awaitErrant", Map.of("report", report))
                 .thenApply(
                         answer -> {
@@ -39,37 +38,16 @@ final class ErrantRecords implements ErrantRecordReporter {
 
     /** Returns what a record that the task has made itself would be in Kafka. */
     private Columns.Raw raw(SinkRecord record) {
-        var headers = new RecordHeaders();
-        for (var each : record.headers()) {
-            var value =
-                    chain.header.fromConnectHeader(
-                            record.topic(), each.key(), each.schema(), each.value());
-            headers.add(each.key(), value);
-        }
+        var headers = chain.headers(record);
         return new Columns.Raw(
                 record.topic(),
                 record.kafkaPartition() == null ? -1 : record.kafkaPartition(),
                 record.kafkaOffset(),
                 record.timestamp() == null ? -1 : record.timestamp(),
-                Arrays.asList(SinkHost.TYPES).indexOf(record.timestampType()),
-                chain.key.fromConnectData(
-                        record.topic(), headers, record.keySchema(), record.key()),
-                chain.value.fromConnectData(
-                        record.topic(), headers, record.valueSchema(), record.value()),
+                record.timestampType().ordinal(),
+                chain.key(record, headers),
+                chain.value(record, headers),
                 Columns.packed(headers));
-    }
-
-    private static Map<String, Object> describe(Columns.Raw raw) {
-        var fields = new HashMap<String, Object>();
-        fields.put("topic", raw.topic());
-        fields.put("partition", raw.partition());
-        fields.put("offset", raw.offset());
-        fields.put("timestamp", raw.timestamp());
-        fields.put("type", raw.type());
-        fields.put("key", raw.key());
-        fields.put("value", raw.value());
-        fields.put("headers", raw.headers());
-        return fields;
     }
 
     /** A record that remembers what it was made of, through transformations too. */

@@ -1,9 +1,8 @@
 package io.pyconnect.host;
 
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigException;
+import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.connect.errors.AlreadyExistsException;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.NotFoundException;
@@ -17,14 +16,8 @@ final class Errors {
         return Map.of(
                 "class", error.getClass().getName(),
                 "message", String.valueOf(error.getMessage()),
-                "trace", trace(error),
+                "trace", Utils.stackTrace(error),
                 "kind", kind(error));
-    }
-
-    static String trace(Throwable error) {
-        var text = new StringWriter();
-        error.printStackTrace(new PrintWriter(text, true));
-        return text.toString();
     }
 
     static boolean isRetriable(Throwable error) {

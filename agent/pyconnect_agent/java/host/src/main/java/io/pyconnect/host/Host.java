@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.connect.connector.Connector;
@@ -18,17 +19,13 @@ import org.apache.kafka.connect.source.SourceTask;
  * <p>The first frame is the job. The process ends with the other end of the socket.
  */
 public final class Host {
-    private static volatile Job job;
+    private static volatile Link.Receiver job;
 
     private Host() {}
 
-    /** What the frames after the first are for. */
-    interface Job {
-        /** Returns the answer to the job's frame. */
-        Object facts();
-
-        /** Takes a frame; on the thread that reads, which must not wait. */
-        void receive(int kind, int id, ByteBuffer payload) throws IOException;
+    /** A job that is nothing but calls, which it answers one after the other. */
+    interface Answers {
+        Object answer(JsonNode call) throws Exception;
     }
 
     /** A thread that does one thing after the other. */
@@ -47,17 +44,7 @@ public final class Host {
         }
 
         void answer(Link link, int id, Callable<?> call) {
-            run(
-                    () -> {
-                        Object value;
-                        try {
-                            value = call.call();
-                        } catch (Throwable failed) {
-                            link.answerError(id, failed);
-                            return;
-                        }
-                        link.answer(id, value);
-                    });
+            run(() -> link.answer(id, call));
         }
 
         private void work() {
@@ -79,8 +66,8 @@ public final class Host {
                 (kind, id, payload) -> {
                     switch (kind) {
                         case Link.JOB -> begin(link, id, json(payload));
-                        case Link.LEVEL -> Logs.setLevel(json(payload));
-                        case Link.STACKS -> link.answer(id, Stacks.describe());
+                        case Link.LEVEL -> Logs.setLevels(json(payload));
+                        case Link.STACKS -> link.answer(id, Stacks::describe);
                         default -> job.receive(kind, id, payload);
                     }
                 });
@@ -92,50 +79,55 @@ public final class Host {
         return Json.read(payload.array());
     }
 
-    private static Job task(Link link, Loaders loaders, JsonNode described) {
+    private static void begin(Link link, int id, JsonNode described) {
+        Logs.setLevels(described.path("levels"));
+        // Not on this thread: what a constructor asks for is answered here.
+        new Thread(() -> link.answer(id, () -> begin(link, described)), "begin").start();
+    }
+
+    /** Returns what the Python process has to know of the job. */
+    private static Map<String, Object> begin(Link link, JsonNode described) {
+        var loaders = new Loaders();
+        var facts = new HashMap<String, Object>();
+        if (described.get("mode").asText().equals("questions")) {
+            job = inTurn(link, "questions", new Questions(loaders));
+            return facts;
+        }
+        var loader = loaders.load(described.get("connector")).getClassLoader();
+        Thread.currentThread().setContextClassLoader(loader);
         var connector = loaders.instance(described.get("connector"), Connector.class);
+        job =
+                described.get("mode").asText().equals("task")
+                        ? task(link, loaders, connector, described, facts)
+                        : inTurn(link, "connector", new ConnectorHost(link, connector, facts));
+        return facts;
+    }
+
+    private static Link.Receiver task(
+            Link link,
+            Loaders loaders,
+            Connector connector,
+            JsonNode described,
+            Map<String, Object> facts) {
         // Set by the connector's worker, which may be one of the same group in Java.
         var named = described.path("task").textValue();
         var loader = connector.getClass().getClassLoader();
         var type = named == null ? connector.taskClass() : Loaders.load(named, loader);
         var task = Loaders.instance(type, Task.class);
-        var facts = new HashMap<String, Object>();
         facts.put("connectorVersion", connector.version());
         facts.put("class", task.getClass().getName());
         facts.put("version", task.version());
         facts.put("isSource", task instanceof SourceTask);
         return task instanceof SourceTask source
                 ? new SourceHost(link, source, new Chain<>(described, loaders), described, facts)
-                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders), described, facts);
+                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders), described);
     }
 
-    private static void begin(Link link, int id, JsonNode described) {
-        described
-                .path("levels")
-                .properties()
-                .forEach(level -> Logs.setLevel(level.getKey(), level.getValue().asText()));
-        // Not on this thread: what a constructor asks for is answered here.
-        var thread = new Thread(() -> answer(link, id, described), "begin");
-        thread.start();
-    }
-
-    private static void answer(Link link, int id, JsonNode described) {
-        try {
-            var loaders = new Loaders();
-            if (described.has("connector")) {
-                var loader = loaders.load(described.get("connector")).getClassLoader();
-                Thread.currentThread().setContextClassLoader(loader);
-            }
-            job =
-                    switch (described.get("mode").asText()) {
-                        case "task" -> task(link, loaders, described);
-                        case "connector" -> new ConnectorHost(link, loaders, described);
-                        case "questions" -> new QuestionsHost(link, loaders);
-                        default -> throw new IllegalArgumentException("Unknown job " + described);
-                    };
-            link.answer(id, job.facts());
-        } catch (Throwable failed) {
-            link.answerError(id, failed);
-        }
+    private static Link.Receiver inTurn(Link link, String thread, Answers answers) {
+        var calls = new Worker(thread);
+        return (kind, id, payload) -> {
+            var call = json(payload);
+            calls.answer(link, id, () -> answers.answer(call));
+        };
     }
 }

@@ -35,7 +35,7 @@ final class Json {
         }
     }
 
-    /** Returns maps, collections, numbers, booleans and bytes as JSON; all others as their text. */
+    /** Returns maps, collections, scalars and bytes as JSON, constants by name, all others as text. */
     static byte[] bytes(Object value) {
         var target = new ByteArrayOutputStream();
         try (var json = JSON.createGenerator(target)) {
@@ -152,6 +152,8 @@ final class Json {
             json.writeNumber(number);
         } else if (value instanceof Number number) {
             json.writeNumber(number.longValue());
+        } else if (value instanceof Enum<?> constant) {
+            json.writeString(constant.name());
         } else {
             json.writeString(value.toString());
         }

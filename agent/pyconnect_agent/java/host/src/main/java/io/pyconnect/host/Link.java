@@ -12,12 +12,14 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.apache.kafka.connect.errors.ConnectException;
 
 /**
@@ -103,14 +105,20 @@ final class Link {
         send(kind, id, Json.bytes(json));
     }
 
-    void answer(int id, Object value) {
-        var answer = new LinkedHashMap<String, Object>();
-        answer.put("value", value);
+    /** Answers with what {@code call} returns or throws, and then with further facts. */
+    void answer(int id, Callable<?> call, Supplier<Map<String, ?>> facts) {
+        var answer = new HashMap<String, Object>();
+        try {
+            answer.put("value", call.call());
+        } catch (Throwable failed) {
+            answer.put("error", Errors.describe(failed));
+        }
+        answer.putAll(facts.get());
         send(ANSWER, id, answer);
     }
 
-    void answerError(int id, Throwable error) {
-        send(ANSWER, id, Map.of("error", Errors.describe(error)));
+    void answer(int id, Callable<?> call) {
+        answer(id, call, Map::of);
     }
 
     /** Sends a question that has no answer. */
@@ -120,16 +128,14 @@ final class Link {
 
     /** Asks the Python process and waits; never on the thread that reads. */
     JsonNode ask(String method, Map<String, ?> arguments) {
-        JsonNode answer;
         try {
-            answer = askLater(method, arguments).get();
+            return value(askLater(method, arguments).get());
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new ConnectException("Interrupted while the worker was asked", interrupted);
         } catch (ExecutionException failed) {
             throw new ConnectException(failed.getCause());
         }
-        return value(answer);
     }
 
     CompletableFuture<JsonNode> askLater(String method, Map<String, ?> arguments) {
@@ -149,7 +155,7 @@ final class Link {
     }
 
     private static Map<String, Object> question(String method, Map<String, ?> arguments) {
-        var question = new LinkedHashMap<String, Object>(arguments);
+        var question = new HashMap<String, Object>(arguments);
         question.put("method", method);
         return question;
     }

@@ -1,214 +1,90 @@
 package io.pyconnect.host;
 
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.Comparator;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.apache.logging.log4j.Level;
-import org.apache.logging.log4j.Marker;
 import org.apache.logging.log4j.message.Message;
 import org.apache.logging.log4j.message.MessageFactory;
-import org.apache.logging.log4j.spi.AbstractLogger;
+import org.apache.logging.log4j.spi.ExtendedLogger;
+import org.apache.logging.log4j.spi.ExtendedLoggerWrapper;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** A logger of Log4j 2 that gives its lines to SLF4J, whose classes all plugins share. */
-final class Log4jLogger extends AbstractLogger {
-    private static final long serialVersionUID = 1;
+/**
+ * The end of a logger of Log4j 2: gives its lines to SLF4J, whose classes all plugins share.
+ *
+ * <p>Log4j's own wrapper leaves it three methods, one of them in many forms.
+ */
+final class Log4jLogger implements InvocationHandler {
+    /** Levels from the most specific on; those between two are of the second. */
+    private enum At {
+        ERROR(Level.ERROR, Logger::isErrorEnabled, Logger::error),
+        WARN(Level.WARN, Logger::isWarnEnabled, Logger::warn),
+        INFO(Level.INFO, Logger::isInfoEnabled, Logger::info),
+        DEBUG(Level.DEBUG, Logger::isDebugEnabled, Logger::debug),
+        TRACE(Level.TRACE, Logger::isTraceEnabled, Logger::trace);
 
-    private final transient Logger logger;
+        private final Level level;
+        private final Predicate<Logger> isOn;
+        private final Print print;
 
-    Log4jLogger(String name, MessageFactory messages) {
-        super(name, messages);
+        At(Level level, Predicate<Logger> isOn, Print print) {
+            this.level = level;
+            this.isOn = isOn;
+            this.print = print;
+        }
+
+        static At of(Object level) {
+            for (var each : values()) {
+                if (((Level) level).isMoreSpecificThan(each.level)) {
+                    return each;
+                }
+            }
+            return TRACE;
+        }
+    }
+
+    private interface Print {
+        void print(Logger logger, String text, Throwable error);
+    }
+
+    private final Logger logger;
+
+    private Log4jLogger(String name) {
         logger = LoggerFactory.getLogger(name.isEmpty() ? Logger.ROOT_LOGGER_NAME : name);
     }
 
+    static ExtendedLogger of(String name, MessageFactory messages) {
+        var types = new Class<?>[] {ExtendedLogger.class};
+        var loader = Log4jLogger.class.getClassLoader();
+        var end = (ExtendedLogger) Proxy.newProxyInstance(loader, types, new Log4jLogger(name));
+        return new ExtendedLoggerWrapper(end, name, messages);
+    }
+
     @Override
-    public Level getLevel() {
-        for (var level : new Level[] {Level.TRACE, Level.DEBUG, Level.INFO, Level.WARN}) {
-            if (isOn(level)) {
-                return level;
+    public Object invoke(Object proxy, Method method, Object[] arguments) {
+        return switch (method.getName()) {
+            case "isEnabled" -> At.of(arguments[0]).isOn.test(logger);
+            case "getLevel" -> level();
+            case "logMessage" -> {
+                var message = (Message) arguments[3];
+                var error = arguments[4] == null ? message.getThrowable() : (Throwable) arguments[4];
+                At.of(arguments[1]).print.print(logger, message.getFormattedMessage(), error);
+                yield null;
             }
-        }
-        return Level.ERROR;
+            default -> throw new UnsupportedOperationException(method.getName());
+        };
     }
 
-    @Override
-    public void logMessage(
-            String caller, Level level, Marker marker, Message message, Throwable error) {
-        var text = message.getFormattedMessage();
-        var cause = error == null ? message.getThrowable() : error;
-        if (level.isMoreSpecificThan(Level.ERROR)) {
-            logger.error(text, cause);
-        } else if (level.isMoreSpecificThan(Level.WARN)) {
-            logger.warn(text, cause);
-        } else if (level.isMoreSpecificThan(Level.INFO)) {
-            logger.info(text, cause);
-        } else if (level.isMoreSpecificThan(Level.DEBUG)) {
-            logger.debug(text, cause);
-        } else {
-            logger.trace(text, cause);
-        }
-    }
-
-    private boolean isOn(Level level) {
-        if (level.isMoreSpecificThan(Level.ERROR)) {
-            return logger.isErrorEnabled();
-        } else if (level.isMoreSpecificThan(Level.WARN)) {
-            return logger.isWarnEnabled();
-        } else if (level.isMoreSpecificThan(Level.INFO)) {
-            return logger.isInfoEnabled();
-        }
-        return level.isMoreSpecificThan(Level.DEBUG)
-                ? logger.isDebugEnabled()
-                : logger.isTraceEnabled();
-    }
-
-    // One question, with or without the arguments of the message
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, Message text, Throwable error) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, CharSequence text, Throwable error) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, Object text, Throwable error) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, String text, Throwable error) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, String text, Object... values) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, String text) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, String text, Object p0) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, String text, Object p0, Object p1) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(Level level, Marker marker, String text, Object p0, Object p1, Object p2) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3,
-            Object p4) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3,
-            Object p4,
-            Object p5) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3,
-            Object p4,
-            Object p5,
-            Object p6) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3,
-            Object p4,
-            Object p5,
-            Object p6,
-            Object p7) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3,
-            Object p4,
-            Object p5,
-            Object p6,
-            Object p7,
-            Object p8) {
-        return isOn(level);
-    }
-
-    @Override
-    public boolean isEnabled(
-            Level level,
-            Marker marker,
-            String text,
-            Object p0,
-            Object p1,
-            Object p2,
-            Object p3,
-            Object p4,
-            Object p5,
-            Object p6,
-            Object p7,
-            Object p8,
-            Object p9) {
-        return isOn(level);
+    private Level level() {
+        return Stream.of(At.values())
+                .filter(each -> each.isOn.test(logger))
+                .max(Comparator.naturalOrder())
+                .orElse(At.ERROR)
+                .level;
     }
 }

@@ -19,36 +19,26 @@ public final class Log4jProvider extends Provider {
     private static final int PRIORITY = 20;
 
     public Log4jProvider() {
-        super(PRIORITY, "2.6.0", Factory.class);
+        super(PRIORITY, "2.6.0", Context.class);
     }
 
-    /** Has one context for all. */
-    public static final class Factory implements LoggerContextFactory {
-        private final LoggerContext context = new Context();
+    /** The one context, which is its own factory. */
+    public static final class Context implements LoggerContextFactory, LoggerContext {
+        private final Map<String, ExtendedLogger> loggers = new ConcurrentHashMap<>();
 
         @Override
-        public LoggerContext getContext(
-                String caller, ClassLoader loader, Object external, boolean current) {
-            return context;
+        public LoggerContext getContext(String caller, ClassLoader loader, Object at, boolean current) {
+            return this;
         }
 
         @Override
         public LoggerContext getContext(
-                String caller,
-                ClassLoader loader,
-                Object external,
-                boolean current,
-                URI configuration,
-                String name) {
-            return context;
+                String caller, ClassLoader loader, Object at, boolean current, URI from, String name) {
+            return this;
         }
 
         @Override
         public void removeContext(LoggerContext removed) {}
-    }
-
-    private static final class Context implements LoggerContext {
-        private final Map<String, ExtendedLogger> loggers = new ConcurrentHashMap<>();
 
         @Override
         public Object getExternalContext() {
@@ -57,12 +47,12 @@ public final class Log4jProvider extends Provider {
 
         @Override
         public ExtendedLogger getLogger(String name) {
-            return loggers.computeIfAbsent(name, each -> new Log4jLogger(each, null));
+            return loggers.computeIfAbsent(name, each -> Log4jLogger.of(each, null));
         }
 
         @Override
         public ExtendedLogger getLogger(String name, MessageFactory messages) {
-            return messages == null ? getLogger(name) : new Log4jLogger(name, messages);
+            return messages == null ? getLogger(name) : Log4jLogger.of(name, messages);
         }
 
         @Override

@@ -13,6 +13,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
+import org.apache.kafka.common.utils.Utils;
 import org.slf4j.Logger;
 import org.slf4j.helpers.MessageFormatter;
 
@@ -37,12 +38,12 @@ public final class Logs {
         root.addHandler(new JavaUtilLogging());
     }
 
-    static void setLevel(JsonNode change) {
-        setLevel(change.get("logger").asText(), change.get("level").asText());
+    static void setLevels(JsonNode levels) {
+        levels.properties().forEach(each -> setLevel(each.getKey(), each.getValue().asText()));
     }
 
     /** Sets the level of a logger and of all below it. */
-    static void setLevel(String name, String level) {
+    private static void setLevel(String name, String level) {
         if (!name.equals("root")) {
             SET.keySet().removeIf(each -> each.startsWith(name + "."));
         }
@@ -79,7 +80,7 @@ public final class Logs {
         line.put("level", LEVELS.get(level));
         line.put("message", String.valueOf(text));
         if (error != null) {
-            line.put("trace", Errors.trace(error));
+            line.put("trace", Utils.stackTrace(error));
         }
         if (link == null) {
             System.err.println(line);

@@ -8,16 +8,14 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigDef.ConfigKey;
-import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.config.ConfigValue;
-import org.apache.kafka.common.config.provider.ConfigProvider;
 import org.apache.kafka.common.config.types.Password;
 import org.apache.kafka.connect.components.Versioned;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.errors.ConnectException;
-import org.apache.kafka.connect.sink.SinkConnector;
 import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.storage.Converter;
 import org.apache.kafka.connect.storage.HeaderConverter;
@@ -25,19 +23,7 @@ import org.apache.kafka.connect.transforms.Transformation;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 /** Answers what validation and discovery ask about classes of plugins; nothing is started. */
-final class Questions {
-    private static final Map<String, Class<?>> TYPES = new LinkedHashMap<>();
-
-    static {
-        TYPES.put("sink", SinkConnector.class);
-        TYPES.put("source", SourceConnector.class);
-        TYPES.put("converter", Converter.class);
-        TYPES.put("header_converter", HeaderConverter.class);
-        TYPES.put("transformation", Transformation.class);
-        TYPES.put("predicate", Predicate.class);
-        TYPES.put("configprovider", ConfigProvider.class);
-    }
-
+final class Questions implements Host.Answers {
     private final Loaders loaders;
     private final Map<JsonNode, Object> instances = new HashMap<>();
     private final Map<JsonNode, ConfigDef> definitions = new HashMap<>();
@@ -47,28 +33,22 @@ final class Questions {
     }
 
     /** Returns what Jackson can write; {@code plugin} of a question is a class and its jars. */
-    Object answer(JsonNode question) {
+    @Override
+    public Object answer(JsonNode question) {
         var plugin = question.path("plugin");
+        var config = Context.strings(question.path("config"));
         return switch (question.get("method").asText()) {
             case "describe" -> describe(question.get("plugins"));
-            case "load" -> load(plugin);
+            case "load" -> load(plugin, question.get("bases"));
             case "construct" -> instance(plugin).getClass().getName();
             case "config" -> keys(plugin);
             case "check" -> check(plugin, question);
             case "recommend" -> recommend(plugin, question);
-            case "validate" -> validate(plugin, Context.strings(question.get("config")));
+            case "validate" -> validate(plugin, config);
             case "exactlyOnceSupport" ->
-                    name(
-                            within(
-                                    plugin,
-                                    () -> source(plugin).exactlyOnceSupport(
-                                            Context.strings(question.get("config")))));
+                    within(plugin, () -> source(plugin).exactlyOnceSupport(config));
             case "canDefineTransactionBoundaries" ->
-                    name(
-                            within(
-                                    plugin,
-                                    () -> source(plugin).canDefineTransactionBoundaries(
-                                            Context.strings(question.get("config")))));
+                    within(plugin, () -> source(plugin).canDefineTransactionBoundaries(config));
             default -> throw new ConnectException("Unknown question " + question.get("method"));
         };
     }
@@ -99,12 +79,8 @@ final class Questions {
     }
 
     private static boolean hasConstructor(Class<?> loaded) {
-        try {
-            loaded.getDeclaredConstructor();
-            return true;
-        } catch (NoSuchMethodException none) {
-            return false;
-        }
+        return Stream.of(loaded.getDeclaredConstructors())
+                .anyMatch(each -> each.getParameterCount() == 0);
     }
 
     /** A plugin that cannot say its version, such as one for an older API, is used without. */
@@ -116,8 +92,8 @@ final class Questions {
         }
     }
 
-    /** Returns the kinds of a class, or null when there is none of its name. */
-    private Map<String, Object> load(JsonNode plugin) {
+    /** Says which bases a class has, or returns null when there is none of its name. */
+    private Map<String, Object> load(JsonNode plugin, JsonNode bases) {
         Class<?> loaded;
         try {
             loaded = loaders.load(plugin);
@@ -127,10 +103,15 @@ final class Questions {
             }
             throw missing;
         }
-        var kinds = TYPES.keySet().stream().filter(kind -> TYPES.get(kind).isAssignableFrom(loaded));
+        var ours = Questions.class.getClassLoader();
+        var found = new ArrayList<String>();
+        for (var base : bases) {
+            if (Loaders.load(base.asText(), ours).isAssignableFrom(loaded)) {
+                found.add(base.asText());
+            }
+        }
         return Map.of(
-                "name", loaded.getName(),
-                "kinds", kinds.toList(),
+                "bases", found,
                 "abstract", Modifier.isAbstract(loaded.getModifiers()));
     }
 
@@ -209,18 +190,14 @@ final class Questions {
                 : text(key.defaultValue, key.type);
     }
 
-    /** Returns what the validator of a key has against a value, or null. */
-    private String check(JsonNode plugin, JsonNode question) {
+    /** Throws what the validator of a key throws. */
+    private Object check(JsonNode plugin, JsonNode question) {
         var key = definition(plugin).configKeys().get(question.get("key").asText());
         return within(
                 plugin,
                 () -> {
-                    try {
-                        key.validator.ensureValid(key.name, parsed(key, question.get("value")));
-                        return null;
-                    } catch (ConfigException invalid) {
-                        return invalid.getMessage();
-                    }
+                    key.validator.ensureValid(key.name, parsed(key, question.get("value")));
+                    return null;
                 });
     }
 
@@ -235,17 +212,13 @@ final class Questions {
                         var name = entry.getKey();
                         values.put(name, parsed(keys.get(name), entry.getValue()));
                     }
-                    try {
-                        var shown =
-                                key.recommender.validValues(key.name, values).stream()
-                                        .map(value -> text(value, itemType(key.type)))
-                                        .toList();
-                        return Map.of(
-                                "values", shown,
-                                "visible", key.recommender.visible(key.name, values));
-                    } catch (ConfigException refused) {
-                        return Map.of("error", refused.getMessage());
-                    }
+                    var shown =
+                            key.recommender.validValues(key.name, values).stream()
+                                    .map(value -> text(value, itemType(key.type)))
+                                    .toList();
+                    return Map.of(
+                            "values", shown,
+                            "visible", key.recommender.visible(key.name, values));
                 });
     }
 
@@ -289,9 +262,5 @@ final class Questions {
     private static String text(Throwable error) {
         var cause = error.getCause() == null ? "" : ": " + error.getCause();
         return error instanceof ConnectException ? error.getMessage() + cause : error.toString();
-    }
-
-    private static String name(Enum<?> value) {
-        return value == null ? null : value.name();
     }
 }

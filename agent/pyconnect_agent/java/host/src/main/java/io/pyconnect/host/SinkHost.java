@@ -25,37 +25,23 @@ import org.apache.kafka.connect.sink.SinkTask;
 import org.apache.kafka.connect.sink.SinkTaskContext;
 
 /** Runs a sink task: converts what the Python process has consumed and calls the task. */
-final class SinkHost implements Host.Job {
-    static final TimestampType[] TYPES = {
-        TimestampType.NO_TIMESTAMP_TYPE, TimestampType.CREATE_TIME, TimestampType.LOG_APPEND_TIME
-    };
+final class SinkHost implements Link.Receiver {
+    private static final TimestampType[] TYPES = TimestampType.values();
 
     private final Link link;
     private final SinkTask task;
     private final Chain<SinkRecord> chain;
     private final Host.Worker calls = new Host.Worker("task");
-    private final Map<String, Object> facts;
     private final TaskContext context;
     private final Pending pending = new Pending();
     private int round;
 
-    SinkHost(
-            Link link,
-            SinkTask task,
-            Chain<SinkRecord> chain,
-            JsonNode job,
-            Map<String, Object> facts) {
+    SinkHost(Link link, SinkTask task, Chain<SinkRecord> chain, JsonNode job) {
         this.link = link;
         this.task = task;
         this.chain = chain;
-        this.facts = facts;
         boolean reports = job.path("reportsErrors").asBoolean();
         context = new TaskContext(link, reports ? new ErrantRecords(link, chain) : null);
-    }
-
-    @Override
-    public Map<String, Object> facts() {
-        return facts;
     }
 
     @Override
@@ -75,14 +61,7 @@ final class SinkHost implements Host.Job {
 
     /** Answers with what the task has asked of its context meanwhile, failed or not. */
     private void answer(int id, Callable<?> call) {
-        var answer = new HashMap<String, Object>();
-        try {
-            answer.put("value", call.call());
-        } catch (Throwable failed) {
-            answer.put("error", Errors.describe(failed));
-        }
-        answer.put("effects", context.takeEffects());
-        link.send(Link.ANSWER, id, answer);
+        link.answer(id, call, () -> Map.of("effects", context.takeEffects()));
     }
 
     private Object answer(JsonNode call) throws IOException {
@@ -241,19 +220,19 @@ final class SinkHost implements Host.Job {
         var key =
                 chain.run(
                         "KEY_CONVERTER",
-                        chain.key.getClass(),
+                        chain.key,
                         () -> chain.key.toConnectData(raw.topic(), headers, raw.key()));
         var value =
                 chain.run(
                         "VALUE_CONVERTER",
-                        chain.value.getClass(),
+                        chain.value,
                         () -> chain.value.toConnectData(raw.topic(), headers, raw.value()));
         var connectHeaders =
                 raw.headers() == null
                         ? null
                         : chain.run(
                                 "HEADER_CONVERTER",
-                                chain.header.getClass(),
+                                chain.header,
                                 () -> connectHeaders(raw.topic(), headers));
         var record =
                 new SinkRecord(

@@ -16,19 +16,18 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
-import org.apache.kafka.connect.data.ConnectSchema;
 import org.apache.kafka.connect.errors.ConnectException;
-import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 import org.apache.kafka.connect.source.SourceTaskContext;
 import org.apache.kafka.connect.source.TransactionContext;
 import org.apache.kafka.connect.storage.OffsetStorageReader;
+import org.apache.kafka.connect.storage.OffsetUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Runs a source task: polls while the Python process gives credits, and converts the records. */
-final class SourceHost implements Host.Job {
+final class SourceHost implements Link.Receiver {
     private static final Logger LOG = LoggerFactory.getLogger(SourceHost.class);
 
     /** A poll whose records are larger goes in several frames. */
@@ -37,10 +36,8 @@ final class SourceHost implements Host.Job {
     private final Link link;
     private final SourceTask task;
     private final Chain<SourceRecord> chain;
-    private final Map<String, Object> facts;
     private final Requested requested;
     private final boolean hearsOfRecords;
-    private final boolean hearsOfCommits;
     private final Host.Worker polls = new Host.Worker("task");
     private final Host.Worker commits;
     private final AtomicBoolean commitIsDue = new AtomicBoolean();
@@ -57,20 +54,12 @@ final class SourceHost implements Host.Job {
         this.link = link;
         this.task = task;
         this.chain = chain;
-        this.facts = facts;
         requested = job.path("boundaries").asBoolean() ? new Requested() : null;
-        hearsOfRecords =
-                overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
-        hearsOfCommits = overrides("commit");
+        hearsOfRecords = overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
+        facts.put("hearsOfRecords", hearsOfRecords);
+        facts.put("hearsOfCommits", overrides("commit"));
         // Commits may wait for the system that a poll waits for; in transactions they are in turn.
         commits = job.path("exactlyOnce").asBoolean() ? polls : new Host.Worker("commit");
-    }
-
-    @Override
-    public Map<String, Object> facts() {
-        facts.put("hearsOfRecords", hearsOfRecords);
-        facts.put("hearsOfCommits", hearsOfCommits);
-        return facts;
     }
 
     @Override
@@ -107,10 +96,9 @@ final class SourceHost implements Host.Job {
     // Records
 
     private void poll() {
-        List<SourceRecord> records;
         var facts = new HashMap<String, Object>();
         try {
-            records = task.poll();
+            var records = task.poll();
             send(records == null ? List.of() : records, facts);
         } catch (Throwable failed) {
             facts.put("error", Errors.describe(failed));
@@ -169,92 +157,44 @@ final class SourceHost implements Host.Job {
 
     /** Adds a record to the batch; returns false when a transformation has dropped it. */
     private boolean write(SourceRecord polled) throws Chain.Failed {
-        byte[] offset = offset(polled.sourceOffset());
-        Headers headers = null;
+        // As in Kafka's worker, an offset that cannot be stored fails the task, not the record.
+        var offset = polled.sourceOffset();
+        if (offset != null) {
+            OffsetUtils.validateFormat(offset);
+        }
         byte[] key = null;
         byte[] value = null;
         byte[] packed = null;
-        SourceRecord record = null;
-        boolean done = false;
+        // A record that has failed keeps the place that its report names.
+        var shown = polled;
         try {
-            record = chain.transform(polled);
-            if (record != null) {
-                headers = headers(record);
-                key = key(record, headers);
-                value = value(record, headers);
-                packed = Columns.packed(headers);
+            var record = chain.transform(polled);
+            if (record == null) {
+                return false;
             }
-            done = true;
+            var headers = headers(record);
+            key = chain.run("KEY_CONVERTER", chain.key, () -> chain.key(record, headers));
+            value = chain.run("VALUE_CONVERTER", chain.value, () -> chain.value(record, headers));
+            packed = Columns.packed(headers);
+            shown = record;
+            return true;
         } finally {
-            // Also what has failed: its place is what the report of it names.
-            var shown = done && record != null ? record : polled;
             writer.add(
                     shown.topic(),
                     polled.sourcePartition(),
                     shown.kafkaPartition(),
                     shown.timestamp());
-            writer.offsets.add(offset);
+            writer.offsets.add(offset == null ? null : Json.bytes(offset));
             writer.keys.add(key);
             writer.values.add(value);
             writer.headers.add(packed);
         }
-        return record != null;
     }
 
     private Headers headers(SourceRecord record) throws Chain.Failed {
-        var headers = new RecordHeaders();
-        if (record.headers() != null && !record.headers().isEmpty()) {
-            var converter = chain.header;
-            chain.run(
-                    "HEADER_CONVERTER",
-                    converter.getClass(),
-                    () -> {
-                        for (var each : record.headers()) {
-                            var value =
-                                    converter.fromConnectHeader(
-                                            record.topic(), each.key(), each.schema(), each.value());
-                            headers.add(each.key(), value);
-                        }
-                        return null;
-                    });
-        }
-        return headers;
-    }
-
-    private byte[] key(SourceRecord record, Headers headers) throws Chain.Failed {
-        return chain.run(
-                "KEY_CONVERTER",
-                chain.key.getClass(),
-                () ->
-                        chain.key.fromConnectData(
-                                record.topic(), headers, record.keySchema(), record.key()));
-    }
-
-    private byte[] value(SourceRecord record, Headers headers) throws Chain.Failed {
-        return chain.run(
-                "VALUE_CONVERTER",
-                chain.value.getClass(),
-                () ->
-                        chain.value.fromConnectData(
-                                record.topic(), headers, record.valueSchema(), record.value()));
-    }
-
-    private static byte[] offset(Map<String, ?> offset) {
-        if (offset == null) {
-            return null;
-        }
-        for (var entry : offset.entrySet()) {
-            var value = entry.getValue();
-            var type = value == null ? null : ConnectSchema.schemaType(value.getClass());
-            if (value != null && (type == null || !type.isPrimitive())) {
-                throw new DataException(
-                        "Offsets may only contain primitive types as values, but field "
-                                + entry.getKey()
-                                + " contains "
-                                + (type == null ? value.getClass() : type));
-            }
-        }
-        return Json.bytes(offset);
+        return record.headers().isEmpty()
+                ? new RecordHeaders()
+                : chain.run("HEADER_CONVERTER", chain.header, () -> chain.headers(record));
     }
 
     // What the task hears of its records

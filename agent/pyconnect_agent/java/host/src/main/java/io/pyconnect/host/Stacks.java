@@ -1,7 +1,6 @@
 package io.pyconnect.host;
 
 import java.util.Comparator;
-import java.util.Map;
 
 /** The stacks of this process's threads, in the form of Java's own dumps. */
 final class Stacks {
@@ -9,19 +8,18 @@ final class Stacks {
 
     static String describe() {
         var text = new StringBuilder();
-        Thread.getAllStackTraces().entrySet().stream()
-                .sorted(Comparator.comparingLong(entry -> entry.getKey().getId()))
-                .forEach(entry -> describe(entry, text));
+        var stacks = Thread.getAllStackTraces();
+        stacks.keySet().stream()
+                .sorted(Comparator.comparingLong(Thread::getId))
+                .forEach(
+                        thread -> {
+                            var name = thread.getName();
+                            text.append("Java thread \"%s\" %s\n".formatted(name, thread.getState()));
+                            for (var frame : stacks.get(thread)) {
+                                text.append("  at ").append(frame).append('\n');
+                            }
+                            text.append('\n');
+                        });
         return text.toString();
-    }
-
-    private static void describe(Map.Entry<Thread, StackTraceElement[]> entry, StringBuilder text) {
-        var thread = entry.getKey();
-        text.append("Java thread \"").append(thread.getName()).append("\" ");
-        text.append(thread.getState()).append('\n');
-        for (var frame : entry.getValue()) {
-            text.append("  at ").append(frame).append('\n');
-        }
-        text.append('\n');
     }
 }
