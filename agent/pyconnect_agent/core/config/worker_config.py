@@ -345,10 +345,11 @@ def _unsecured_clients(originals: Mapping[str, str]) -> list[str]:
     ]
     if protocol.upper() == _PLAIN or not unsecured:
         return []
-    return [
-        f"security.protocol={protocol} is not inherited by the clients of connectors, which connect "
-        f"in the clear: repeat the security settings with the prefix {' and '.join(unsecured)}"
-    ]
+    text = (
+        f"security.protocol={protocol} is not inherited by connectors' clients, which connect in "
+        f"the clear: repeat the security settings with the prefix {' and '.join(unsecured)}"
+    )
+    return [text]
 
 
 def _check_address(address: str) -> None:
