@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import javaproperties
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -15,6 +16,7 @@ from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "deployment"
+KUBERNETES = "1.37"
 HOW_TO = (ROOT / "docs" / "how-to" / "deploy.md").read_text("utf-8")
 METRIC = re.compile(r"\bkafka_connect_\w+")
 METRICS = {
@@ -67,6 +69,18 @@ def test_alert_rules_fire_when_they_should() -> None:
 def test_a_dashboard_has_a_query_in_each_panel() -> None:
     dashboard = json.loads((EXAMPLES / "monitoring" / "dashboard.json").read_text("utf-8"))
     assert all(panel["targets"][0]["expr"] for panel in dashboard["panels"])
+
+
+def test_manifests_have_the_fields_of_kubernetes() -> None:
+    """A field that the schemas do not name fails, at any depth."""
+    documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes" / "pyconnect.yaml").read_text()))
+    assert documents
+    for document in documents:
+        kubernetes_validate.validate(document, KUBERNETES, strict=True)
+    (workers,) = (each for each in documents if each["kind"] == "StatefulSet")
+    workers["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError, match="readynessProbe"):
+        kubernetes_validate.validate(workers, KUBERNETES, strict=True)
 
 
 def test_pods_have_more_time_than_drain_and_stop_need() -> None:
