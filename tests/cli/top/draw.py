@@ -1,4 +1,4 @@
-"""Draws the pictures of the live view: `python -m tests.cli.top.draw` writes them to docs/images."""
+"""Draws the pictures of the live view into docs/images: `python -m tests.cli.top.draw`."""
 
 from __future__ import annotations
 
