@@ -162,7 +162,7 @@ final class Chain<R extends ConnectRecord<R>> {
     }
 
     private static Map<String, String> config(JsonNode plugin) {
-        return Context.strings(plugin.get("config"));
+        return Context.strings(plugin.path("config"));
     }
 
     private static void configured(Object plugin, Runnable configure) {

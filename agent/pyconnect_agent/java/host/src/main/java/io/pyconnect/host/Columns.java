@@ -156,7 +156,20 @@ final class Columns {
             int type,
             byte[] key,
             byte[] value,
-            byte[] headers) {}
+            byte[] headers) {
+        Map<String, Object> facts() {
+            var facts = new LinkedHashMap<String, Object>();
+            facts.put("topic", topic);
+            facts.put("partition", partition);
+            facts.put("offset", offset);
+            facts.put("timestamp", timestamp);
+            facts.put("type", type);
+            facts.put("key", key);
+            facts.put("value", value);
+            facts.put("headers", headers);
+            return facts;
+        }
+    }
 
     /** The columns of records for a sink. */
     static final class Consumed {

@@ -28,7 +28,7 @@ final class ConnectorHost implements Host.Answers {
 
     @Override
     public Object answer(JsonNode call) throws IOException {
-        var config = Context.strings(call.get("config"));
+        var config = Context.strings(call.path("config"));
         switch (call.get("method").asText()) {
             case "initialize" -> connector.initialize(context());
             case "start" -> connector.start(config);

@@ -22,7 +22,7 @@ final class ErrantRecords implements ErrantRecordReporter {
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
         var question = new HashMap<String, Object>();
-        question.put("record", raw);
+        question.put("record", raw.facts());
         question.put("originalTopic", record.originalTopic());
         question.put("originalPartition", record.originalKafkaPartition());
         question.put("error", Errors.describe(error));

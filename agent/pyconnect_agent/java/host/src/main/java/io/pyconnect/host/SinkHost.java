@@ -68,7 +68,7 @@ final class SinkHost implements Link.Receiver {
         switch (call.get("method").asText()) {
             case "start" -> {
                 task.initialize(context);
-                task.start(Context.strings(call.get("config")));
+                task.start(Context.strings(call.path("config")));
             }
             case "open" -> {
                 var partitions = partitions(call.get("partitions"));

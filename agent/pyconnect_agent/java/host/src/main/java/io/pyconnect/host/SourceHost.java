@@ -83,7 +83,7 @@ final class SourceHost implements Link.Receiver {
 
     private Object start(JsonNode call) {
         task.initialize(new TaskContext(link, requested));
-        task.start(Context.strings(call.get("config")));
+        task.start(Context.strings(call.path("config")));
         return null;
     }
 
