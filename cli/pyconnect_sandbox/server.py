@@ -6,6 +6,7 @@ when the server answers. Not thread-safe: one owner calls it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -23,6 +24,8 @@ READY_POLL_INTERVAL_S = 0.05
 COLLISION_RETRIES = 3
 _EXCERPT_LINES = 15
 _EXCERPT_BYTES = 64 * 1024
+# A command that waits for a line, and then becomes the server: no server runs without its tether.
+_GATE = ("/bin/sh", "-c", 'read -r _ && exec "$@" < /dev/null', "sh")
 
 
 class Server(ABC):
@@ -144,12 +147,13 @@ class Server(ABC):
             path: path.stat().st_size if path.exists() else 0
             for path in (self.log_path, self.output_path)
         }
+        is_tethered = self._hold_file is not None
         with self.output_path.open("ab") as output:
             self._process = subprocess.Popen(
-                command,
+                [*_GATE, *command] if is_tethered else command,
                 cwd=self.directory,
                 env=self._environment(),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if is_tethered else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -157,6 +161,10 @@ class Server(ABC):
         self._identity = processes.identify(self._process.pid)
         if self._hold_file is not None and self._identity is not None:
             self._tether = tether.spawn(self._hold_file, self._identity)
+        if self._process.stdin is not None:
+            # Nobody reads it when the process was killed, as `wait_until_ready` finds out.
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as gate:
+                gate.write(b"\n")
 
     def wait_until_ready(self, timeout_s: float) -> None:
         """Wait until a launched server answers.

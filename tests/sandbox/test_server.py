@@ -189,7 +189,6 @@ def test_a_detached_server_outlives_every_hold(tmp_path: Path) -> None:
 _OWNER = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
 from tests.sandbox.test_server import HTTP_SERVER, ScriptServer
 server = ScriptServer(Path(sys.argv[1]), HTTP_SERVER).start()
 print(server.identity.pid, server.identity.start_mark, flush=True)
@@ -199,9 +198,8 @@ sys.stdin.read()
 
 def test_a_killed_owner_leaves_no_server_even_a_suspended_one(tmp_path: Path) -> None:
     """The tether kills the group when the process that started it is killed."""
-    root = str(Path(__file__).resolve().parents[3])
     with subprocess.Popen(
-        [sys.executable, "-c", _OWNER.format(tests=root), str(tmp_path)],
+        [sys.executable, "-c", _OWNER, str(tmp_path)],
         env=python_environment(os.environ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -213,6 +211,33 @@ def test_a_killed_owner_leaves_no_server_even_a_suspended_one(tmp_path: Path) ->
         processes.signal_group(identity, signal.SIGSTOP)
         owner.send_signal(signal.SIGKILL)
     eventually(lambda: is_gone(identity), describe="the end of the server")
+
+
+_DYING_OWNER = """
+import os, sys
+from pathlib import Path
+from tests.sandbox.test_server import ScriptServer, tether
+def spawn(hold_file, identity):
+    print(identity.pid, identity.start_mark, flush=True)
+    os._exit(0)
+tether.spawn = spawn
+ScriptServer(Path(sys.argv[1]), "open('ran', 'w').close(); input()").launch()
+"""
+
+
+def test_an_owner_that_dies_before_the_tether_starts_runs_no_server(tmp_path: Path) -> None:
+    """No process is left that nothing would end."""
+    owner = subprocess.run(
+        [sys.executable, "-c", _DYING_OWNER, str(tmp_path)],
+        env=python_environment(os.environ),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    pid, start_mark = owner.stdout.strip().split(maxsplit=1)
+    identity = ProcessIdentity(pid=int(pid), start_mark=start_mark)
+    eventually(lambda: is_gone(identity), describe="the end of the process")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_recycled_pid_is_not_taken_for_the_server() -> None:
