@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -44,6 +45,16 @@ print(json.dumps([
     os.path.realpath(sys.base_prefix), sys.executable,
 ]))
 """
+MSK_TOKEN = """\
+import base64
+from pyconnect_clients.connections import with_token_callback
+module = "software.amazon.msk.auth.iam.IAMLoginModule required;"
+broker = "b-1.c.abc.c2.kafka.eu-west-1.amazonaws.com:9098"
+login = {"sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": module}
+text = with_token_callback({**login, "bootstrap.servers": broker})["oauth_cb"]("")[0]
+print(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
+"""
+MSK_KEYS = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
 JSON_CONVERTER = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
@@ -256,12 +267,30 @@ def compare_topic(bootstrap_servers: str, topic: str, lines: Sequence[str]) -> N
         raise RunFailed("the topic has no transaction's end: the source was not exactly-once")
 
 
+def sign_for_msk(environment: Path, directory: Path) -> None:
+    """Check the token that AWS's signer makes: a signed request to connect."""
+    bare = bare_environment(directory) | MSK_KEYS
+    url = urlsplit(run([environment / "bin" / "python", "-c", MSK_TOKEN], "AWS's signer", bare))
+    query = parse_qs(url.query)
+    scope = query.get("X-Amz-Credential", [""])[0].split("/")
+    if (
+        url.netloc != "kafka.eu-west-1.amazonaws.com"
+        or query.get("Action") != ["kafka-cluster:Connect"]
+        or (scope[0], *scope[2:]) != ("AKIDEXAMPLE", "eu-west-1", "kafka-cluster", "aws4_request")
+        or not re.fullmatch("[0-9a-f]{64}", query.get("X-Amz-Signature", [""])[0])
+    ):
+        raise RunFailed(f"AWS's signer made another token: {url.netloc}, {sorted(query)}")
+
+
 class Trial:
     """Proves interpreters on one broker."""
 
-    def __init__(self, wheel: Path, requirements: Path, bootstrap_servers: str) -> None:
+    def __init__(
+        self, wheel: Path, requirements: Path, bootstrap_servers: str, *, all_extras: bool
+    ) -> None:
         self._wheel = wheel
         self._requirements = requirements
+        self._all_extras = all_extras
         self._bootstrap_servers = bootstrap_servers
         self._printing = threading.Lock()
 
@@ -276,6 +305,8 @@ class Trial:
         try:
             environment = install(interpreter, self._wheel, self._requirements, directory)
             installed_s = time.monotonic() - began_s
+            if self._all_extras:
+                sign_for_msk(environment, directory)
             move_records(environment, self._bootstrap_servers, directory, group)
         except (RunFailed, SandboxError, OSError, subprocess.SubprocessError) as error:
             fault = error
@@ -309,7 +340,9 @@ def main() -> int:
         BrokerConfig(runtime=runtime, directory=OUT / "broker", hold_file=OUT / "hold")
     )
     with broker:
-        trial = Trial(build_wheel(), requirements, broker.bootstrap_servers)
+        trial = Trial(
+            build_wheel(), requirements, broker.bootstrap_servers, all_extras=options.lowest
+        )
         with ThreadPoolExecutor(AT_ONCE) as pool:
             results = list(pool.map(trial.prove, enumerate(interpreters)))
     return 0 if all(results) else 1

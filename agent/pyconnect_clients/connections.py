@@ -17,7 +17,7 @@ from pyconnect_clients.sasl import TOKEN_MECHANISMS, parse_sasl
 from pyconnect_clients.security import Security
 from pyconnect_clients.tls import client_context
 from pyconnect_clients.token_fetch import TokenError
-from pyconnect_clients.token_login import ENDPOINT, TOKEN_KEYS, TokenLogin
+from pyconnect_clients.token_login import TOKEN_KEYS, TokenLogin
 from pyconnect_clients.token_source import TokenSource, token_source
 
 FIRST_TOKEN_S = 30.0
@@ -60,9 +60,7 @@ def _ready(login: TokenLogin) -> TokenSource:
     try:
         source.wait(FIRST_TOKEN_S)
     except TokenError as exc:
-        raise ClientPropertyError(
-            ENDPOINT if "sasl.mechanism" not in str(exc) else "sasl.mechanism", str(exc)
-        ) from exc
+        raise ClientPropertyError(login.source_key, str(exc)) from exc
     return source
 
 

@@ -265,16 +265,29 @@ def _from_signer(tokens: MskTokens, signer: Any, login: TokenLogin) -> Token:
             made = signer.generate_auth_token(region)
     # The signer raises what botocore raises; a message of either may quote a request.
     except Exception as exc:
-        raise TokenError(
-            f"AWS MSK IAM: the signer failed with {type(exc).__name__}; are credentials for"
-            f" {JAAS_CONFIG} or the environment there?"
-        ) from exc
+        problem, way_out = _without_credentials(tokens)
+        raise TokenError(f"AWS MSK IAM: {problem} ({type(exc).__name__}); {way_out}") from exc
     text, expiry_ms = made
     return Token(
         text=text,
         lifetime=Lifetime(start_ms=int(time.time() * 1000), expiry_ms=int(expiry_ms)),
         principal=dict(login.extensions).get("principal", ""),
     )
+
+
+def _without_credentials(tokens: MskTokens) -> tuple[str, str]:
+    """Return which credentials could not be used, and the way out."""
+    if tokens.role_arn:
+        problem = f"the role {tokens.role_arn} could not be assumed"
+        key, others = "awsRoleArn", "the role's trust policy and the credentials of this machine"
+    elif tokens.profile:
+        problem = f"the credentials of profile {tokens.profile} could not be used"
+        key, others = "awsProfileName", "the configuration files of AWS"
+    else:
+        keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        way_out = f"set {keys}, give this machine a role, or name awsProfileName in {JAAS_CONFIG}"
+        return "no credentials of AWS could be used", way_out
+    return problem, f"check {key} in {JAAS_CONFIG}, and {others}"
 
 
 def _reason(error: Exception) -> str:

@@ -120,6 +120,12 @@ class TokenLogin:
     refresh: RefreshSettings = field(default_factory=RefreshSettings)
     properties: tuple[tuple[str, str], ...] = field(repr=False, default=())
 
+    @property
+    def source_key(self) -> str:
+        """The property that decides where tokens come from."""
+        served = isinstance(self.tokens, EndpointTokens | FileTokens)
+        return ENDPOINT if served else "sasl.mechanism"
+
     def near(self, bootstrap: str) -> TokenLogin:
         """Return the login with MSK's region taken from the brokers' names, unless it is known."""
         found = _MSK_HOST.search(bootstrap.lower())

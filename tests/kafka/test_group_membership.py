@@ -77,6 +77,12 @@ class Member:
     def next(self, timeout_s: float = 60.0) -> Any:
         return self.events.get(timeout=timeout_s)
 
+    def await_rejoin_needed(self) -> None:
+        """Skip the losses of a coordinator that is loading, or whose broker is busy."""
+        while (event := self.next()) == "coordinator lost":
+            pass
+        assert event == "rejoin needed", event
+
     def join(self) -> dict[str, Any]:
         """Permit joins until one completes; its assignment."""
         while True:
@@ -85,7 +91,7 @@ class Member:
             if isinstance(event, JoinedGroup):
                 assert event.protocol_name == "sessioned"
                 return dict(json.loads(event.assignment))
-            assert event == "rejoin needed", event
+            assert event in ("rejoin needed", "coordinator lost"), event
 
 
 @contextmanager
@@ -104,11 +110,11 @@ def test_two_members_share_the_leaders_assignment(kafka_broker: SharedBroker) ->
     group = unique_name("group")
     first, second = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
     with members(first, second):
-        assert first.next() == "rejoin needed"
+        first.await_rejoin_needed()
         assert first.join()["names"] == ["a"]
-        assert second.next() == "rejoin needed"
+        second.await_rejoin_needed()
         second.thread.permit_join()
-        assert first.next() == "rejoin needed"
+        first.await_rejoin_needed()
         first.thread.permit_join()
         assert json.loads(first.next().assignment)["names"] == ["a", "b"]
         assert json.loads(second.next().assignment)["names"] == ["a", "b"]
@@ -120,7 +126,7 @@ def test_no_join_is_sent_before_it_is_permitted(kafka_broker: SharedBroker) -> N
     group = unique_name("group")
     silent, active = (Member(n, kafka_broker.bootstrap_servers, group) for n in ("a", "b"))
     with members(silent, active):
-        assert silent.next() == "rejoin needed"
+        silent.await_rejoin_needed()
         assert active.join()["names"] == ["b"]
         assert silent.thread.member_id == ""
 
@@ -133,7 +139,7 @@ def test_a_member_whose_herder_hangs_leaves_the_group(kafka_broker: SharedBroker
     with members(wedged, other):
         wedged.join()
         other.thread.permit_join()
-        assert wedged.next() == "rejoin needed"
+        wedged.await_rejoin_needed()
         wedged.thread.permit_join()
         assert isinstance(wedged.next(), JoinedGroup)
         wedged.herder_alive = False
@@ -150,7 +156,7 @@ def test_leaving_and_joining_again_makes_a_new_member(kafka_broker: SharedBroker
         member.join()
         before = member.thread.member_id
         member.thread.leave("taking too long to read the log")
-        assert member.next() == "rejoin needed"
+        member.await_rejoin_needed()
         member.join()
         assert before
         assert member.thread.member_id not in ("", before)
@@ -166,7 +172,7 @@ def test_an_assignment_that_raises_fails_the_membership(kafka_broker: SharedBrok
 
     member.assign = assign  # type: ignore[method-assign]
     with members(member):
-        assert member.next() == "rejoin needed"
+        member.await_rejoin_needed()
         member.thread.permit_join()
         assert member.next() is error
         assert not member.thread.keeps_membership()

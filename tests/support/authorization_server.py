@@ -1,8 +1,8 @@
 """An authorization server in a process of its own: authlib's, with client credentials and JWKS.
 
-`python -m tests.support.authorization_server DIRECTORY SECONDS` writes its port to `port` and
-signs tokens that are valid for SECONDS. While a file `hang` exists, it accepts requests for tokens
-and does not answer them. Each token it gives adds a line to `given`.
+`python -m tests.support.authorization_server DIRECTORY` writes its port to `port` and signs tokens
+that are valid for the number of seconds in the file `lifetime`. While a file `hang` exists, it
+accepts requests for tokens and does not answer them. Each token it gives adds a line to `given`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ class AuthorizationServer:
         self.endpoint = f"http://127.0.0.1:{port}/token"
         self.jwks = f"http://127.0.0.1:{port}/jwks"
 
+    def lifetime(self, lifetime_s: int) -> None:
+        """Sign the next tokens for another time."""
+        (self._directory / "lifetime").write_text(str(lifetime_s))
+
     def given(self) -> int:
         """How many tokens have been given."""
         path = self._directory / "given"
@@ -53,8 +57,9 @@ class AuthorizationServer:
 @contextmanager
 def authorization_server(directory: Path, lifetime_s: int) -> Iterator[AuthorizationServer]:
     directory.mkdir()
+    (directory / "lifetime").write_text(str(lifetime_s))
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(directory), str(lifetime_s)],
+        [sys.executable, "-m", __name__, str(directory)],
         env=python_environment(os.environ),
         stdin=subprocess.DEVNULL,
     )
@@ -67,7 +72,7 @@ def authorization_server(directory: Path, lifetime_s: int) -> Iterator[Authoriza
         process.wait()
 
 
-def _serve(directory: Path, lifetime_s: int) -> None:  # noqa: C901 - classes of one import
+def _serve(directory: Path) -> None:  # noqa: C901 - classes of one import
     from authlib.oauth2.rfc6749 import (
         AuthorizationServer,
         ClientMixin,
@@ -141,7 +146,7 @@ def _serve(directory: Path, lifetime_s: int) -> None:  # noqa: C901 - classes of
             return status, body, headers
 
     def token(**_: object) -> dict[str, object]:
-        now = int(time.time())
+        now, lifetime_s = int(time.time()), int((directory / "lifetime").read_text())
         claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": CLIENT, "scope": SCOPE}
         times = {"iat": now, "exp": now + lifetime_s}
         text = jwt.encode({"alg": "RS256", "kid": key.kid}, {**claims, **times}, key)
@@ -182,4 +187,4 @@ def _serve(directory: Path, lifetime_s: int) -> None:  # noqa: C901 - classes of
 
 
 if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), int(sys.argv[2]))
+    _serve(Path(sys.argv[1]))

@@ -36,6 +36,7 @@ from pyconnect_agent.core.reporting import (
     TaskInfo,
 )
 from pyconnect_agent.core.session_key import verify_request
+from pyconnect_agent.version import server_info
 
 WORKER_ID = "127.0.0.1:8083"
 SOURCE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -133,7 +134,7 @@ class FakeHerder:
         return ({"name": "topic", "type": "STRING"},)
 
     def server_info(self) -> ServerInfo:
-        return ServerInfo(version="4.3.1", commit="unknown", kafka_cluster_id="cluster")
+        return server_info("cluster")
 
     def connectors(self) -> tuple[str, ...]:
         return tuple(self.configs)

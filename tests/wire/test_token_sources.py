@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,6 +37,7 @@ pytestmark = pytest.mark.wire
 
 QUICK = RefreshSettings(retry_backoff_ms=1, retry_backoff_max_ms=10)
 LIFETIME_S = 3600
+MSK_BROKER = "b-1.c.abc.c2.kafka.eu-west-1.amazonaws.com:9098"
 
 
 @pytest.fixture(scope="module")
@@ -234,8 +236,71 @@ def test_the_thread_ends_with_its_source() -> None:
 def test_the_signer_of_aws_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the error contains the command that installs it."""
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
-    module = "software.amazon.msk.auth.iam.IAMLoginModule required;"
-    properties = {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
-    asked = parse_security({**properties, "sasl.jaas.config": module})
     with pytest.raises(ClientPropertyError, match=r"install .*\[msk\]"):
-        secured_arguments(asked, "b-1.c.abc.c2.kafka.eu-west-1.amazonaws.com:9098")
+        secured_arguments(msk_security(), MSK_BROKER)
+
+
+class FakeSigner:
+    """AWS's signer; without `text` it finds no credentials, as the real one."""
+
+    def __init__(self, text: str | None = None) -> None:
+        self._text = text
+        self.asked: list[tuple[str, ...]] = []
+        self.expiry_ms = int(time.time() * 1000) + 900_000
+
+    def generate_auth_token(self, *arguments: str) -> tuple[str, int]:
+        self.asked.append(arguments)
+        if self._text is None:
+            raise AttributeError("'NoneType' object has no attribute 'access_key'")
+        return self._text, self.expiry_ms
+
+    generate_auth_token_from_profile = generate_auth_token
+    generate_auth_token_from_role_arn = generate_auth_token
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "without_credentials"),
+    [
+        ("", (), "no credentials of AWS could be used (AttributeError); set AWS_ACCESS_KEY_ID"),
+        ('awsProfileName="p"', ("p",), "the credentials of profile p could not be used"),
+        ('awsRoleArn="arn:r"', ("arn:r",), "the role arn:r could not be assumed"),
+        ('awsRoleArn="r" awsRoleSessionName="s"', ("r", "s"), "check awsRoleArn in sasl.jaas"),
+    ],
+)
+def test_the_signer_of_aws_is_asked_as_the_options_say(
+    options: str, asked: tuple[str, ...], without_credentials: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the region of the brokers; without credentials the error says which were missing."""
+    signer = FakeSigner("signed")
+    with_signer(monkeypatch, signer)
+    settings = {**msk_properties(options), "bootstrap.servers": MSK_BROKER}
+    found = with_token_callback(settings)["oauth_cb"]("")
+    assert found == ("signed", signer.expiry_ms / 1000, "", {})
+    assert signer.asked == [("eu-west-1", *asked)]
+    gc.collect()
+    monkeypatch.setattr(connections, "FIRST_TOKEN_S", 1.0)
+    with_signer(monkeypatch, FakeSigner())
+    # Another login, because equal ones share what is held.
+    other = MSK_BROKER.replace("eu-west-1", "eu-north-1")
+    with pytest.raises(ClientPropertyError) as refused:
+        secured_arguments(msk_security(options), other)
+    assert str(refused.value).startswith("sasl.mechanism: OAUTHBEARER: there is no token: AWS MSK")
+    assert without_credentials in str(refused.value)
+
+
+def with_signer(monkeypatch: pytest.MonkeyPatch, signer: FakeSigner) -> None:
+    module = SimpleNamespace(MSKAuthTokenProvider=signer)
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", module)
+
+
+def msk_properties(options: str = "") -> dict[str, str]:
+    module = f"software.amazon.msk.auth.iam.IAMLoginModule required {options};"
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": module,
+    }
+
+
+def msk_security(options: str = "") -> Security:
+    return parse_security(msk_properties(options))

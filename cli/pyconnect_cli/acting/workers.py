@@ -27,12 +27,16 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerHealth:
-    """One worker; `status` is healthy, starting, unhealthy, unreachable or failed."""
+    """One worker; `status` is healthy, starting, unhealthy, unreachable or failed.
+
+    `agent`: it is an agent, not a Java worker; False if it did not answer.
+    """
 
     url: str
     status: str
     message: str
     version: str = ""
+    agent: bool = False
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -127,9 +131,15 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
     (url,) = exchange.urls
     client = ConnectClient(exchange)
     try:
-        version = client.worker_info().version
+        info = client.worker_info()
         health = _health(client, url)
-        return WorkerHealth(url=url, status=health.status, message=health.message, version=version)
+        return WorkerHealth(
+            url=url,
+            status=health.status,
+            message=health.message,
+            version=info.version,
+            agent=info.agent,
+        )
     except (Unreachable, OutOfTime) as exc:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)
     except PyconnectError as exc:

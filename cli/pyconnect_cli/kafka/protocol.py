@@ -127,13 +127,24 @@ def translated_errors(what: str) -> Iterator[None]:
 
 def translated(error: Exception, what: str) -> PyconnectError:
     """Return a client's error as ours."""
-    from kafka.errors import AuthorizationError, RetriableError
+    from kafka.errors import (
+        AuthorizationError,
+        CoordinatorLoadInProgressError,
+        CoordinatorNotAvailableError,
+        NotCoordinatorError,
+        RetriableError,
+    )
 
+    moving = (CoordinatorLoadInProgressError, CoordinatorNotAvailableError, NotCoordinatorError)
     text = f"Kafka: {what}: {str(error) or type(error).__name__}"
     if isinstance(error, AuthorizationError):
         return Forbidden(text, hint="show the grant that is missing: pyconnect acls explain")
     if getattr(error, "errno", None) == _AUTHENTICATION_FAILED:
         return NotAuthenticated(text, hint="see --kafka-properties")
+    if isinstance(error, moving):
+        return Unreachable(
+            text, hint="its coordinator is starting or moving: run the command again"
+        )
     if isinstance(error, RetriableError):
         return Unreachable(text, hint="are --kafka-bootstrap and the credentials right?")
     return ServerError(text)

@@ -11,23 +11,31 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pyconnect_cli.errors import NotFound, WaitTimedOut
+from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
 
-_NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION = 0, 105, 3
+_NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION, _TOPIC_DENIED = 0, 105, 3, 29
 # Retriable: the coordinator is loading, not available, another one, or still aborting.
 _NOT_YET = frozenset({14, 15, 16, 51})
 _RETRY_S = 0.1
+_LOG = "__transaction_state"
+_LOG_PARTITIONS = 50
+"""The brokers' default of transaction.state.log.num.partitions."""
+COORDINATORS_S = 15.0
+"""The longest wait for coordinators that read their log."""
+_FIRST_ID = 0x100
 
 
 def list_transactional_ids(protocol: KafkaProtocol, producer_ids: Iterable[int] = ()) -> list[str]:
     """Return the ids that brokers know and that this command may describe, sorted.
 
-    `producer_ids`: those of these producers only.
+    `producer_ids`: those of these producers only. WaitTimedOut if a coordinator does not become
+    ready: an id that is missing from the answer is not known to any coordinator.
     """
     from kafka.protocol.admin import ListTransactionsRequest
 
+    await_coordinators(protocol)
     request = ListTransactionsRequest(
         state_filters=[], producer_id_filters=sorted(set(producer_ids)), min_version=0
     )
@@ -37,6 +45,66 @@ def list_transactional_ids(protocol: KafkaProtocol, producer_ids: Iterable[int] 
         _require(response.error_code, "list transactions")
         found |= {state.transactional_id for state in response.transaction_states}
     return sorted(found)
+
+
+def await_coordinators(protocol: KafkaProtocol) -> None:
+    """Return once coordinators have read every partition of their log.
+
+    Before that, brokers leave transactions out of their lists without an error. Denied ids are
+    not waited for.
+    """
+    until = time.monotonic() + min(COORDINATORS_S, protocol.remaining_s())
+    # The hash of an id of one character is the character's code: one id for each partition.
+    ids = [chr(_FIRST_ID + number) for number in range(_log_partitions(protocol))]
+    while ids := _not_ready(protocol, ids):
+        if time.monotonic() + _RETRY_S > until:
+            raise WaitTimedOut(
+                f"the transaction coordinators of {len(ids)} partitions of {_LOG} are not ready",
+                hint="run the command again when all brokers run and have read their logs",
+            )
+        time.sleep(_RETRY_S)
+
+
+def _log_partitions(protocol: KafkaProtocol) -> int:
+    """Return the number of partitions of the coordinators' log; 0 before the first transaction."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    named = [MetadataRequest.MetadataRequestTopic(name=_LOG)]
+    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
+    (topic,) = protocol.send(f"find the partitions of {_LOG}", request).topics
+    if topic.error_code == _TOPIC_DENIED:
+        return _LOG_PARTITIONS
+    return len(topic.partitions)
+
+
+def _not_ready(protocol: KafkaProtocol, ids: Sequence[str]) -> list[str]:
+    """Return the ids whose coordinators cannot answer yet."""
+    from kafka.protocol.admin import DescribeTransactionsRequest
+    from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+
+    if not ids:
+        return []
+    # Not `protocol.coordinators`, which remembers a coordinator after it has moved.
+    request = FindCoordinatorRequest(
+        key_type=CoordinatorType.TRANSACTION.value, coordinator_keys=list(ids), min_version=4
+    )
+    coordinators = protocol.send("find coordinators", request).coordinators
+    found = [each.key for each in coordinators if each.error_code in _NOT_YET]
+    by_node: dict[int, list[str]] = defaultdict(list)
+    for each in coordinators:
+        if each.error_code == _NONE:
+            by_node[each.node_id].append(each.key)
+    requests = [
+        (DescribeTransactionsRequest(transactional_ids=names), node)
+        for node, names in by_node.items()
+    ]
+    for response in protocol.send_all("describe transactions", requests):
+        found += [
+            state.transactional_id
+            for state in response.transaction_states
+            if state.error_code in _NOT_YET
+        ]
+    return found
 
 
 def describe_transactions(protocol: KafkaProtocol, ids: Sequence[str]) -> list[Transaction]:
@@ -186,7 +254,10 @@ def terminate(protocol: KafkaProtocol, transaction: Transaction) -> None:
 
 
 def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[TopicPartition, int]:
-    """Return the leader of each partition; topics that do not exist have none."""
+    """Return the leader of each partition; topics that do not exist have none.
+
+    Unreachable for a partition without a leader.
+    """
     from kafka.protocol.metadata import MetadataRequest
 
     named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
@@ -199,6 +270,11 @@ def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[To
             continue
         _require(topic.error_code, f"find the partitions of {topic.name}")
         for partition in topic.partitions:
+            if partition.leader_id < 0:
+                raise Unreachable(
+                    f"Kafka: partition {topic.name}:{partition.partition_index} has no leader",
+                    hint="run the command again when the brokers of its replicas run",
+                )
             found[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
     return found
 

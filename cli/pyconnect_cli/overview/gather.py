@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pyconnect_cli.acting.background import ask_all
 from pyconnect_cli.acting.workers import all_worker_urls, ask_workers, worker_health
@@ -33,6 +34,11 @@ from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hangi
 PURPOSE = "only Kafka's brokers know about lag and transactions"
 RATES = frozenset({"source-record-write-rate", "sink-record-send-rate"})
 SINKS_AT_ONCE = 8
+JAVA = "Java workers do not report it"
+ELSEWHERE = (
+    "serves its admin interface at another address (admin.listeners):"
+    " pyconnect --url ADDRESS agent status"
+)
 
 
 class Watcher:
@@ -44,7 +50,7 @@ class Watcher:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._without_admin: set[str] = set()
+        self._without_admin: dict[str, WorkerLook] = {}
         self._kafka: KafkaAdmin | None = None
         self._markers = Markers(self._all_read)
 
@@ -123,18 +129,22 @@ class Watcher:
         """Ask one worker; a failed request shows in its health."""
         (url,) = exchange.urls
         health = worker_health(exchange)
-        if health.status in {"unreachable", "failed"} or url in self._without_admin:
+        if health.status in {"unreachable", "failed"}:
             return WorkerLook(health=health)
+        if (earlier := self._without_admin.get(url)) is not None:
+            return replace(earlier, health=health)
         agent = AgentClient(exchange)
         try:
             info = agent.info()
             children, metrics = tuple(agent.children()), agent.metrics()
         except PreconditionFailed:
-            self._without_admin.add(url)
-            return WorkerLook(health=health)
-        except PyconnectError:
-            # The admin interface has another listener or other credentials: show the public part.
-            return WorkerLook(health=health)
+            silence = f"{url} {ELSEWHERE}" if health.agent else JAVA
+            found = self._without_admin[url] = WorkerLook(health=health, silence=silence)
+            return found
+        except PyconnectError as error:
+            # The credentials are others: show the public part.
+            silence = f"{error.message} ({error.hint})" if error.hint else error.message
+            return WorkerLook(health=health, silence=silence)
         return WorkerLook(health=health, info=info, children=children, rates=task_rates(metrics))
 
 

@@ -27,13 +27,15 @@ class Positions:
 class WorkerLook:
     """One worker; `info`, `children` and `rates` are an agent's.
 
-    `rates`: records a second by the name of a task (`orders/0`).
+    `rates`: records a second by the name of a task (`orders/0`). `silence`: why an answer has no
+    `info`.
     """
 
     health: WorkerHealth
     info: AgentInfo | None = None
     children: tuple[AgentChild, ...] = ()
     rates: Mapping[str, float] = field(default_factory=dict)
+    silence: str = ""
 
     @property
     def url(self) -> str:

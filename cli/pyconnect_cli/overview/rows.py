@@ -78,9 +78,10 @@ class ConnectorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow:
-    """A worker: `kind` is agent or worker (Apache's, or an agent whose admin interface is away).
+    """A worker: `kind` is agent or worker (Apache's, or one that does not answer).
 
-    `worker_id` is its name in statuses, `address` the address that was asked.
+    `worker_id` is its name in statuses, `address` the address that was asked. `state`, `phase` and
+    `memory` come from an agent's admin interface; `silence`: why it did not answer.
     """
 
     address: str
@@ -96,6 +97,7 @@ class WorkerRow:
     connectors: int = 0
     tasks: int = 0
     memory: int | None = None
+    silence: str = ""
 
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
@@ -132,11 +134,12 @@ def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
 
 
 def phase_of(workers: Sequence[WorkerRow]) -> str:
-    """Return the agents' phases of exactly-once as a text; Java workers do not report theirs."""
+    """Return the agents' phases of exactly-once as a text, with the reasons of other workers."""
     known = [worker for worker in workers if worker.phase]
     phases = sorted({str(worker.phase) for worker in known})
+    reasons = "; ".join(dict.fromkeys(worker.silence for worker in workers if worker.silence))
     if not known:
-        return "not known: only agents report it"
+        return f"not known: {reasons or 'no worker answers'}"
     if len(phases) > 1:
         text = ", ".join(
             f"{phase} on {sum(worker.phase == phase for worker in known)}" for phase in phases
@@ -144,7 +147,9 @@ def phase_of(workers: Sequence[WorkerRow]) -> str:
     else:
         text = phases[0]
     silent = len(workers) - len(known)
-    return f"{text}; not known of {counted(silent, 'worker')}" if silent else text
+    if not silent:
+        return text
+    return f"{text}; not known of {counted(silent, 'worker')}{': ' * bool(reasons)}{reasons}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -227,7 +232,7 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         address=address,
         worker_id=worker_id,
         url=health.url,
-        kind="agent" if info else "worker",
+        kind="agent" if info or health.agent else "worker",
         status=health.status,
         message=health.message,
         version=health.version,
@@ -237,6 +242,7 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         connectors=sum(status.connector.worker_id == worker_id for status in statuses),
         tasks=sum(task.worker_id == worker_id for status in statuses for task in status.tasks),
         memory=sum(sizes) if sizes else None,
+        silence=worker.silence,
     )
 
 

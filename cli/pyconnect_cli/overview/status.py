@@ -260,7 +260,7 @@ def _worker_json(row: WorkerRow) -> dict[str, object]:
         "version": row.version,
         "agent": row.kind == "agent",
         "state": row.state or None,
-        "leader": row.leader if row.kind == "agent" else None,
+        "leader": row.leader if row.state else None,
         "phase": row.phase,
         "connectors": row.connectors,
         "tasks": row.tasks,

@@ -187,6 +187,11 @@ class WorkerInfo:
     kafka_cluster_id: str
     raw: Json = field(default_factory=dict, compare=False, repr=False)
 
+    @property
+    def agent(self) -> bool:
+        """Whether an agent answered, which names its own version in `commit`."""
+        return self.commit.startswith("pyconnect-")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import Conflict, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka import transactions as brokers
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import kafka_protocol
@@ -28,6 +28,7 @@ from pyconnect_cli.transactions.find import (
     hanging_in,
     known_transactions,
     refuse_living,
+    still_open,
 )
 from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
 from pyconnect_cli.verbs import PlannedVerb
@@ -297,6 +298,12 @@ def abort(
         if session.ends_with_plan(changes=True):
             return
         session.confirm("abort it? Consumers of committed records will never see its records")
+        if not still_open(protocol, [producer]):
+            raise Conflict(
+                f"the transaction of producer {producer_id} in {topic}:{partition} has ended or"
+                " gone on meanwhile; nothing was aborted",
+                hint="look again: pyconnect transactions find-hanging",
+            )
         brokers.abort(protocol, producer)
         left = [p for p in open_producers(protocol, [topic]) if p == producer]
     if left:

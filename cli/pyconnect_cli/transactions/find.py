@@ -132,8 +132,15 @@ def hanging_in(
             existing_partitions(protocol, topics)
         producers = open_producers(protocol, topics)
         known = known_transactions(protocol, producers)
-    now_ms = round(time.time() * 1000)
-    return hanging(producers, known, now_ms=now_ms, min_idle_ms=min_idle_ms)
+        now_ms = round(time.time() * 1000)
+        found = hanging(producers, known, now_ms=now_ms, min_idle_ms=min_idle_ms)
+        return still_open(protocol, found)
+
+
+def still_open(protocol: KafkaProtocol, producers: Sequence[OpenProducer]) -> list[OpenProducer]:
+    """Return those that have written nothing since: coordinators forget a transaction that ends."""
+    now = open_producers(protocol, {producer.partition.topic for producer in producers})
+    return [producer for producer in producers if producer in now]
 
 
 def known_transactions(

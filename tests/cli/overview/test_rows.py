@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pyconnect_cli.overview.gather import JAVA
 from pyconnect_cli.overview.rows import connector_rows, failures, phase_of, worker_rows
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
@@ -79,9 +80,11 @@ def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
 
 
 def test_the_phase_names_the_number_of_workers_that_report_it() -> None:
-    """Java workers do not report theirs."""
-    rows = worker_rows(look(workers=[agent(phase="preparing"), worker("http://w2:8083")]))
-    assert phase_of(rows) == "preparing; not known of 1 worker"
+    """The reason of the others follows once."""
+    java = [worker(f"http://w{number}:8083", silence=JAVA) for number in (2, 3)]
+    rows = worker_rows(look(workers=[agent(phase="preparing"), *java]))
+    assert phase_of(rows) == f"preparing; not known of 2 workers: {JAVA}"
+    assert phase_of(worker_rows(look(workers=java))) == f"not known: {JAVA}"
     rows = worker_rows(look(workers=[agent(phase="preparing"), agent("http://w2:1")]))
     assert phase_of(rows) == "disabled on 1, preparing on 1"
-    assert phase_of(worker_rows(look())).startswith("not known")
+    assert phase_of(worker_rows(look())) == "not known: no worker answers"

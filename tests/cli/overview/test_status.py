@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,41 @@ def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
     assert "preparing" in outcome.out
     assert "active, leader" in outcome.out
     assert "1 of 1 worker healthy" in outcome.out
+
+
+@pytest.mark.wire
+def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(run: Run) -> None:
+    """The reason of an unknown phase names the agent and the command that shows the phase."""
+    config = rest_config(admin_listeners="http://127.0.0.1:0")
+    with serving(config, FakeHerder(), FakeAdmin()) as server:
+        url = f"http://{server.listeners[0].netloc}"
+        outcome = run("status", address=url)
+        document = json.loads(run("status", "-o", "json", address=url).out)
+        admin = f"http://{server.admin_listeners[0].netloc}"
+        shown = run("agent", "status", address=admin)
+    assert outcome.code == 0, outcome.err
+    assert (
+        f"not known: {url} serves its admin interface at another address (admin.listeners):"
+        " pyconnect --url ADDRESS agent status" in outcome.out
+    )
+    assert document["workers"][0]["agent"] is True
+    assert "preparing" in shown.out, shown.err
+
+
+@pytest.mark.wire
+def test_a_java_worker_does_not_report_its_phase(run: Run) -> None:
+    """No other address would help."""
+    assert "not known: Java workers do not report it" in run("status").out
+
+
+@pytest.mark.wire
+def test_missing_credentials_are_the_reason_of_an_unknown_phase(run: Run, tmp_path: Path) -> None:
+    """With the options that give them."""
+    passwords = tmp_path / "passwords"
+    passwords.write_text("operator=secret\n")
+    config = rest_config(agent_admin_basic_auth_file=str(passwords))
+    with serving(config, FakeHerder(), FakeAdmin()) as server:
+        outcome = run("status", address=f"http://{server.listeners[0].netloc}")
+    assert "not known: " in outcome.out
+    assert "needs credentials" in outcome.out
+    assert "--username with --password-file" in outcome.out

@@ -62,9 +62,14 @@ def view(
     )
 
 
-def worker(url: str = "http://w1:8083", status: str = "healthy", message: str = "") -> WorkerLook:
+def worker(
+    url: str = "http://w1:8083", status: str = "healthy", message: str = "", silence: str = ""
+) -> WorkerLook:
     """A worker without an admin interface."""
-    return WorkerLook(health=WorkerHealth(url=url, status=status, message=message, version="4.3.1"))
+    return WorkerLook(
+        health=WorkerHealth(url=url, status=status, message=message, version="4.3.1"),
+        silence=silence,
+    )
 
 
 def agent(
