@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.manual import escaped, main_page, noun_page, pages
+from scripts.manual_pages import escaped, main_page, noun_page, pages
 from pyconnect_cli.parsing.nouns import NOUNS, find_noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 
