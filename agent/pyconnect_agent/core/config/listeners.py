@@ -48,7 +48,7 @@ class Listener:
 
 
 def valid_listeners(key: str, *, optional: bool = False) -> LambdaValidator:
-    """Return the validator of a list of URLs; with ``optional`` it may be unset or empty as well."""
+    """Return the validator of a list of URLs; ``optional``: it may be unset or empty as well."""
 
     def check(_name: str, value: object) -> None:
         if optional and not value:
