@@ -14,7 +14,7 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
 from pyconnect_agent.core.config.variables import has_variables
 from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy, restart_policy
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
-from pyconnect_api.configdef import ConfigDef, Range, ValidString
+from pyconnect_api.configdef import ConfigDef, Range, Validator, ValidString
 from pyconnect_api.errors import ConfigException
 from pyconnect_api.key_table import define_table
 
@@ -49,7 +49,7 @@ _FROM_ONE = ("backoff.ms", "backoff.max.ms", "max.attempts", "window.ms")
 
 def define_agent_keys(definition: ConfigDef) -> ConfigDef:
     """Add the keys to a worker's definition, or to an empty one for a connector."""
-    validators = {
+    validators: dict[str, Validator] = {
         "agent.restart.policy": ValidString.one_of(*(mode.value for mode in RestartMode)),
         **{f"agent.restart.{name}": Range.at_least(1) for name in _FROM_ONE},
         **dict.fromkeys(_FROM_ZERO, Range.at_least(0)),
