@@ -19,7 +19,6 @@ from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
-from pyconnect_sandbox.schema_registry import SchemaRegistryServer, find_registry
 from pyconnect_sandbox.server import Server
 from tests.support.kafka import (
     BOOTSTRAP_VARIABLE,
@@ -29,6 +28,7 @@ from tests.support.kafka import (
     SharedJavaWorker,
 )
 from tests.support.names import unique_name as make_unique_name
+from tests.support.schema_registry_server import SchemaRegistryServer, find_registry
 from tests.support.secured import SecuredBroker, secured_config
 from tests.support.seeds import LONG
 from tests.support.shared_servers import shared_broker, shared_server

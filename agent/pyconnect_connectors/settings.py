@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
 from enum import StrEnum
+from typing import Any, TypeVar, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pyconnect_api import ConfigDef, ConfigException, LambdaValidator, Range
+from pyconnect_api import ConfigDef, ConfigException, LambdaValidator, Password, Range
 from pyconnect_api.key_table import define_table
 
 RETRIES = "max.retries"
 BACKOFF_MS = "retry.backoff.ms"
 GUARANTEE = "delivery.guarantee"
+_KEY = "setting"
+
+Bound = TypeVar("Bound")
 
 _RETRIES = """
 max.retries  INT  MEDIUM  10
@@ -46,6 +52,28 @@ def _check_zone(name: str, value: object) -> None:
 TIME_ZONE = LambdaValidator(_check_zone, "a name of the IANA time zone database")
 
 
+def setting(name: str) -> Any:
+    """Return the field of a dataclass that has the value of a setting."""
+    return field(metadata={_KEY: name})
+
+
+def bound(kind: type[Bound], config: Mapping[str, object], **given: object) -> Bound:
+    """Return the values of a parsed config by the fields' settings and types; `given`: the rest."""
+    hints = get_type_hints(kind)
+    values = {
+        each.name: _READERS.get(hints[each.name], hints[each.name])(config[each.metadata[_KEY]])
+        for each in fields(kind)  # type: ignore[arg-type]  # a dataclass
+        if _KEY in each.metadata
+    }
+    return kind(**values, **given)
+
+
+def refuse(problems: Iterable[tuple[str, str]]) -> None:
+    """Raise ConfigException for the first of pairs of a setting and what is wrong with it."""
+    for name, problem in problems:
+        raise ConfigException(f"{name}: {problem}")
+
+
 def text_or_none(value: object) -> str | None:
     """Return a text that is not empty."""
     return None if value is None or value == "" else str(value)
@@ -56,7 +84,13 @@ def texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-def number(value: object) -> int:
-    """Return a parsed INT or LONG."""
-    assert isinstance(value, int)
-    return value
+_READERS: Mapping[object, Callable[[Any], object]] = {
+    str: lambda value: text_or_none(value) or "",
+    str | None: text_or_none,
+    bool: lambda value: value is True,
+    int | None: lambda value: value if value > 0 else None,
+    tuple[str, ...]: texts,
+    frozenset[str]: lambda value: frozenset(texts(value)),
+    Password | None: lambda value: value if value and value.value else None,
+}
+"""By the type of a field; other types are made of the value. A limit is None unless positive."""

@@ -1,4 +1,4 @@
-"""A real single-node Kafka broker, and clusters of several.
+"""A real Kafka broker: alone, or one of a cluster.
 
 KRaft, combined mode; `kafka.tools.StorageTool format`, then `kafka.Kafka`. Ready when it answers
 a metadata request: its listener is opened only once the controller has unfenced the broker.
@@ -11,10 +11,8 @@ import base64
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 import javaproperties
 
@@ -32,7 +30,6 @@ from pyconnect_sandbox.runtime import KafkaRuntime, write_log_configuration
 from pyconnect_sandbox.server import Server
 
 _FORMAT_TIMEOUT_S = 60
-_CLUSTER_STOP_GRACE_S = 2.0
 
 
 def random_cluster_id() -> str:
@@ -238,62 +235,3 @@ def create_topics(bootstrap_servers: str, topics: Sequence[BrokerTopic]) -> None
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise SandboxError(f"The broker did not create {name}: {error}") from error
-
-
-class KafkaCluster:
-    """Several brokers, each a controller too, that form one cluster.
-
-    Internal topics have three replicas, so that any single broker may be killed.
-    """
-
-    def __init__(self, config: BrokerConfig, size: int = 3) -> None:
-        """Take `config` for every broker, each in a directory below `config.directory`."""
-        controllers = ports.free_ports(size)
-        listeners = ports.free_ports(size, frozenset(controllers))
-        voters = dict(enumerate(controllers, start=1))
-        cluster_id = config.cluster_id or random_cluster_id()
-        self._start_timeout_s = config.start_timeout_s
-        self.brokers = tuple(
-            KafkaBroker(
-                replace(
-                    config,
-                    directory=config.directory / f"node-{node_id}",
-                    node_id=node_id,
-                    port=listeners[node_id - 1],
-                    voters=voters,
-                    cluster_id=cluster_id,
-                )
-            )
-            for node_id in voters
-        )
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Addresses of all brokers."""
-        return ",".join(broker.bootstrap_servers for broker in self.brokers)
-
-    def start(self) -> Self:
-        """Start all brokers and wait until each answers and all know each other."""
-        with ExitStack() as started:
-            # Launched together: a broker alone has no quorum and would never answer.
-            for broker in self.brokers:
-                started.callback(broker.stop)
-                broker.launch()
-            for broker in self.brokers:
-                broker.wait_until_ready(self._start_timeout_s)
-            started.pop_all()
-        return self
-
-    def stop(self) -> None:
-        """Stop all brokers at once, shortly: the last ones wait for a quorum that is gone."""
-        for broker in self.brokers:
-            if broker.is_running:
-                broker.terminate()
-        for broker in self.brokers:
-            broker.stop(_CLUSTER_STOP_GRACE_S)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()

@@ -50,14 +50,6 @@ def free_port(exclude: frozenset[int] = frozenset()) -> int:
     )
 
 
-def free_ports(count: int, exclude: frozenset[int] = frozenset()) -> tuple[int, ...]:
-    """Return `count` different free ports, none of them in `exclude`."""
-    chosen: tuple[int, ...] = ()
-    while len(chosen) < count:
-        chosen = (*chosen, free_port(exclude | frozenset(chosen)))
-    return chosen
-
-
 def require_free(port: int) -> None:
     """Raise PortTaken unless `port` is free."""
     if not is_free(port):

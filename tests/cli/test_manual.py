@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.manual import escaped, main_page, noun_page, pages
 from pyconnect_cli.parsing.nouns import NOUNS, find_noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
+from scripts.manual_pages import escaped, main_page, noun_page, pages
 
 
 def test_there_is_a_page_for_each_noun() -> None:

@@ -11,9 +11,9 @@ import pytest
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerLaunch, worker_properties
 from pyconnect_sandbox.java_worker import JavaConnectWorker
-from pyconnect_sandbox.ports import free_ports
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
+from tests.support.kafka_cluster import free_ports
 
 pytestmark = pytest.mark.java
 

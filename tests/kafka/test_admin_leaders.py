@@ -8,9 +8,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_agent.kafka.admin import Admin
-from pyconnect_sandbox.broker import KafkaBroker, KafkaCluster
+from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
+from tests.support.kafka_cluster import KafkaCluster
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.kafka

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_sandbox import ports
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.acls import sasl
@@ -20,6 +20,7 @@ from tests.support.agent import Agent, Agents, closing
 from tests.support.cluster import Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
+from tests.support.kafka_cluster import KafkaCluster
 from tests.support.proxy import Proxy
 from tests.support.secured import SecuredBroker, overrides
 from tests.support.sequences import WAIT_S, Sequences

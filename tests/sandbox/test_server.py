@@ -18,6 +18,7 @@ from pyconnect_sandbox.errors import ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.server import Server
 from tests.support.eventually import eventually
+from tests.support.kafka_cluster import free_ports
 from tests.support.processes import is_gone, python_environment
 
 pytestmark = pytest.mark.wire
@@ -280,6 +281,6 @@ def test_both_sources_of_process_facts_agree(
 
 def test_free_ports_differ_and_are_below_the_ephemeral_range() -> None:
     """Ports for servers are distinct, and no outgoing connection is given one."""
-    chosen = ports.free_ports(20)
+    chosen = free_ports(20)
     assert len(set(chosen)) == 20
     assert all(ports.FIRST_PORT <= port <= ports.LAST_PORT < 32768 for port in chosen)

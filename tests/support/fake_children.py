@@ -20,7 +20,7 @@ _STATES = {
 
 
 class FakeChildren:
-    """Implements the protocols of `children.ports`. Connectors make as many tasks as `tasks` says.
+    """Stands in for `ChildProcesses`. Connectors make as many tasks as `tasks` says.
 
     `may_stop` is cleared to hold stops back; a hurried stop does not wait for it.
     """

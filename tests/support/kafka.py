@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, KafkaCluster
+from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.kafka_cluster import KafkaCluster
 
 BOOTSTRAP_VARIABLE = "PYCONNECT_TEST_BOOTSTRAP"
 """Addresses of a broker that is used instead of starting one for the session."""

@@ -1,6 +1,8 @@
-"""All child processes of a worker: the `Children` of `ports.py`.
+"""All child processes of a worker: of its connectors and tasks, and those of short jobs.
 
-Layer: children. Composes the modules beside it; makes no decisions.
+Layer: children. Composes the modules beside it; makes no decisions. All methods are called on the
+event loop and do not block it. A start is only a request: the listener gets its result. Configs are
+raw; the child resolves `${provider:…}` references, so the worker process never holds a secret.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ FORCED_STACKS_S = 1.0
 
 
 class ChildProcesses:
-    """Implements `ports.Children`; made and used on the event loop.
+    """Made and used on the event loop.
 
     `connect` sets `listener` before the first start: herder and children refer to each other.
     """
@@ -97,6 +99,7 @@ class ChildProcesses:
         self._may_run = may_run
 
     async def start(self) -> None:
+        """Begin to renew the children's leases."""
         self._logs.start()
         self._watch = long_lived.start_task("task limits", self._limits.run())
         if self._settings.lease_ms is not None:
@@ -105,6 +108,7 @@ class ChildProcesses:
             )
 
     async def stop(self, *, hurry: bool = False) -> None:
+        """Stop all children within the graceful limits; with `hurry` kill them at once."""
         if hurry:
             await kill_children((*self._tasks.children(), *self._connectors.children()))
         else:
@@ -124,9 +128,11 @@ class ChildProcesses:
     def start_connector(
         self, connector: str, config: ConnectorConfig, target_state: TargetState
     ) -> None:
+        """A connector whose target state is STOPPED gets no process; its state is reported."""
         self._connectors.start(connector, config, target_state)
 
     async def stop_connectors(self, connectors: Sequence[str]) -> None:
+        """Stop connectors: 5 s for all together, then kill; return when all are gone."""
         await self._connectors.stop(connectors, graceful_s=CONNECTOR_GRACEFUL_MS / 1000)
 
     def set_connector_target_state(self, connector: str, target_state: TargetState) -> None:
@@ -135,6 +141,10 @@ class ChildProcesses:
     async def generate_task_configs(
         self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
     ) -> TaskConfigsGenerated:
+        """Raise AgentError with the text of the plugin's exception.
+
+        Too many tasks, with enforcement, also report the connector FAILED.
+        """
         return await self._connectors.generate_task_configs(connector, config, applied_config)
 
     def start_task(
@@ -146,6 +156,7 @@ class ChildProcesses:
         *,
         task_count: int = 0,
     ) -> None:
+        """`task_count`: size of the connector's set, for `tasks.max.enforce`; 0: no check."""
         self._tasks.start(
             task_id, connector_config, task_config, target_state, task_count=task_count
         )
@@ -153,9 +164,11 @@ class ChildProcesses:
     def answer_task_start(
         self, task_id: ConnectorTaskId, request_id: int, refusal: str | None
     ) -> None:
+        """Let a task begin after its question; with `refusal` it fails with this text."""
         self._tasks.answer_start(task_id, request_id, refusal)
 
     async def stop_tasks(self, task_ids: Sequence[ConnectorTaskId]) -> None:
+        """Stop tasks within one `task.shutdown.graceful.timeout.ms`; return when all are gone."""
         await self._tasks.stop(
             task_ids, graceful_s=self._settings.task_shutdown_graceful_timeout_ms / 1000
         )
@@ -170,6 +183,7 @@ class ChildProcesses:
         return self._tasks.running()
 
     async def child_details(self) -> tuple[ChildDetails, ...]:
+        """Return connectors and tasks, sorted, within a second even if children do not answer."""
         tasks = self._tasks.details()
         self._limits.sample()
         figures = await asyncio.gather(
@@ -185,6 +199,7 @@ class ChildProcesses:
         return tuple(sorted(found, key=_by_name))
 
     async def metrics(self) -> tuple[Metric, ...]:
+        """Return metrics of connectors, tasks and their starts, within a second."""
         now_ms = time.monotonic() * 1000
         connectors, tasks = self._connectors, self._tasks
         of_tasks = await task_metrics(tasks.details(), tasks.ended(), self._inquiries)
@@ -198,6 +213,11 @@ class ChildProcesses:
         )
 
     def kill_task(self, task_id: ConnectorTaskId, *, force: bool, reason: str) -> int | None:
+        """Begin to end a running task: in order, then by SIGTERM, then SIGKILL; `force`: SIGKILL.
+
+        Once its process is gone, it is reported FAILED with `reason` and its stacks. Returns the
+        pid of the process, None before it has one.
+        """
         task = self._tasks.condemn(task_id, reason, NoRestart.KILLED)
         self._begin_kill(task, force=force, reason=reason)
         return task.child.pid
@@ -229,9 +249,11 @@ class ChildProcesses:
         await self._tasks.kill(task, graceful_s=graceful_s)
 
     def logs(self, question: LogQuestion) -> dict[str, Any]:
+        """Return the kept lines: `lines`, `next`, and the `epoch` of their numbers."""
         return self._logs.lines(question)
 
     async def task_stacks(self, task_id: ConnectorTaskId) -> str:
+        """Return the stacks of a running task; AgentError if its process shows none."""
         return await self._inquiries.stacks(self._tasks.details()[task_id].child)
 
     def _connected(self) -> ChildListener:
@@ -269,6 +291,7 @@ class ChildProcesses:
         return child
 
     def set_logger_level(self, namespace: str, level: str) -> None:
+        """Set a level for running children and for children started later."""
         # The latest goes last, because a new child gets the levels in this order.
         self._levels.pop(namespace, None)
         self._levels[namespace] = level

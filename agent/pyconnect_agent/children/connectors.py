@@ -221,7 +221,7 @@ class ConnectorChildren:
             case ConfigTtlExpired():
                 self._listener().config_ttl_expired(connector)
             case ReadOffsetsRequest():
-                self._offsets.read(entry.child, message)
+                self._offsets.serve(entry.child, message)
             case _:
                 LOG.error(
                     "connector process sent a message that is not for a connector",

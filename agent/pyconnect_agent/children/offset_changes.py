@@ -13,20 +13,16 @@ import logging
 from pyconnect_agent.channel import (
     ChangeOffsetsJob,
     ConfirmOffsetChange,
-    FindConnectorOffsets,
-    FindOffsetKeys,
     Message,
     OffsetChangeConfirmed,
     OffsetChangeReached,
     OffsetsChanged,
-    ReadOffsetsRequest,
     RequestFailed,
-    WriteOffsetsRequest,
 )
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.jobs import error_of
-from pyconnect_agent.children.offsets import OffsetService
+from pyconnect_agent.children.offsets import OffsetRequest, OffsetService
 from pyconnect_agent.children.settings import ChildFactory, ChildSettings
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
@@ -54,7 +50,10 @@ class OffsetChanges:
         offsets: bytes | None,
         timeout_ms: int,
     ) -> bool:
-        """See `ports.OffsetChangeJobs`."""
+        """Ask the connector, in a child that then waits; see `effects.PrepareOffsetChange`.
+
+        Raises RequestError with Kafka Connect's text, before anything was written.
+        """
         self.abandon(connector)
         job = ChangeOffsetsJob(
             worker=self._settings.worker,
@@ -74,7 +73,7 @@ class OffsetChanges:
             raise
 
     async def commit(self, connector: str) -> None:
-        """See `ports.OffsetChangeJobs`."""
+        """Write the prepared change and read it back. Raises RequestError as above."""
         change = self._changes.get(connector)
         if change is None:
             raise InternalError(failed_text(connector, "source"))
@@ -85,7 +84,7 @@ class OffsetChanges:
             self._end(change)
 
     def abandon(self, connector: str) -> None:
-        """See `ports.OffsetChangeJobs`."""
+        """Drop the prepared change; without one do nothing."""
         if (change := self._changes.get(connector)) is not None:
             self._end(change)
 
@@ -157,19 +156,8 @@ class _Change:
                     self.written.set_result(None)
             case RequestFailed():
                 self.fail(error_of(message))
-            case _:
-                self._serve(message)
-
-    def _serve(self, message: Message) -> None:
-        match message:
-            case ReadOffsetsRequest():
-                self._offsets.read(self.child, message)
-            case WriteOffsetsRequest():
-                self._offsets.write(self.child, message)
-            case FindOffsetKeys():
-                self._offsets.find_keys(self.child, message)
-            case FindConnectorOffsets():
-                self._offsets.find_connector(self.child, message)
+            case _ if isinstance(message, OffsetRequest):
+                self._offsets.serve(self.child, message)
             case _:
                 LOG.error(
                     "message not meant for a change of offsets",

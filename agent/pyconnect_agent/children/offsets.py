@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from pyconnect_agent.channel import (
     ConnectorOffsetsFound,
@@ -32,6 +30,8 @@ LOG = logging.getLogger(__name__)
 
 THREADS = 8
 
+OffsetRequest = ReadOffsetsRequest | WriteOffsetsRequest | FindOffsetKeys | FindConnectorOffsets
+
 
 class OffsetService:
     """Runs the store's blocking calls in its own threads and answers each request once."""
@@ -41,17 +41,11 @@ class OffsetService:
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="offset-service")
         self._requests: set[asyncio.Task[None]] = set()
 
-    def read(self, child: Child, request: ReadOffsetsRequest) -> None:
-        self._start(self._answer(child, request.request_id, self._read(request)))
-
-    def write(self, child: Child, request: WriteOffsetsRequest) -> None:
-        self._start(self._answer(child, request.request_id, self._write(request)))
-
-    def find_keys(self, child: Child, request: FindOffsetKeys) -> None:
-        self._start(self._answer(child, request.request_id, self._find_keys(request)))
-
-    def find_connector(self, child: Child, request: FindConnectorOffsets) -> None:
-        self._start(self._answer(child, request.request_id, self._find_connector(request)))
+    def serve(self, child: Child, request: OffsetRequest) -> None:
+        """Answer a request of a child, with the store's error if it has failed."""
+        task = asyncio.get_running_loop().create_task(self._serve(child, request))
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
 
     async def stop(self) -> None:
         """Drop the requests under way, because no child waits for an answer any more.
@@ -63,51 +57,35 @@ class OffsetService:
         await asyncio.gather(*self._requests, return_exceptions=True)
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    def _start(self, request: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(request)
-        self._requests.add(task)
-        task.add_done_callback(self._requests.discard)
-
-    async def _read(self, request: ReadOffsetsRequest) -> Message:
-        entries: Mapping[bytes, bytes | None] = await asyncio.get_running_loop().run_in_executor(
-            self._executor, self._store.read, request.keys, request.timeout_ms
-        )
-        return OffsetsRead(request_id=request.request_id, entries=dict(entries))
-
-    async def _write(self, request: WriteOffsetsRequest) -> Message:
-        await asyncio.get_running_loop().run_in_executor(
-            self._executor, self._store.write, request.entries, request.timeout_ms
-        )
-        return OffsetsWritten(request_id=request.request_id)
-
-    async def _find_keys(self, request: FindOffsetKeys) -> Message:
-        keys: Mapping[bytes, tuple[bytes, ...]] = await asyncio.get_running_loop().run_in_executor(
-            self._executor, self._store.keys_in_use, request.keys
-        )
-        return OffsetKeysFound(request_id=request.request_id, keys=dict(keys))
-
-    async def _find_connector(self, request: FindConnectorOffsets) -> Message:
-        def find() -> Mapping[bytes, bytes]:
-            self._store.read((), request.timeout_ms)
-            return self._store.connector_entries(request.connector)
-
-        entries: Mapping[bytes, bytes] = await asyncio.get_running_loop().run_in_executor(
-            self._executor, find
-        )
-        return ConnectorOffsetsFound(request_id=request.request_id, entries=dict(entries))
-
-    async def _answer(
-        self, child: Child, request_id: int, work: Coroutine[Any, Any, Message]
-    ) -> None:
+    async def _serve(self, child: Child, request: OffsetRequest) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            answer = await work
+            answer = await loop.run_in_executor(self._executor, self._answer, request)
         except Exception as exc:  # every error of the store is the answer to the child that asked
             if not isinstance(exc, AgentError):
                 LOG.exception("offset store failed", extra={"child": child.name})
             answer = RequestFailed(
-                request_id=request_id,
+                request_id=request.request_id,
                 error_class=type(exc).__name__,
                 message=str(exc),
                 retriable=isinstance(exc, AgentError) and exc.retriable,
             )
         child.send(answer)
+
+    def _answer(self, request: OffsetRequest) -> Message:
+        """Ask the store, which blocks."""
+        store, request_id = self._store, request.request_id
+        match request:
+            case ReadOffsetsRequest():
+                read = store.read(request.keys, request.timeout_ms)
+                return OffsetsRead(request_id=request_id, entries=dict(read))
+            case WriteOffsetsRequest():
+                store.write(request.entries, request.timeout_ms)
+                return OffsetsWritten(request_id=request_id)
+            case FindOffsetKeys():
+                keys = store.keys_in_use(request.keys)
+                return OffsetKeysFound(request_id=request_id, keys=dict(keys))
+            case FindConnectorOffsets():
+                store.read((), request.timeout_ms)
+                found = store.connector_entries(request.connector)
+                return ConnectorOffsetsFound(request_id=request_id, entries=dict(found))

@@ -209,12 +209,8 @@ class TaskChildren:
                 self._listener().task_start_asked(task_id, task.start_number)
             case TopicUsed():
                 self._listener().topic_used(task_id, message.topic)
-            case ReadOffsetsRequest():
-                self._offsets.read(task.child, message)
-            case WriteOffsetsRequest():
-                self._offsets.write(task.child, message)
-            case FindOffsetKeys():
-                self._offsets.find_keys(task.child, message)
+            case ReadOffsetsRequest() | WriteOffsetsRequest() | FindOffsetKeys():
+                self._offsets.serve(task.child, message)
             case StatsReported():
                 task.figures = message
                 if task_id in self._ended:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.herder.state import HerderState
+from pyconnect_agent.herder.service import HerderService
 
 
 class AclCheck(Protocol):
@@ -22,19 +22,10 @@ class AclCheck(Protocol):
         ...
 
 
-class ConnectorView(Protocol):
-    """The part of the herder that reports the needs of connectors."""
-
-    @property
-    def state(self) -> HerderState: ...
-
-    def active_topics(self, connector: str) -> tuple[str, ...]: ...
-
-
 class AclReports:
     """Serves any number of requests; `check` None: a standalone worker, which has no phases."""
 
-    def __init__(self, check: AclCheck | None, herder: ConnectorView) -> None:
+    def __init__(self, check: AclCheck | None, herder: HerderService) -> None:
         self._check = check
         self._herder = herder
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from pyconnect_agent.children.ports import Children
+from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.internal_topics.log_record import key_text
@@ -34,7 +34,7 @@ class ConnectorOffsetReader:
     def __init__(
         self,
         store: OffsetStore,
-        children: Children,
+        children: ChildProcesses,
         catalog: Catalog,
         may_have_own_topic: Callable[[ConnectorConfig], bool],
     ) -> None:

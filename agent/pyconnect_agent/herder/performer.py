@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, assert_never
 
-from pyconnect_agent.children.ports import Children
+from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import AgentError, BadRequestError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
@@ -67,7 +67,7 @@ class Collaborators:
     config_store: ConfigStore
     status_store: StatusStore
     statuses: StatusView
-    children: Children
+    children: ChildProcesses
     group: Group
     apply_logger_level: Callable[[str, str], object]
     send_task_configs: SendTaskConfigs

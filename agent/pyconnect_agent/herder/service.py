@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pyconnect_agent.children.ports import ChildListener, Children
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.ports import ChildListener
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import events as on
@@ -112,7 +113,7 @@ class HerderService:
         options: HerderOptions,
         *,
         stores: Stores,
-        children: Children,
+        children: ChildProcesses,
         catalog: Catalog,
         levels: RuntimeLevels,
         clock: WorkerClock,

@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
-from pyconnect_agent.children.ports import ChildDetails, ChildrenAdmin
+from pyconnect_agent.children.children import ChildProcesses
+from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.config.effective import EffectiveValue
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -27,13 +28,12 @@ from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
-from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
-from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.core.restart_policy import NO_RESTARTS, restarts_json
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
+from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.herder.worker_metrics import worker_metrics
 
 KILLED = "The task was killed through the admin interface ({how}). It is not restarted by itself."
@@ -57,28 +57,14 @@ class WorkerIdentity:
     config: tuple[EffectiveValue, ...]
 
 
-class HerderView(Protocol):
-    """The herder as the admin interface sees it."""
-
-    @property
-    def state(self) -> HerderState: ...
-
-    @property
-    def rebalances(self) -> Rebalances: ...
-
-    def task_status(self, connector: str, task: int) -> Status | None: ...
-
-    def request_drain(self, *, undrain: bool) -> None: ...
-
-
 class AgentAdmin:
     """Implements `admin_port.WorkerAdmin`."""
 
     def __init__(
         self,
         identity: WorkerIdentity,
-        herder: HerderView,
-        children: ChildrenAdmin,
+        herder: HerderService,
+        children: ChildProcesses,
         phase: PhaseChange,
         acls: AclReports,
         *,

@@ -10,7 +10,7 @@ from typing import Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pyconnect_api import ConfigException, Password
+from pyconnect_api import Password
 from pyconnect_connectors.lake import names
 from pyconnect_connectors.lake.definitions import sink_config_def, source_config_def
 from pyconnect_connectors.lake.names import (
@@ -20,15 +20,7 @@ from pyconnect_connectors.lake.names import (
     Order,
     Partitioning,
 )
-from pyconnect_connectors.settings import (
-    BACKOFF_MS,
-    GUARANTEE,
-    RETRIES,
-    Guarantee,
-    number,
-    text_or_none,
-    texts,
-)
+from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 
 LOCAL_SCHEMES = ("", "file")
 SCHEMES = (*LOCAL_SCHEMES, "s3", "s3a", "gs", "az", "abfs", "abfss")
@@ -38,31 +30,16 @@ SCHEMES = (*LOCAL_SCHEMES, "s3", "s3a", "gs", "az", "abfs", "abfss")
 class Location:
     """Where the lake is and how to reach it."""
 
-    url: str
-    endpoint: str | None
-    region: str | None
-    access_key: str | None
-    secret_key: Password | None
-    gcs_credentials: str | None
-    azure_account: str | None
-    azure_key: Password | None
-    max_retries: int
-    backoff_ms: int
-
-    @classmethod
-    def of(cls, config: Mapping[str, object]) -> Self:
-        return cls(
-            url=text_or_none(config[names.URL]) or "",
-            endpoint=text_or_none(config[names.ENDPOINT]),
-            region=text_or_none(config[names.REGION]),
-            access_key=text_or_none(config[names.ACCESS_KEY]),
-            secret_key=_secret(config[names.SECRET_KEY]),
-            gcs_credentials=text_or_none(config[names.GCS_CREDENTIALS]),
-            azure_account=text_or_none(config[names.AZURE_ACCOUNT]),
-            azure_key=_secret(config[names.AZURE_KEY]),
-            max_retries=number(config[RETRIES]),
-            backoff_ms=number(config[BACKOFF_MS]),
-        )
+    url: str = setting(names.URL)
+    endpoint: str | None = setting("store.url")
+    region: str | None = setting("s3.region")
+    access_key: str | None = setting(names.ACCESS_KEY)
+    secret_key: Password | None = setting(names.SECRET_KEY)
+    gcs_credentials: str | None = setting("gcs.credentials.path")
+    azure_account: str | None = setting("azblob.account.name")
+    azure_key: Password | None = setting("azblob.account.key")
+    max_retries: int = setting("max.retries")
+    backoff_ms: int = setting("retry.backoff.ms")
 
     @property
     def scheme(self) -> str:
@@ -92,52 +69,41 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSettings:
-    """How LakeSink's files are named, divided and encoded."""
+    """How LakeSink's files are named, divided and encoded; None: there is no limit."""
 
     topics_dir: str
-    flush_size: int
-    rotate_ms: int | None
-    schedule_ms: int | None
-    partitioning: Partitioning
-    fields: tuple[str, ...]
-    path_format: str
-    duration_ms: int
-    zone: ZoneInfo
-    extractor: Extractor
-    timestamp_field: str
-    pad_width: int
-    codec: str
-    gzip: bool
+    flush_size: int = setting(names.FLUSH_SIZE)
+    rotate_ms: int | None = setting("rotate.interval.ms")
+    schedule_ms: int | None = setting("rotate.schedule.interval.ms")
+    partitioning: Partitioning = setting(names.PARTITIONER)
+    fields: tuple[str, ...] = setting(names.FIELDS)
+    path_format: str = setting("path.format")
+    duration_ms: int = setting(names.DURATION_MS)
+    zone: ZoneInfo = setting(names.ZONE)
+    extractor: Extractor = setting(names.EXTRACTOR)
+    timestamp_field: str = setting("timestamp.field")
+    pad_width: int = setting(names.PAD_WIDTH)
+    codec: str = setting(names.CODEC)
+    compression: str = setting(names.COMPRESSION)
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
-        return cls(
-            topics_dir=str(config[names.TOPICS_DIR] or "").strip("/"),
-            flush_size=number(config[names.FLUSH_SIZE]),
-            rotate_ms=_limit(config[names.ROTATE_MS]),
-            schedule_ms=_limit(config[names.SCHEDULE_MS]),
-            partitioning=Partitioning(str(config[names.PARTITIONER])),
-            fields=texts(config[names.FIELDS]),
-            path_format=str(config[names.PATH_FORMAT]),
-            duration_ms=number(config[names.DURATION_MS]),
-            zone=ZoneInfo(str(config[names.ZONE])),
-            extractor=Extractor(str(config[names.EXTRACTOR])),
-            timestamp_field=str(config[names.TIMESTAMP_FIELD]),
-            pad_width=number(config[names.PAD_WIDTH]),
-            codec=str(config[names.CODEC]),
-            gzip=config[names.COMPRESSION] == "gzip",
-        )
+        return bound(cls, config, topics_dir=str(config["topics.dir"] or "").strip("/"))
+
+    @property
+    def gzip(self) -> bool:
+        return self.compression == "gzip"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """Which tables of which Iceberg catalog LakeSink writes; `properties` are pyiceberg's."""
 
-    table: str
-    auto_create: bool
-    evolve: bool
-    partition_by: tuple[str, ...]
-    commit_ms: int
+    table: str = setting(names.TABLE)
+    auto_create: bool = setting(names.AUTO_CREATE)
+    evolve: bool = setting(names.EVOLVE)
+    partition_by: tuple[str, ...] = setting(names.PARTITION_BY)
+    commit_ms: int = setting(names.COMMIT_MS)
     catalog: str
     properties: Mapping[str, str]
 
@@ -164,15 +130,8 @@ class TableSettings:
         for key, value in s3.items():
             if value is not None:
                 properties.setdefault(key, value)
-        return cls(
-            table=str(config[names.TABLE]),
-            auto_create=config[names.AUTO_CREATE] is True,
-            evolve=config[names.EVOLVE] is True,
-            partition_by=texts(config[names.PARTITION_BY]),
-            commit_ms=number(config[names.COMMIT_MS]),
-            catalog=str(config[names.CATALOG] or "iceberg"),
-            properties=properties,
-        )
+        catalog = str(config[names.CATALOG] or "iceberg")
+        return bound(cls, config, catalog=catalog, properties=properties)
 
     def problems(self) -> list[tuple[str, str]]:
         """Return rules that are broken, as pairs of a setting and a text."""
@@ -197,11 +156,11 @@ class SinkSettings:
 
     name: str
     location: Location
-    format: Format
-    exactly_once: bool
-    ignores_nulls: bool
-    max_bytes: int
-    compatibility: Compatibility
+    format: Format = setting(names.FORMAT)
+    guarantee: Guarantee = setting(GUARANTEE)
+    nulls: str = setting(names.NULLS)
+    max_bytes: int = setting(names.MAX_BYTES)
+    compatibility: Compatibility = setting(names.COMPATIBILITY)
     files: FileSettings
     tables: TableSettings | None
     changes_topics: bool
@@ -211,25 +170,27 @@ class SinkSettings:
     def parse(cls, props: Mapping[str, object]) -> Self:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = sink_config_def().parse(props)
-        location = Location.of(config)
-        written = Format(str(config[names.FORMAT]))
-        settings = cls(
+        location = bound(Location, config)
+        to_tables = config[names.FORMAT] == Format.ICEBERG
+        settings = bound(
+            cls,
+            config,
             name=str(props.get("name") or ""),
             location=location,
-            format=written,
-            exactly_once=config[GUARANTEE] == Guarantee.EXACTLY_ONCE,
-            ignores_nulls=config[names.NULLS] == "ignore",
-            max_bytes=number(config[names.MAX_BYTES]),
-            compatibility=Compatibility(str(config[names.COMPATIBILITY])),
             files=FileSettings.of(config),
-            tables=(
-                TableSettings.of(config, props, location) if written is Format.ICEBERG else None
-            ),
+            tables=TableSettings.of(config, props, location) if to_tables else None,
             changes_topics=bool(props.get("transforms")),
         )
-        for key, problem in settings.problems():
-            raise ConfigException(f"{key}: {problem}")
+        refuse(settings.problems())
         return settings
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.guarantee is Guarantee.EXACTLY_ONCE
+
+    @property
+    def ignores_nulls(self) -> bool:
+        return self.nulls == "ignore"
 
     def problems(self) -> list[tuple[str, str]]:
         """Return rules across settings that are broken, as pairs of a setting and a text."""
@@ -252,34 +213,23 @@ class SourceSettings:
     """A task reads the files whose paths give its number."""
 
     location: Location
-    topic: str
-    format: Format
+    topic: str = setting(names.TOPIC)
+    format: Format = setting(names.FORMAT)
     prefix: str
-    pattern: str
-    order: Order
-    poll_ms: int
-    batch_rows: int
-    task_number: int
-    task_count: int
+    pattern: str = setting(names.PATTERN)
+    order: Order = setting(names.ORDER)
+    poll_ms: int = setting(names.POLL_MS)
+    batch_rows: int = setting(names.BATCH_ROWS)
+    task_number: int = setting(names.TASK_NUMBER)
+    task_count: int = setting(names.TASK_COUNT)
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
-        settings = cls(
-            location=Location.of(config),
-            topic=str(config[names.TOPIC]),
-            format=Format(str(config[names.FORMAT])),
-            prefix=str(config[names.PREFIX] or "").strip("/"),
-            pattern=str(config[names.PATTERN]),
-            order=Order(str(config[names.ORDER])),
-            poll_ms=number(config[names.POLL_MS]),
-            batch_rows=number(config[names.BATCH_ROWS]),
-            task_number=number(config[names.TASK_NUMBER]),
-            task_count=number(config[names.TASK_COUNT]),
-        )
-        for key, problem in settings.problems():
-            raise ConfigException(f"{key}: {problem}")
+        prefix = str(config["prefix"] or "").strip("/")
+        settings = bound(cls, config, location=bound(Location, config), prefix=prefix)
+        refuse(settings.problems())
         return settings
 
     def problems(self) -> list[tuple[str, str]]:
@@ -290,12 +240,3 @@ class SourceSettings:
         except re.error as error:
             found.append((names.PATTERN, f"it is not a regular expression: {error}"))
         return found
-
-
-def _secret(value: object) -> Password | None:
-    return value if isinstance(value, Password) and value.value else None
-
-
-def _limit(value: object) -> int | None:
-    limit = number(value)
-    return limit if limit > 0 else None

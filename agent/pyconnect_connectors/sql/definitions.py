@@ -9,7 +9,6 @@ from pyconnect_api.key_table import define_table
 from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries
 
 URL = "connection.url"
-USER = "connection.user"
 PASSWORD = "connection.password"  # noqa: S105  the name of a setting
 ZONE = "db.timezone"
 MODE = "mode"
@@ -18,12 +17,9 @@ TIMESTAMP = "timestamp.column.name"
 DELAY_MS = "timestamp.delay.interval.ms"
 QUERY = "query"
 SCHEMA = "schema.pattern"
-WHITELIST = "table.whitelist"
-BLACKLIST = "table.blacklist"
 INCLUDE = "table.include.list"
 EXCLUDE = "table.exclude.list"
 TABLE_POLL_MS = "table.poll.interval.ms"
-PREFIX = "topic.prefix"
 POLL_MS = "poll.interval.ms"
 BATCH_ROWS = "batch.max.rows"
 TABLES = "tables"

@@ -8,44 +8,16 @@ from dataclasses import dataclass
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from pyconnect_api import ConfigException, Password
-from pyconnect_connectors.settings import (
-    BACKOFF_MS,
-    GUARANTEE,
-    RETRIES,
-    Guarantee,
-    number,
-    text_or_none,
-    texts,
-)
+from pyconnect_api import Password
+from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 from pyconnect_connectors.sql.definitions import (
-    AUTO_CREATE,
-    AUTO_EVOLVE,
-    BATCH_ROWS,
-    BLACKLIST,
-    DELAY_MS,
-    DELETES,
     EXCLUDE,
     INCLUDE,
     INCREMENTING,
-    INSERT_MODE,
-    MODE,
-    OFFSETS_TABLE,
-    PASSWORD,
     PK_FIELDS,
     PK_MODE,
-    POLL_MS,
-    PREFIX,
     QUERY,
-    SCHEMA,
-    TABLE_FORMAT,
-    TABLE_POLL_MS,
-    TABLES,
     TIMESTAMP,
-    URL,
-    USER,
-    WHITELIST,
-    ZONE,
     InsertMode,
     Mode,
     PrimaryKeyMode,
@@ -58,24 +30,12 @@ from pyconnect_connectors.sql.definitions import (
 class Connection:
     """How to reach the database; `zone` is that of its timestamps without one."""
 
-    url: str
-    user: str | None
-    password: Password | None
-    zone: ZoneInfo
-    max_retries: int
-    backoff_ms: int
-
-    @classmethod
-    def of(cls, config: Mapping[str, object]) -> Self:
-        password = config[PASSWORD]
-        return cls(
-            url=str(config[URL]),
-            user=text_or_none(config[USER]),
-            password=password if isinstance(password, Password) else None,
-            zone=ZoneInfo(str(config[ZONE])),
-            max_retries=number(config[RETRIES]),
-            backoff_ms=number(config[BACKOFF_MS]),
-        )
+    url: str = setting("connection.url")
+    user: str | None = setting("connection.user")
+    password: Password | None = setting("connection.password")
+    zone: ZoneInfo = setting("db.timezone")
+    max_retries: int = setting("max.retries")
+    backoff_ms: int = setting("retry.backoff.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,46 +43,28 @@ class SourceSettings:
     """`tables` are those of one task; a connector has none."""
 
     connection: Connection
-    mode: Mode
-    incrementing: str | None
-    timestamps: tuple[str, ...]
-    delay_ms: int
-    query: str | None
-    schema: str | None
-    whitelist: frozenset[str]
-    blacklist: frozenset[str]
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    table_poll_ms: int
-    prefix: str
-    poll_ms: int
-    batch_rows: int
-    tables: tuple[str, ...]
+    mode: Mode = setting("mode")
+    incrementing: str | None = setting(INCREMENTING)
+    timestamps: tuple[str, ...] = setting(TIMESTAMP)
+    delay_ms: int = setting("timestamp.delay.interval.ms")
+    query: str | None = setting(QUERY)
+    schema: str | None = setting("schema.pattern")
+    whitelist: frozenset[str] = setting("table.whitelist")
+    blacklist: frozenset[str] = setting("table.blacklist")
+    include: tuple[str, ...] = setting(INCLUDE)
+    exclude: tuple[str, ...] = setting(EXCLUDE)
+    table_poll_ms: int = setting("table.poll.interval.ms")
+    prefix: str = setting("topic.prefix")
+    poll_ms: int = setting("poll.interval.ms")
+    batch_rows: int = setting("batch.max.rows")
+    tables: tuple[str, ...] = setting("tables")
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
-        settings = cls(
-            connection=Connection.of(config),
-            mode=Mode(str(config[MODE])),
-            incrementing=text_or_none(config[INCREMENTING]),
-            timestamps=texts(config[TIMESTAMP]),
-            delay_ms=number(config[DELAY_MS]),
-            query=text_or_none(config[QUERY]),
-            schema=text_or_none(config[SCHEMA]),
-            whitelist=frozenset(texts(config[WHITELIST])),
-            blacklist=frozenset(texts(config[BLACKLIST])),
-            include=texts(config[INCLUDE]),
-            exclude=texts(config[EXCLUDE]),
-            table_poll_ms=number(config[TABLE_POLL_MS]),
-            prefix=str(config[PREFIX]),
-            poll_ms=number(config[POLL_MS]),
-            batch_rows=number(config[BATCH_ROWS]),
-            tables=texts(config[TABLES]),
-        )
-        for key, problem in settings.problems():
-            raise ConfigException(f"{key}: {problem}")
+        settings = bound(cls, config, connection=bound(Connection, config))
+        refuse(settings.problems())
         return settings
 
     def problems(self) -> list[tuple[str, str]]:
@@ -151,36 +93,28 @@ class SinkSettings:
 
     name: str
     connection: Connection
-    insert_mode: InsertMode
-    pk_mode: PrimaryKeyMode
-    pk_fields: tuple[str, ...]
-    auto_create: bool
-    auto_evolve: bool
-    deletes: bool
-    table_format: str
-    exactly_once: bool
-    offsets_table: str
+    insert_mode: InsertMode = setting("insert.mode")
+    pk_mode: PrimaryKeyMode = setting(PK_MODE)
+    pk_fields: tuple[str, ...] = setting(PK_FIELDS)
+    auto_create: bool = setting("auto.create")
+    auto_evolve: bool = setting("auto.evolve")
+    deletes: bool = setting("delete.enabled")
+    table_format: str = setting("table.name.format")
+    guarantee: Guarantee = setting(GUARANTEE)
+    offsets_table: str = setting("offsets.table.name")
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = sink_config_def().parse(props)
-        settings = cls(
-            name=str(props.get("name") or ""),
-            connection=Connection.of(config),
-            insert_mode=InsertMode(str(config[INSERT_MODE])),
-            pk_mode=PrimaryKeyMode(str(config[PK_MODE])),
-            pk_fields=texts(config[PK_FIELDS]),
-            auto_create=config[AUTO_CREATE] is True,
-            auto_evolve=config[AUTO_EVOLVE] is True,
-            deletes=config[DELETES] is True,
-            table_format=str(config[TABLE_FORMAT]),
-            exactly_once=config[GUARANTEE] == Guarantee.EXACTLY_ONCE,
-            offsets_table=str(config[OFFSETS_TABLE]),
-        )
-        for key, problem in settings.problems():
-            raise ConfigException(f"{key}: {problem}")
+        name = str(props.get("name") or "")
+        settings = bound(cls, config, name=name, connection=bound(Connection, config))
+        refuse(settings.problems())
         return settings
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.guarantee is Guarantee.EXACTLY_ONCE
 
     def problems(self) -> list[tuple[str, str]]:
         """Return rules across settings that are broken, as pairs of a setting and a text."""

@@ -6,26 +6,24 @@ Reads committed records only, and writes each record to the partition it was fou
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_cli.errors import NotFound, PreconditionFailed, ServerError, WaitTimedOut
+from pyconnect_cli.errors import PreconditionFailed, ServerError, WaitTimedOut
 from pyconnect_cli.kafka.admin import AdminConnection, translated
 from pyconnect_cli.kafka.model import KeyPlace, SinkGroup, StoredRecord, TopicPartition, latest
-from pyconnect_cli.kafka.reader import end_offsets, records_among
+from pyconnect_cli.kafka.reader import committed_from, records
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Message
 
-BATCH = 10_000
 SLICE_S = 1.0
-METADATA_S = 10.0
 READ_BACK_S = 15.0
 
 
 class OffsetsTopics:
-    """Offsets topics of one cluster; every call ends within `remaining_s()`."""
+    """Offsets topics of one cluster; writing ends within `remaining_s()`."""
 
     def __init__(self, settings: Mapping[str, str], remaining_s: Callable[[], float]) -> None:
         self._settings = {**settings, "log_level": "0"}
@@ -33,12 +31,8 @@ class OffsetsTopics:
 
     def read(self, topics: Iterable[str]) -> dict[KeyPlace, StoredRecord]:
         """Return the stored records, without those of open transactions."""
-        from confluent_kafka import OFFSET_BEGINNING
-
-        wanted = set(topics)
-        with self._consumer() as consumer:
-            found = [at for name in sorted(wanted) for at in self._partitions(consumer, name)]
-            return latest(self._records(consumer, dict.fromkeys(found, OFFSET_BEGINNING)))
+        found = (records(self._settings, name, "read_committed") for name in sorted(set(topics)))
+        return latest(map(_stored, chain.from_iterable(found)))
 
     def write(self, records: Sequence[StoredRecord]) -> dict[KeyPlace, bytes | None]:
         """Write records in order and return the newest of each place, read back from Kafka."""
@@ -83,58 +77,10 @@ class OffsetsTopics:
         """Read the written records; open transactions of others may hide them for a while."""
         until = time.monotonic() + min(READ_BACK_S, self._timeout_s())
         while True:
-            with self._consumer() as consumer:
-                records = self._records(consumer, starts)
-                found = {record.place: record.value for record in records}
+            newest = map(_stored, committed_from(self._settings, starts))
+            found = {record.place: record.value for record in newest}
             if places <= set(found) or time.monotonic() > until:
                 return found
-
-    @contextmanager
-    def _consumer(self) -> Iterator[Consumer]:
-        from confluent_kafka import Consumer, KafkaException
-
-        consumer = Consumer(
-            {
-                **self._settings,
-                "group.id": "pyconnect-offsets-reader",  # demanded; nothing is ever committed
-                "enable.auto.commit": "false",
-                "enable.partition.eof": "true",
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "earliest",
-            }
-        )
-        try:
-            yield consumer
-        except KafkaException as exc:
-            raise translated(exc, "read offsets") from exc
-        finally:
-            consumer.close()
-
-    def _partitions(self, consumer: Consumer, topic: str) -> list[TopicPartition]:
-        metadata = consumer.list_topics(topic, timeout=min(METADATA_S, self._timeout_s()))
-        found = metadata.topics.get(topic)
-        if found is None or found.error is not None or not found.partitions:
-            raise NotFound(
-                f"topic {topic} does not exist", hint="check offset.storage.topic of the worker"
-            )
-        return [TopicPartition(topic, number) for number in sorted(found.partitions)]
-
-    def _records(
-        self, consumer: Consumer, starts: Mapping[TopicPartition, int]
-    ) -> Iterator[StoredRecord]:
-        from confluent_kafka import TopicPartition as KafkaTopicPartition
-
-        unread = end_offsets(consumer, starts, min(METADATA_S, self._timeout_s()))
-        consumer.assign(
-            [KafkaTopicPartition(at.topic, at.partition, start) for at, start in starts.items()]
-        )
-        until = time.monotonic() + self._timeout_s()
-        while unread:
-            if time.monotonic() > until:
-                raise WaitTimedOut(f"{len(unread)} partitions of offsets topics were not read yet")
-            messages = consumer.consume(BATCH, SLICE_S)
-            for record in records_among(messages, unread, lambda error: error.retriable()):
-                yield _stored(record)
 
     def _timeout_s(self) -> float:
         return max(self._remaining_s(), 0.1)

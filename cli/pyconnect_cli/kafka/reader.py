@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.kafka.model import TopicPartition
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, KafkaError, Message
+    from confluent_kafka import Consumer, Message
 
 WAIT_S = 10.0
 """Without any record for so long it is given up."""
@@ -75,9 +75,15 @@ def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator
     from confluent_kafka import OFFSET_BEGINNING
 
     with _consumer(settings, topic, isolation) as consumer:
-        partitions = _partitions(consumer, topic)
-        unread = end_offsets(consumer, partitions, WAIT_S)
-        yield from _read(consumer, dict.fromkeys(partitions, OFFSET_BEGINNING), unread)
+        yield from _to_ends(consumer, dict.fromkeys(_partitions(consumer, topic), OFFSET_BEGINNING))
+
+
+def committed_from(
+    settings: Mapping[str, str], starts: Mapping[TopicPartition, int]
+) -> Iterator[Message]:
+    """Yield the committed records of partitions from these offsets on, up to the present ends."""
+    with _consumer(settings, "records", "read_committed") as consumer:
+        yield from _to_ends(consumer, starts)
 
 
 def some_records(
@@ -168,6 +174,7 @@ def _consumer(settings: Mapping[str, str], topic: str, isolation: str) -> Iterat
             "enable.auto.commit": "false",
             "enable.partition.eof": "true",
             "isolation.level": isolation,
+            "auto.offset.reset": "earliest",
         }
     )
     try:
@@ -192,15 +199,9 @@ def _partitions(
     return [TopicPartition(topic, number) for number in sorted(numbers or found.partitions)]
 
 
-def end_offsets(
-    consumer: Consumer, partitions: Iterable[TopicPartition], timeout_s: float
-) -> dict[TopicPartition, int]:
-    """Return the present ends of partitions; with `read_committed` the last stable offsets.
-
-    Reading ends there: librdkafka reports the end of a partition only after a fetch without new
-    records, and so never for a partition with constant writes. Raises KafkaException.
-    """
-    return {at: _range(consumer, at, timeout_s)[1] for at in partitions}
+def _to_ends(consumer: Consumer, starts: Mapping[TopicPartition, int]) -> Iterator[Message]:
+    """Yield records up to the present ends; with `read_committed` the last stable offsets."""
+    yield from _read(consumer, starts, {at: _range(consumer, at, WAIT_S)[1] for at in starts})
 
 
 def _range(consumer: Consumer, at: TopicPartition, timeout_s: float) -> tuple[int, int]:
@@ -234,42 +235,20 @@ def _read(
     counts: Counter[TopicPartition] = Counter()
     until = time.monotonic() + WAIT_S
     while unread:
-        messages = consumer.consume(_BATCH, timeout=_SLICE_S)
-        if messages:
-            until = time.monotonic() + WAIT_S
-        elif time.monotonic() > until:
+        if time.monotonic() > until:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        # librdkafka looks the group up although it never joins it.
-        for record in records_among(
-            messages, unread, lambda error: error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
-        ):
-            yield record
-            at = TopicPartition(str(record.topic()), int(record.partition() or 0))
-            counts[at] += 1
-            if counts[at] == most:
+        for message in consumer.consume(_BATCH, timeout=_SLICE_S):
+            at = TopicPartition(str(message.topic()), int(message.partition() or 0))
+            error = message.error()
+            if error is None:
+                until = time.monotonic() + WAIT_S
+                yield message
+                counts[at] += 1
+                if counts[at] == most or int(message.offset() or 0) + 1 >= unread.get(at, 0):
+                    unread.pop(at, None)
+            # With read_committed the end is before an open transaction.
+            elif error.code() == KafkaError._PARTITION_EOF:
                 unread.pop(at, None)
-
-
-def records_among(
-    messages: Iterable[Message],
-    unread: dict[TopicPartition, int],
-    passes: Callable[[KafkaError], bool],
-) -> Iterator[Message]:
-    """Yield the records, and take partitions that are read to their ends out of `unread`.
-
-    Raises KafkaException for an error that is not among `passes`.
-    """
-    from confluent_kafka import KafkaError, KafkaException
-
-    for message in messages:
-        at = TopicPartition(str(message.topic()), int(message.partition() or 0))
-        error = message.error()
-        if error is None:
-            yield message
-            if int(message.offset() or 0) + 1 >= unread.get(at, 0):
-                unread.pop(at, None)
-        # With read_committed the end is before an open transaction.
-        elif error.code() == KafkaError._PARTITION_EOF:
-            unread.pop(at, None)
-        elif not passes(error):
-            raise KafkaException(error)
+            # librdkafka looks the group up although it never joins it.
+            elif not (error.retriable() or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED):
+                raise KafkaException(error)

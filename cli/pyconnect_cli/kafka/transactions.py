@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated, translated_errors
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION, _TOPIC_DENIED = 0, 105, 3, 29
 # Retriable: the coordinator is loading, not available, another one, or still aborting.
@@ -27,24 +27,21 @@ COORDINATORS_S = 15.0
 _FIRST_ID = 0x100
 
 
-def list_transactional_ids(protocol: KafkaProtocol, producer_ids: Iterable[int] = ()) -> list[str]:
+def list_transactional_ids(
+    protocol: KafkaProtocol, producer_ids: Iterable[int] = (), states: Sequence[str] = ()
+) -> list[str]:
     """Return the ids that brokers know and that this command may describe, sorted.
 
-    `producer_ids`: those of these producers only. WaitTimedOut if a coordinator does not become
-    ready: an id that is missing from the answer is not known to any coordinator.
+    `producer_ids`: those of these producers only; `states`: those in these states only.
+    WaitTimedOut if a coordinator does not become ready: an id that is missing from the answer is
+    not known to any coordinator.
     """
-    from kafka.protocol.admin import ListTransactionsRequest
-
     await_coordinators(protocol)
-    request = ListTransactionsRequest(
-        state_filters=[], producer_id_filters=sorted(set(producer_ids)), min_version=0
-    )
-    requests = [(request, broker) for broker in protocol.brokers()]
-    found: set[str] = set()
-    for response in protocol.send_all("list transactions", requests):
-        _require(response.error_code, "list transactions")
-        found |= {state.transactional_id for state in response.transaction_states}
-    return sorted(found)
+    with translated_errors("list transactions"):
+        listed = protocol.admin.list_transactions(
+            producer_id_filters=sorted(set(producer_ids)), state_filters=states
+        )
+    return sorted({item.transactional_id for items in listed.values() for item in items})
 
 
 def await_coordinators(protocol: KafkaProtocol) -> None:
@@ -155,41 +152,24 @@ def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenP
 
     Topics that do not exist have none.
     """
-    from kafka.protocol.admin import DescribeProducersRequest
+    from kafka import TopicPartition as KafkaTopicPartition
 
-    leaders: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for partition, leader in partition_leaders(protocol, topics).items():
-        leaders[leader][partition.topic].append(partition.partition)
-    topic_request = DescribeProducersRequest.TopicRequest
-    requests = [
-        (
-            DescribeProducersRequest(
-                topics=[
-                    topic_request(name=name, partition_indexes=numbers)
-                    for name, numbers in by_topic.items()
-                ]
-            ),
-            leader,
+    partitions = [KafkaTopicPartition(*at) for at in partition_leaders(protocol, topics)]
+    with translated_errors("describe producers"):
+        described = protocol.admin.describe_producers(partitions)
+    found = [
+        OpenProducer(
+            partition=TopicPartition(*at),
+            producer_id=producer.producer_id,
+            epoch=producer.producer_epoch,
+            coordinator_epoch=producer.coordinator_epoch,
+            last_ms=producer.last_timestamp,
+            first_offset=producer.current_transaction_start_offset,
         )
-        for leader, by_topic in leaders.items()
+        for at, state in described.items()
+        for producer in state.active_producers
+        if producer.current_transaction_start_offset >= 0
     ]
-    found = []
-    for response in protocol.send_all("describe producers", requests):
-        for topic in response.topics:
-            for partition in topic.partitions:
-                _require(partition.error_code, f"describe producers of {topic.name}")
-                found += [
-                    OpenProducer(
-                        partition=TopicPartition(topic.name, partition.partition_index),
-                        producer_id=producer.producer_id,
-                        epoch=producer.producer_epoch,
-                        coordinator_epoch=producer.coordinator_epoch,
-                        last_ms=producer.last_timestamp,
-                        first_offset=producer.current_txn_start_offset,
-                    )
-                    for producer in partition.active_producers
-                    if producer.current_txn_start_offset >= 0
-                ]
     return sorted(found, key=lambda producer: (producer.partition, producer.producer_id))
 
 
@@ -199,31 +179,17 @@ def abort(protocol: KafkaProtocol, producer: OpenProducer) -> None:
     The marker carries the coordinator's epoch as the leader knows it, so that a coordinator that
     is alive can still write its own.
     """
-    from kafka.protocol.producer import WriteTxnMarkersRequest
+    from kafka import TopicPartition as KafkaTopicPartition
+    from kafka.admin import AbortTransactionSpec
 
-    (leader,) = {
-        node
-        for partition, node in partition_leaders(protocol, [producer.partition.topic]).items()
-        if partition == producer.partition
-    }
-    marker_type = WriteTxnMarkersRequest.WritableTxnMarker
-    marker = marker_type(
+    spec = AbortTransactionSpec(
+        topic_partition=KafkaTopicPartition(*producer.partition),
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
-        transaction_result=False,
-        topics=[
-            marker_type.WritableTxnMarkerTopic(
-                name=producer.partition.topic, partition_indexes=[producer.partition.partition]
-            )
-        ],
         coordinator_epoch=max(producer.coordinator_epoch, 0),
     )
-    what = f"abort the transaction in {producer.partition}"
-    response = protocol.send(what, WriteTxnMarkersRequest(markers=[marker]), leader)
-    for result in response.markers:
-        for topic in result.topics:
-            for partition in topic.partitions:
-                _require(partition.error_code, what)
+    with translated_errors(f"abort the transaction in {producer.partition}"):
+        protocol.admin.abort_transaction(spec)
 
 
 def terminate(protocol: KafkaProtocol, transaction: Transaction) -> None:

@@ -269,17 +269,9 @@ def _jdbc_urls(document: Document) -> set[str]:
 
 
 def _show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool) -> None:
-    output = session.output
-    document: object = reports[0] if alone else list(reports)
-    output.document(document, text="\n\n".join(_text(session, report) for report in reports))
-
-
-def _text(session: Session, report: Mapping[str, Any]) -> str:
-    output, directory = session.output, Path(report["report"])
-    if output.drawn:
-        from pyconnect_cli.reconcile.panel import drawn
-
-        return drawn(report, directory, width=output.style.width or 80)
     from pyconnect_cli.reconcile.summary import summary
 
-    return summary(report, directory, output.paint)
+    output = session.output
+    document: object = reports[0] if alone else list(reports)
+    texts = (summary(report, Path(report["report"]), output.paint) for report in reports)
+    output.document(document, text="\n\n".join(texts))

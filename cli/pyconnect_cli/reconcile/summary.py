@@ -19,21 +19,24 @@ Paint = Callable[[str, str | None], str]
 def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
     """Return the lines of a summary."""
     verdict = str(report["verdict"])
-    lines = [f"{head(report)}: {paint(verdict, VERDICT_STYLES[verdict])} ({duration(report)})"]
-    lines += key_value_lines(counts(report), indent="  ")
-    if names := not_compared(report):
-        lines += ["", f"  {names}"]
+    head = printable(f"{report['job']} {report['target']}".rstrip())
+    took = f"{int(report['duration_ms']) / 1000:.1f} s"
+    lines = [f"{head}: {paint(verdict, VERDICT_STYLES[verdict])} ({took})"]
+    counts = {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
+    lines += key_value_lines(counts, indent="  ")
+    if names := "; ".join(map(str, report.get("not_compared", ()))):
+        lines += ["", f"  not compared: {names}"]
     findings: Sequence[Mapping[str, Any]] = report["findings"]
     if findings:
         lines.append("")
-        lines += [_line(finding, paint) for finding in of_every_kind(findings)]
-        if more := unshown(report):
-            lines.append(f"  {more}")
-    lines += ["", report_line(directory)]
+        lines += [_line(finding, paint) for finding in _of_every_kind(findings)]
+        if (more := int(report["findings_kept"]) - SHOWN) > 0:
+            lines.append(f"  and {more:,} more in findings/findings.ndjson")
+    lines += ["", f"report: {directory / 'report.html'}"]
     return "\n".join(lines)
 
 
-def of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return SHOWN findings in their order: the first of each kind, so that none hides others."""
     turns: Counter[str] = Counter()
     ranked = []
@@ -43,52 +46,11 @@ def of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return [findings[index] for index in sorted(index for _, index in sorted(ranked)[:SHOWN])]
 
 
-def head(report: Mapping[str, Any]) -> str:
-    """Return the job and its target."""
-    return printable(f"{report['job']} {report['target']}".rstrip())
-
-
-def duration(report: Mapping[str, Any]) -> str:
-    """Return the duration of the run."""
-    return f"{int(report['duration_ms']) / 1000:.1f} s"
-
-
-def counts(report: Mapping[str, Any]) -> dict[str, str]:
-    """Return the counts by their names in words."""
-    return {name.replace("_", " "): f"{value:,}" for name, value in report["counts"].items()}
-
-
-def not_compared(report: Mapping[str, Any]) -> str:
-    """Return a line about parts that the job did not compare; empty without any."""
-    names = "; ".join(map(str, report.get("not_compared", ())))
-    return f"not compared: {names}" if names else ""
-
-
-def unshown(report: Mapping[str, Any]) -> str:
-    """Return the place of findings that a summary leaves out; empty if it shows all."""
-    more = int(report["findings_kept"]) - SHOWN
-    return f"and {more:,} more in findings/findings.ndjson" if more > 0 else ""
-
-
-def report_line(directory: Path) -> str:
-    """Return the line with the path of the report."""
-    return f"report: {directory / 'report.html'}"
-
-
-def what(finding: Mapping[str, Any]) -> str:
-    """Return the text of a finding, after its interval of offsets if it has one."""
-    return printable(f"{_interval(finding)}{finding['message']}")
-
-
-def places(finding: Mapping[str, Any]) -> str:
-    """Return the places of the first copies; empty for a finding without any."""
-    return printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
-
-
 def _line(finding: Mapping[str, Any], paint: Paint) -> str:
     label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
-    at = places(finding)
-    return f"  {label} {what(finding)}" + (f" at {at}" if at else "")
+    text = printable(f"{_interval(finding)}{finding['message']}")
+    places = printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
+    return f"  {label} {text}" + (f" at {places}" if places else "")
 
 
 def _interval(finding: Mapping[str, Any]) -> str:

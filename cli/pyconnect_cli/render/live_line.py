@@ -1,6 +1,6 @@
 """The line below the last step while it works: progress and elapsed time.
 
-Only this module and `audits.panel` load rich; other modules import them in a function.
+Only this module loads rich; other modules import it in a function.
 """
 
 from __future__ import annotations

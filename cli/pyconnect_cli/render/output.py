@@ -53,12 +53,6 @@ class Output:
         """Whether a program reads stdout: json, yaml, ndjson or name."""
         return self.style.format not in {"table", "wide"}
 
-    @property
-    def drawn(self) -> bool:
-        """Whether stdout is a terminal that shows colours and box lines."""
-        shows = self.style.colour and sys.stdout.isatty()
-        return shows and not self.machine and sys.stdout.encoding.lower().startswith("utf")
-
     def line(self, text: str = "") -> None:
         """Print a line of data."""
         self._head(data=True)

@@ -51,7 +51,7 @@ def snapshot_of_two_tasks() -> ConfigLog:
 
 
 class Herder:
-    """Implements `worker_admin.HerderView`."""
+    """Stands in for `herder.service.HerderService`."""
 
     def __init__(self) -> None:
         self.state = HerderState(
@@ -82,7 +82,7 @@ class Acls:
 
 
 class Children:
-    """Implements `children.ports.ChildrenAdmin`."""
+    """Stands in for `children.children.ChildProcesses`."""
 
     def __init__(self) -> None:
         self.running = {HERE}

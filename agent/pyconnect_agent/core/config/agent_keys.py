@@ -7,109 +7,56 @@ The worker process itself reads them there, and it never resolves `${provider:pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
 from pyconnect_agent.core.config.variables import has_variables
 from pyconnect_agent.core.restart_policy import RestartMode, RestartPolicy, restart_policy
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
-from pyconnect_api.configdef import (
-    ConfigDef,
-    ConfigType,
-    Importance,
-    Range,
-    ValidString,
-)
+from pyconnect_api.configdef import ConfigDef, Range, Validator, ValidString
 from pyconnect_api.errors import ConfigException
+from pyconnect_api.key_table import define_table
 
 GROUP = "Agent"
 MEMORY, PROCESSOR = "agent.limit.memory.bytes", "agent.limit.cpu.percent"
 _DEFAULTS = RestartPolicy()
 _OWN = "A key of this agent alone; a connector's config may override the worker's."
-_NUMBERS = (
-    (
-        "agent.restart.backoff.ms",
-        ConfigType.LONG,
-        _DEFAULTS.backoff_ms,
-        1,
-        "Wait before the first restart; doubled by each failure in a row, and varied by a fifth.",
-    ),
-    (
-        "agent.restart.backoff.max.ms",
-        ConfigType.LONG,
-        _DEFAULTS.backoff_max_ms,
-        1,
-        "Longest wait between two restarts.",
-    ),
-    (
-        "agent.restart.max.attempts",
-        ConfigType.INT,
-        _DEFAULTS.max_attempts,
-        1,
-        "Most automatic restarts within agent.restart.window.ms; after them a task stays FAILED.",
-    ),
-    (
-        "agent.restart.window.ms",
-        ConfigType.LONG,
-        _DEFAULTS.window_ms,
-        1,
-        "Time in which automatic restarts are counted.",
-    ),
-    (
-        "agent.restart.stable.ms",
-        ConfigType.LONG,
-        _DEFAULTS.stable_ms,
-        0,
-        "Time for which a task has to run until its failures and restarts are forgotten.",
-    ),
-    (
-        MEMORY,
-        ConfigType.LONG,
-        0,
-        0,
-        "Most memory of a task's process in bytes; a task over it is ended, FAILED. 0: no limit.",
-    ),
-    (
-        PROCESSOR,
-        ConfigType.INT,
-        0,
-        0,
-        (
-            "Most processor time of a task's process, in percent of one processor: a task that"
-            " exceeds it on average over a minute is ended, FAILED; with a delegated cgroup the"
-            " kernel slows it down instead. 0: no limit."
-        ),
-    ),
-)
-"""Name, type, default, least value, documentation."""
+_TABLE = f"""
+agent.restart.policy  STRING  MEDIUM  {_DEFAULTS.mode.value}
+    Whether a FAILED connector or task is restarted automatically: never or on-failure; auto is
+    on-failure, but never in a group that has a worker which is not an agent.
+agent.restart.backoff.ms  LONG  LOW  {_DEFAULTS.backoff_ms}
+    Wait before the first restart; doubled by each failure in a row, and varied by a fifth.
+agent.restart.backoff.max.ms  LONG  LOW  {_DEFAULTS.backoff_max_ms}
+    Longest wait between two restarts.
+agent.restart.max.attempts  INT  LOW  {_DEFAULTS.max_attempts}
+    Most automatic restarts within agent.restart.window.ms; after them a task stays FAILED.
+agent.restart.window.ms  LONG  LOW  {_DEFAULTS.window_ms}
+    Time in which automatic restarts are counted.
+agent.restart.stable.ms  LONG  LOW  {_DEFAULTS.stable_ms}
+    Time for which a task has to run until its failures and restarts are forgotten.
+{MEMORY}  LONG  LOW  0
+    Most memory of a task's process in bytes; a task over it is ended, FAILED. 0: no limit.
+{PROCESSOR}  INT  LOW  0
+    Most processor time of a task's process, in percent of one processor: a task that exceeds it on
+    average over a minute is ended, FAILED; with a delegated cgroup the kernel slows it down
+    instead. 0: no limit.
+"""
+_FROM_ZERO = ("agent.restart.stable.ms", MEMORY, PROCESSOR)
+_FROM_ONE = ("backoff.ms", "backoff.max.ms", "max.attempts", "window.ms")
 
 
 def define_agent_keys(definition: ConfigDef) -> ConfigDef:
     """Add the keys to a worker's definition, or to an empty one for a connector."""
-    definition.define(
-        "agent.restart.policy",
-        ConfigType.STRING,
-        default=_DEFAULTS.mode.value,
-        validator=ValidString.one_of(*(mode.value for mode in RestartMode)),
-        importance=Importance.MEDIUM,
-        documentation=(
-            "Whether a FAILED connector or task is restarted automatically: never or on-failure; "
-            "auto is on-failure, but never in a group that has a worker which is not an agent. "
-            f"{_OWN}"
-        ),
-        group=GROUP,
-    )
-    for name, kind, default, least, text in _NUMBERS:
-        definition.define(
-            name,
-            kind,
-            default=default,
-            validator=Range.at_least(least),
-            importance=Importance.LOW,
-            documentation=f"{text} {_OWN}",
-            group=GROUP,
-        )
+    validators: dict[str, Validator] = {
+        "agent.restart.policy": ValidString.one_of(*(mode.value for mode in RestartMode)),
+        **{f"agent.restart.{name}": Range.at_least(1) for name in _FROM_ONE},
+        **dict.fromkeys(_FROM_ZERO, Range.at_least(0)),
+    }
+    for key in define_table(ConfigDef(), _TABLE, validators).keys.values():
+        text = f"{key.documentation} {_OWN}"
+        definition.define_key(replace(key, documentation=text, group=GROUP))
     return definition
 
 

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyconnect_agent.core.config.plugin_recommenders import (
-    ClassRecommender,
-    FixedRecommender,
-    VersionRecommender,
-)
+from pyconnect_agent.core.config.plugin_recommenders import Recommended
 from pyconnect_agent.core.config.plugin_source import (
     PluginClass,
     PluginClassValidator,
@@ -121,7 +117,7 @@ def connector_config_def(defaults: PluginDefaults) -> ConfigDef:
         order_in_group=3,
         width=Width.MEDIUM,
         display_name="Connector version",
-        recommender=FixedRecommender(defaults.connector_versions),
+        recommender=Recommended(lambda _: defaults.connector_versions),
     )
     define_table(definition, _TASK_LIMITS, {"tasks.max": Range.at_least(1)})
     for order, kind in ((6, "key"), (8, "value"), (10, "header")):
@@ -142,7 +138,14 @@ def _define_converter(
     definition: ConfigDef, defaults: PluginDefaults, kind: str, order: int
 ) -> None:
     name = f"{kind}.converter"
-    base, plugin_kind = CONVERTERS[name]
+    (base, plugin_kind), plugins = CONVERTERS[name], defaults.plugins
+
+    def versions(parsed: Mapping[str, object]) -> tuple[str, ...] | None:
+        chosen = parsed.get(name)
+        if chosen is None:
+            return None
+        return plugins.versions(str(chosen), plugin_kind) if plugins else ()
+
     definition.define(
         name,
         ConfigType.CLASS,
@@ -157,7 +160,7 @@ def _define_converter(
         order_in_group=order,
         width=Width.SHORT,
         display_name=f"{kind.capitalize()} converter class",
-        recommender=ClassRecommender(defaults.plugins, plugin_kind),
+        recommender=Recommended(lambda _: plugins.class_names(plugin_kind) if plugins else ()),
     )
     definition.define(
         f"{name}.plugin.version",
@@ -169,5 +172,5 @@ def _define_converter(
         order_in_group=order + 1,
         width=Width.SHORT,
         display_name=f"{kind.capitalize()} converter version",
-        recommender=VersionRecommender(defaults.plugins, name, plugin_kind),
+        recommender=Recommended(versions),
     )

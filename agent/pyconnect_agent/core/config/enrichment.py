@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pyconnect_agent.core.config.plugin_recommenders import Recommended
 from pyconnect_agent.core.config.plugin_source import (
     PluginClass,
     PluginSource,
@@ -93,7 +94,7 @@ def _add(
         order_in_group=0,
         width=Width.LONG,
         display_name=f"{role.name} type for {alias}",
-        recommender=_Recommender(lambda _: plugins.class_names(role.kind)),
+        recommender=Recommended(lambda _: plugins.class_names(role.kind)),
     )
     result.define(
         f"{prefix}{VERSION_KEY}",
@@ -106,7 +107,7 @@ def _add(
         order_in_group=1,
         width=Width.LONG,
         display_name=f"{role.name} version for {alias}",
-        recommender=_Recommender(
+        recommender=Recommended(
             lambda parsed: _versions(parsed.get(f"{prefix}type"), role, plugins)
         ),
     )
@@ -204,16 +205,3 @@ def _version_check(
 
 def _versions(chosen: object, role: _Role, plugins: PluginSource) -> tuple[str, ...]:
     return () if chosen is None else plugins.versions(str(chosen), role.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class _Recommender:
-    choose: Callable[[Mapping[str, object]], tuple[str, ...]]
-
-    def valid_values(self, name: str, parsed: Mapping[str, object]) -> tuple[str, ...]:
-        del name
-        return self.choose(parsed)
-
-    def visible(self, name: str, parsed: Mapping[str, object]) -> bool:
-        del name, parsed
-        return True

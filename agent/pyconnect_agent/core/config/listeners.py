@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyconnect_api.config_validators import LambdaValidator
 from pyconnect_api.errors import ConfigException
 
 _LISTENER = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)", re.DOTALL)
@@ -46,26 +47,20 @@ class Listener:
         return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class ListenersValidator:
-    """A list of URLs; with ``optional`` it may be unset or empty as well."""
+def valid_listeners(key: str, *, optional: bool = False) -> LambdaValidator:
+    """Return the validator of a list of URLs; ``optional``: it may be unset or empty as well."""
 
-    key: str
-    optional: bool = False
-
-    def ensure_valid(self, name: str, value: object) -> None:
-        del name
-        if self.optional and not value:
+    def check(_name: str, value: object) -> None:
+        if optional and not value:
             return
         if not isinstance(value, Sequence) or not value:
             raise ConfigException(
-                f"Invalid value for {self.key}, at least one URL is expected, ex: {_EXAMPLE}."
+                f"Invalid value for {key}, at least one URL is expected, ex: {_EXAMPLE}."
             )
         if any(not str(item).strip() for item in value):
-            raise ConfigException(f"Empty URL found when parsing {self.key} list.")
+            raise ConfigException(f"Empty URL found when parsing {key} list.")
 
-    def __str__(self) -> str:
-        return f"List of comma-separated URLs, ex: {_EXAMPLE}."
+    return LambdaValidator(check, f"List of comma-separated URLs, ex: {_EXAMPLE}.")
 
 
 def advertised_url(

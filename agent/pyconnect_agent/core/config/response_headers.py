@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from pyconnect_api.config_validators import LambdaValidator
 from pyconnect_api.errors import ConfigException
 
 
@@ -92,17 +93,13 @@ def _is_number(text: str) -> bool:
     return text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderRulesValidator:
-    """A text that :func:`parse_header_rules` accepts."""
+def _check(_name: str, value: object) -> None:
+    parse_header_rules(str(value or ""))
 
-    def ensure_valid(self, name: str, value: object) -> None:
-        del name
-        parse_header_rules(str(value or ""))
 
-    def __str__(self) -> str:
-        return (
-            "Comma-separated header rules, where each header rule is of the form "
-            "'[action] [header name]:[header value]' and optionally surrounded by double quotes "
-            "if any part of a header rule contains a comma"
-        )
+VALID_HEADER_RULES = LambdaValidator(
+    _check,
+    "Comma-separated header rules, where each header rule is of the form "
+    "'[action] [header name]:[header value]' and optionally surrounded by double quotes "
+    "if any part of a header rule contains a comma",
+)

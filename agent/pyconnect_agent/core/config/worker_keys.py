@@ -7,8 +7,8 @@ deliberate difference: ``bootstrap.servers`` has the default of Connect before 4
 from __future__ import annotations
 
 from pyconnect_agent.core.config.agent_keys import define_agent_keys
-from pyconnect_agent.core.config.listeners import ListenersValidator
-from pyconnect_agent.core.config.response_headers import HeaderRulesValidator
+from pyconnect_agent.core.config.listeners import valid_listeners
+from pyconnect_agent.core.config.response_headers import VALID_HEADER_RULES
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_api.configdef import (
     CaseInsensitiveValidString,
@@ -158,10 +158,10 @@ def worker_config_def() -> ConfigDef:
             "metric.reporters": any_list(),
             "config.providers": any_list(),
             "connector.client.config.override.allowlist": any_list(),
-            "listeners": ListenersValidator("listeners"),
-            "response.http.headers.config": HeaderRulesValidator(),
+            "listeners": valid_listeners("listeners"),
+            "response.http.headers.config": VALID_HEADER_RULES,
             "rest.extension.classes": any_list(),
-            "admin.listeners": ListenersValidator("admin.listeners", optional=True),
+            "admin.listeners": valid_listeners("admin.listeners", optional=True),
         },
     )
     define_agent_keys(definition)

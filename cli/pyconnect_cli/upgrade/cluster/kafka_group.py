@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated, translated_errors
+from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.transactions import describe_transactions, list_transactional_ids
 from pyconnect_cli.upgrade.plan.model import OpenTransaction
 
 CONNECT = "connect"
@@ -128,23 +129,19 @@ def open_transactions(
     """Return the open transactions of the group's ids; none before Kafka 3.0."""
     if protocol.broker_version < _WITH_INTROSPECTION:
         return frozenset()
-    with translated_errors("list transactions"):
-        listed = protocol.admin.list_transactions(state_filters=["Ongoing"])
-        ids = sorted(
-            item.transactional_id
-            for items in listed.values()
-            for item in items
-            if item.transactional_id == leader or belongs_to(item.transactional_id, group_id)
-        )
-        described = protocol.admin.describe_transactions(ids) if ids else {}
+    ids = [
+        name
+        for name in list_transactional_ids(protocol, states=("Ongoing",))
+        if name == leader or belongs_to(name, group_id)
+    ]
     return frozenset(
         OpenTransaction(
-            transactional_id=name,
-            started_ms=int(found.transaction_start_time_ms),
-            timeout_ms=int(found.transaction_timeout_ms),
+            transactional_id=found.transactional_id,
+            started_ms=found.started_ms,
+            timeout_ms=found.timeout_ms,
         )
-        for name, found in described.items()
-        if found.transaction_start_time_ms > 0
+        for found in describe_transactions(protocol, ids)
+        if found.started_ms is not None
     )
 
 

@@ -1,6 +1,6 @@
 """A schema registry with Confluent's API: Apicurio Registry, in memory, as one process.
 
-`python -m pyconnect_sandbox.schema_registry` fetches it into the cache. Its archive comes from
+`python -m tests.support.schema_registry_server` fetches it into the cache. Its archive comes from
 Maven Central by the same tools as Kafka's jars, and is known by its SHA-256.
 """
 
@@ -104,7 +104,7 @@ class SchemaRegistryServer(Server):
 
     def _answers(self, timeout_s: float) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/subjects", timeout=timeout_s) as answer:  # noqa: S310  http
+            with urllib.request.urlopen(f"{self.url}/subjects", timeout=timeout_s) as answer:
                 return bool(answer.status == 200)
         except (OSError, urllib.error.URLError):
             return False

@@ -1,4 +1,4 @@
-"""The answer of a reconciliation as a terminal draws it, and where it stays plain."""
+"""The answer of a reconciliation on a terminal, in a pipe and for programs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.reconcile.panel import drawn
 from pyconnect_cli.reconcile.run import _show
-from pyconnect_cli.reconcile.summary import SHOWN, summary
+from pyconnect_cli.reconcile.summary import summary
 from pyconnect_cli.session import Session
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -38,47 +37,6 @@ def report_of(findings: int) -> dict[str, object]:
     }
 
 
-def lines_of(findings: int, *, width: int = 80) -> list[str]:
-    text = COLOUR.sub("", drawn(report_of(findings), DIRECTORY, width=width))
-    return [line.rstrip() for line in text.splitlines()]
-
-
-def test_the_panel_has_all_parts_of_the_plain_summary() -> None:
-    """Verdict, time, counts, what was found and where."""
-    text = " ".join(" ".join(lines_of(1, width=200)).split())
-    for part in ("differ (1.5 s)", "rows uncommitted 1,234,567", "t:1 7..9: ", "t:1@7, /in"):
-        assert part in text
-
-
-def test_names_are_shown_as_they_are() -> None:
-    """They are no markup and move no cursor."""
-    text = "\n".join(lines_of(1, width=200))
-    assert "\x1b" not in text
-    for part in ("[bold]t\\x1b[2J", "[red]twice[/red] \\x1b[2J", "/in\\x1b[2J:4"):
-        assert part in text
-
-
-def test_it_fits_its_terminal_but_for_the_path_that_is_copied() -> None:
-    """A path of two lines could not be."""
-    *lines, last = lines_of(2, width=60)
-    assert max(map(len, lines)) <= 60
-    assert last == f"report: {DIRECTORY}/report.html"
-
-
-def test_without_findings_there_is_no_table() -> None:
-    """The panel says that both agree."""
-    text = "\n".join(lines_of(0))
-    assert "agree (1.5 s)" in text
-    assert "finding" not in text
-
-
-def test_many_findings_are_cut() -> None:
-    """The rest is in the report."""
-    lines = lines_of(SHOWN + 3)
-    assert sum(line.strip().startswith("repeated") for line in lines) == SHOWN
-    assert "  and 3 more in findings/findings.ndjson" in lines
-
-
 class Screen(io.StringIO):
     encoding = "utf-8"  # type: ignore[assignment]
 
@@ -102,30 +60,18 @@ def shown(
     return screen.getvalue()
 
 
-def test_a_terminal_gets_it_drawn(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
-    """With colours and boxes."""
-    assert "╭─" in shown(monkeypatch, environ, terminal=True)
-
-
-def test_pipes_and_terminals_without_colours_get_plain_lines(
+def test_colours_are_all_that_a_terminal_adds(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
 ) -> None:
-    """Scripts read them as ever, byte for byte."""
+    """Scripts read them as ever, byte for byte; a terminal adds colours only."""
     plain = summary(report_of(1), DIRECTORY, lambda text, style: text) + "\n"
     assert shown(monkeypatch, environ, terminal=False) == plain
     assert shown(monkeypatch, {**environ, "NO_COLOR": "1"}, terminal=True) == plain
     assert shown(monkeypatch, environ, terminal=True, no_color=True) == plain
     forced = shown(monkeypatch, {**environ, "FORCE_COLOR": "1"}, terminal=False)
+    coloured = shown(monkeypatch, environ, terminal=True)
+    assert coloured == forced != plain
     assert COLOUR.sub("", forced) == plain
-
-
-def test_a_terminal_that_cannot_show_boxes_gets_plain_lines(
-    monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
-) -> None:
-    """They would be escaped."""
-    monkeypatch.setattr(Screen, "encoding", "ascii")
-    assert "duplicates" in (text := shown(monkeypatch, environ, terminal=True))
-    assert text.isascii()
 
 
 def test_json_is_the_report_on_a_terminal_too(
