@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -168,17 +168,33 @@ def measure(bench: Bench, workers: Mapping[str, Runner], case: Case, runs: int) 
 
 def compared(rate: Callable[[str], float], runs: int) -> str:
     """Call `rate` with `ours` and `peer` in turn; return the columns of a row with the rates."""
-    rates: dict[str, list[float]] = {"ours": [], "peer": []}
-    for run in range(-1, runs):
-        for name in sorted(rates, reverse=run % 2 == 0):
+    rates = in_turn(("ours", "peer"), rate, runs)
+    return columns(rates["peer"], rates["ours"])
+
+
+def in_turn(
+    names: Sequence[str], rate: Callable[[str], float], runs: int, *, warm_up: int = 1
+) -> Mapping[str, list[float]]:
+    """Call `rate` with each name in turn, in the other order every second time.
+
+    Returns the rates of `runs` such rounds, in thousands; those of `warm_up` rounds before are
+    dropped.
+    """
+    rates: dict[str, list[float]] = {name: [] for name in names}
+    for run in range(-warm_up, runs):
+        for name in names if run % 2 else reversed(names):
             found = rate(name)
             if run >= 0:
                 rates[name].append(found / 1000)
-    ratios = [ours / peer for peer, ours in zip(rates["peer"], rates["ours"], strict=True)]
-    peer, ours = (statistics.median(rates[name]) for name in ("peer", "ours"))
+    return rates
+
+
+def columns(peer: Sequence[float], ours: Sequence[float]) -> str:
+    """Return the columns of a row with the rates, each of `ours` beside the `peer`'s next to it."""
+    ratios = [our / other for other, our in zip(peer, ours, strict=True)]
     return (
-        f"{_shown(peer)} | {_shown(ours)} | {statistics.median(ratios):.2f} |"
-        f" {min(ratios):.2f} to {max(ratios):.2f}"
+        f"{_shown(statistics.median(peer))} | {_shown(statistics.median(ours))} |"
+        f" {statistics.median(ratios):.2f} | {min(ratios):.2f} to {max(ratios):.2f}"
     )
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import contextlib
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import psutil
 
-from benchmarks.beside_java import TIMEOUT_S, Worker, compared, counted_rate, wait_for
+from benchmarks.beside_java import (
+    TIMEOUT_S,
+    Worker,
+    columns,
+    counted_rate,
+    in_turn,
+    wait_for,
+)
 from benchmarks.memory import family
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.java_worker import JavaConnectWorker
@@ -19,13 +27,14 @@ from tests.support.maven_plugins import JavaPlugin, location_of
 from tests.support.names import unique_name
 
 Count = Callable[[], int]
+Process: TypeAlias = AgentProcess | JavaConnectWorker
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
     """A worker; `python_us` and `java_us` have the processor time of a record for each run."""
 
-    process: AgentProcess | JavaConnectWorker
+    process: Process
     python_us: list[float] = field(default_factory=list)
     java_us: list[float] = field(default_factory=list)
 
@@ -56,7 +65,7 @@ class Side:
 @contextlib.contextmanager
 def both(
     servers: Servers, address: str, plugin: JavaPlugin, properties: Mapping[str, str]
-) -> Iterator[Mapping[str, AgentProcess | JavaConnectWorker]]:
+) -> Iterator[Mapping[str, Process]]:
     """Have both workers: the `peer` is the Java worker, with the options of its start script."""
     path = str(location_of(plugin, servers.runtime).parent)
     properties = {**properties, "plugin.path": path}
@@ -80,16 +89,24 @@ def print_head(what: str) -> None:
 
 def print_row(
     title: str,
-    processes: Mapping[str, AgentProcess | JavaConnectWorker],
+    processes: Mapping[str, Process],
     rate: Callable[[str, Side], float],
     runs: int,
 ) -> None:
     """Measure both sides in turn; `rate` is called with a side's name."""
     sides = {name: Side(process) for name, process in processes.items()}
-    columns = compared(lambda name: rate(name, sides[name]), runs)
-    # The first run of each is not measured.
+    rates = in_turn(("ours", "peer"), lambda name: rate(name, sides[name]), runs)
+    print_rates(title, rates["peer"], rates["ours"], sides["peer"], sides["ours"])
+
+
+def print_rates(
+    title: str, peer_rates: Sequence[float], our_rates: Sequence[float], peer: Side, ours: Side
+) -> None:
+    """Print the row of two sides that were measured in turn."""
+    # The first runs of each have warmed it up.
     java, python, beside = (
-        statistics.median(found[1:])
-        for found in (sides["peer"].java_us, sides["ours"].python_us, sides["ours"].java_us)
+        statistics.median(found[-len(our_rates) :])
+        for found in (peer.java_us, ours.python_us, ours.java_us)
     )
-    print(f"| {title} | {columns} | {java:.1f} | {python:.1f} | {beside:.1f} |", flush=True)
+    row = columns(peer_rates, our_rates)
+    print(f"| {title} | {row} | {java:.1f} | {python:.1f} | {beside:.1f} |", flush=True)

@@ -171,18 +171,21 @@ class Postgres:
     def bare_write(
         self, found: Sequence[tuple[Any, ...]], batch: int, times: list[float], mode: str
     ) -> None:
-        conflict = f"ON CONFLICT (id) DO UPDATE SET {_CHANGES}"
-        upsert = f"INSERT INTO target VALUES (%s, %s, %s, %s, %s) {conflict}"
+        upsert = (
+            f"INSERT INTO target SELECT * FROM staged ON CONFLICT (id) DO UPDATE SET {_CHANGES}"
+        )
+        into = "staged" if mode == "upsert" else "target"
         with self._server.connect(self._database) as connection, measured(times):
+            connection.execute(
+                "CREATE TEMPORARY TABLE staged ON COMMIT DELETE ROWS AS TABLE target WITH NO DATA"
+            )
             for begin in range(0, len(found), batch):
-                part = found[begin : begin + batch]
                 with connection.transaction(), connection.cursor() as cursor:
-                    if mode == "upsert":
-                        cursor.executemany(upsert.encode(), part)
-                        continue
-                    with cursor.copy("COPY target FROM STDIN") as copy:
-                        for row in part:
+                    with cursor.copy(f"COPY {into} FROM STDIN".encode()) as copy:
+                        for row in found[begin : begin + batch]:
                             copy.write_row(row)
+                    if mode == "upsert":
+                        cursor.execute(upsert.encode())
 
 
 _CHANGES = ", ".join(f"{name} = excluded.{name}" for name in NAMES[1:])

@@ -1,13 +1,14 @@
 """SqlSink on a warm pyconnect agent beside Debezium's JDBC sink on a warm Java worker.
 
-    scripts/benchmark sql_beside_java [--rows N] [--runs N] [--case TEXT]
+    scripts/benchmark sql_beside_java [--rows N] [--runs N] [--mode insert|upsert]
 
 Both read one topic, JSON with schemas, and write to one PostgreSQL, in turn, each run into a table
 of its own with a primary key. A row has an integer key, a text of 40 characters, a number, a
-timestamp and an integer. A rate is counted from the first rows in the table until the last. The
-ratio is that of two runs that follow each other. Debezium's sink is at-least-once, and has the
-driver's option that joins inserts. All other settings are the defaults of each. PostgreSQL's
-processor time is part of none.
+timestamp and an integer. A rate is counted from the first rows in the table until the last. A round
+is Debezium's sink, and SqlSink with each guarantee; the first two rounds of a mode are not measured.
+The ratios are those of rounds. Debezium's sink is at-least-once, and has the driver's option that
+joins inserts. All other settings are the defaults of each. PostgreSQL's processor time is part of
+none. It writes a checkpoint before each run, and does not vacuum the tables.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import argparse
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,9 +25,9 @@ from pathlib import Path
 import psycopg
 from confluent_kafka import Producer
 
-from benchmarks.beside_java import JSON_VALUES, WORKER
+from benchmarks.beside_java import JSON_VALUES, WORKER, in_turn
 from benchmarks.file_stream import find_runtime
-from benchmarks.sides import Side, both, print_head, print_row
+from benchmarks.sides import Process, Side, both, print_head, print_rates
 from tests.support.kafka import Servers
 from tests.support.maven_plugins import JDBC_SINK
 from tests.support.names import unique_name
@@ -56,21 +57,11 @@ FLUSH_ROWS = 50_000
 """Fewer than a producer holds at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
-    mode: str
-    guarantee: str
-
-    @property
-    def title(self) -> str:
-        return f"{self.mode}, {self.guarantee}"
-
-
-CASES = tuple(
-    Case(mode, guarantee)
-    for mode in ("insert", "upsert")
-    for guarantee in ("exactly-once", "at-least-once")
-)
+MODES = ("insert", "upsert")
+GUARANTEES = ("exactly-once", "at-least-once")
+PEER = "peer"
+WARM_UP = 2
+"""The Java worker needs more than one run of 100,000 rows until its code is compiled."""
 
 
 def fill(bootstrap_servers: str, topic: str, rows: int) -> None:
@@ -91,7 +82,7 @@ def fill(bootstrap_servers: str, topic: str, rows: int) -> None:
     producer.flush()
 
 
-def java_sink(server: PostgresServer, case: Case, database: str, table: str) -> dict[str, str]:
+def java_sink(server: PostgresServer, mode: str, database: str, table: str) -> dict[str, str]:
     key = {"primary.key.mode": "record_value", "primary.key.fields": "id"}
     return {
         "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
@@ -101,21 +92,20 @@ def java_sink(server: PostgresServer, case: Case, database: str, table: str) -> 
         "connection.username": USER,
         "connection.password": PASSWORD,
         "collection.name.format": table,
-        "insert.mode": case.mode,
+        "insert.mode": mode,
         "schema.evolution": "none",
-        **(key if case.mode == "upsert" else {"primary.key.mode": "none"}),
+        **(key if mode == "upsert" else {"primary.key.mode": "none"}),
     }
 
 
-def our_sink(server: PostgresServer, case: Case, database: str, table: str) -> dict[str, str]:
+def our_sink(server: PostgresServer, mode: str, database: str, table: str) -> dict[str, str]:
     key = {"pk.mode": "record_value", "pk.fields": "id"}
     return {
         "connector.class": "SqlSink",
         **server.settings(database),
         "table.name.format": table,
-        "insert.mode": case.mode,
-        "delivery.guarantee": case.guarantee,
-        **(key if case.mode == "upsert" else {}),
+        "insert.mode": mode,
+        **(key if mode == "upsert" else {}),
     }
 
 
@@ -126,14 +116,28 @@ class Bench:
     topic: str
     rows: int
 
-    def rate(self, case: Case, name: str, side: Side) -> float:
+    def measure(self, mode: str, processes: Mapping[str, Process], runs: int) -> None:
+        """Print a row of each guarantee, both beside the same runs of Debezium's sink."""
+        sides = {name: Side(processes["ours"]) for name in GUARANTEES}
+        sides[PEER] = Side(processes[PEER])
+        rates = in_turn(
+            tuple(sides), lambda name: self._rate(mode, name, sides[name]), runs, warm_up=WARM_UP
+        )
+        for name in GUARANTEES:
+            print_rates(f"{mode}, {name}", rates[PEER], rates[name], sides[PEER], sides[name])
+
+    def _rate(self, mode: str, name: str, side: Side) -> float:
         with self._table() as (connection, table):
-            make = java_sink if name == "peer" else our_sink
+            if name == PEER:
+                sink = java_sink(self.server, mode, self.database, table)
+            else:
+                sink = our_sink(self.server, mode, self.database, table)
+                sink["delivery.guarantee"] = name
             config = {
                 "name": unique_name("sink"),
                 "topics": self.topic,
                 "tasks.max": "1",
-                **make(self.server, case, self.database, table),
+                **sink,
                 **JSON_VALUES,
             }
             # One task writes the rows in their order; the index answers this at once.
@@ -148,7 +152,11 @@ class Bench:
     def _table(self) -> Iterator[tuple[psycopg.Connection, str]]:
         table = unique_name("rows").replace("-", "_")
         with self.server.connect(self.database) as connection:
-            connection.execute(f"CREATE TABLE {table} ({COLUMNS})".encode())
+            # A vacuum of a side's table would slow down the run of the other side.
+            connection.execute(
+                f"CREATE TABLE {table} ({COLUMNS}) WITH (autovacuum_enabled = false)".encode()
+            )
+            connection.execute("CHECKPOINT")
             yield connection, table
             connection.execute(f"DROP TABLE {table}".encode())
 
@@ -160,9 +168,9 @@ def _number(connection: psycopg.Connection, statement: str) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--case", default="", help="only the cases whose title holds this text")
+    parser.add_argument("--mode", choices=MODES, action="append", help="both by default")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(running_postgres())
@@ -179,9 +187,8 @@ def main() -> None:
         fill(address, bench.topic, bench.rows)
         processes = stack.enter_context(both(servers, address, JDBC_SINK, WORKER))
         print_head(f"{options.runs} runs of {options.rows} rows")
-        for case in CASES:
-            if options.case in case.title:
-                print_row(case.title, processes, partial(bench.rate, case), options.runs)
+        for mode in options.mode or MODES:
+            bench.measure(mode, processes, options.runs)
 
 
 if __name__ == "__main__":

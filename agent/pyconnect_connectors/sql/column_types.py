@@ -253,6 +253,8 @@ def writing(column: Column[Any], schema: Schema | None, zone: ZoneInfo) -> Conve
             return plain
         case types.DateTime() if not column.type.timezone:
             local = _UTC if has_zone(column.type) else zone
+            if local.key == "UTC":
+                return _naive_in_utc
             return lambda value: _naive(value, local)
         case types.String() if nested or kind is Type.BYTES:
             return _text
@@ -284,6 +286,13 @@ def _naive(value: object, zone: ZoneInfo) -> object:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(zone).replace(tzinfo=None)
     return value
+
+
+def _naive_in_utc(value: object) -> object:
+    """Return an instant without its zone; most are in UTC already."""
+    if value.__class__ is datetime and value.tzinfo is UTC:
+        return value.replace(tzinfo=None)
+    return _naive(value, _UTC)
 
 
 def _text(value: object) -> object:

@@ -49,11 +49,23 @@ _VALUES = (
     (re.compile(r"(value:?) '.*'", re.DOTALL), r"\1 (hidden)"),
 )
 """What holds values of rows in messages of databases."""
-_TIMEOUT_ARGUMENTS = {
-    "psycopg": "connect_timeout",
-    "psycopg2": "connect_timeout",
-    "pymysql": "connect_timeout",
-    "pysqlite": "timeout",
+_POSTGRES_PASSING = frozenset({"25006", "25P03", "25P04"})
+"""Read-only during a failover; a session that the database ended because it did nothing, or because
+its transaction took too long. Drivers raise InternalError for them."""
+_LIBPQ_ARGUMENTS = {
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    # A server that vanished without closing the connection is noticed within half a minute, also
+    # in the middle of COPY. The system's defaults are hours.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+_DRIVER_ARGUMENTS: Mapping[str, Mapping[str, int]] = {
+    "psycopg": _LIBPQ_ARGUMENTS,
+    "psycopg2": _LIBPQ_ARGUMENTS,
+    "pymysql": {"connect_timeout": CONNECT_TIMEOUT_S},
+    "pysqlite": {"timeout": CONNECT_TIMEOUT_S},
 }
 
 
@@ -68,12 +80,13 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
             url = url.set(username=settings.user)
         if settings.password is not None:
             url = url.set(password=settings.password.value)
-        argument = _TIMEOUT_ARGUMENTS.get(url.get_driver_name())
+        arguments = _DRIVER_ARGUMENTS.get(url.get_driver_name(), {})
         engine = create_engine(
             url,
             poolclass=NullPool,
             hide_parameters=True,
-            connect_args={} if argument is None else {argument: CONNECT_TIMEOUT_S},
+            # The URL's own arguments count more.
+            connect_args={name: v for name, v in arguments.items() if name not in url.query},
         )
     except (ArgumentError, NoSuchModuleError, ValueError):
         # The library's error may repeat the URL, which may hold a password.
@@ -112,6 +125,13 @@ def _session_statements(dialect: str, *, writes: bool) -> tuple[str, ...]:
     return zones.get(dialect, ()) + (limits.get(dialect, ()) if writes else ())
 
 
+def connected(engine: Engine) -> DatabaseConnection:
+    """Return a new connection; RetriableException or ConnectException if there is none."""
+    settings = "connection.url, connection.user, connection.password"
+    with database_errors(f"Cannot connect to the database ({settings})"):
+        return engine.connect()
+
+
 @contextmanager
 def database_errors(action: str) -> Iterator[None]:
     """Raise the database's errors as RetriableException or ConnectException."""
@@ -146,7 +166,11 @@ def may_pass(error: DBAPIError) -> bool:
     number = _mysql_code(error)
     if number is not None:
         return error.connection_invalidated or number in _MYSQL_PASSING
-    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    return (
+        error.connection_invalidated
+        or isinstance(error, OperationalError | InterfaceError)
+        or _postgres_code(error) in _POSTGRES_PASSING
+    )
 
 
 def _mysql_code(error: DBAPIError) -> int | None:
@@ -161,11 +185,17 @@ def _mysql_code(error: DBAPIError) -> int | None:
     return number if isinstance(number, int) else None
 
 
+def _postgres_code(error: DBAPIError) -> object:
+    """Return the SQLSTATE of an error of PostgreSQL, None for other databases."""
+    original: Any = error.orig
+    return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
+
+
 def connection_problem(settings: Connection, *, writes: bool) -> str | None:
     """Return why no connection can be made, None when one can; for validation."""
     try:
         engine = open_engine(settings, writes=writes)
-        with database_errors("Cannot connect to the database"), engine.connect():
+        with closing(connected(engine)):
             return None
     except (ConfigException, ConnectException) as error:
         return str(error)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyconnect_api import Config, ConfigDef, SinkConnector, SinkTask, TopicPartition
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.database import connected, database_errors, open_engine
 from pyconnect_connectors.sql.definitions import sink_config_def
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.settings import SinkSettings
@@ -50,7 +50,7 @@ class SqlSinkConnector(SinkConnector):
             return True
         table = OffsetTable(settings.offsets_table, settings.name)
         engine = open_engine(settings.connection, writes=True)
-        with database_errors("Cannot change the stored offsets"), engine.connect() as connection:
+        with database_errors("Cannot change the stored offsets"), connected(engine) as connection:
             table.create(connection)
             with connection.begin():
                 for partition in sorted(offsets):

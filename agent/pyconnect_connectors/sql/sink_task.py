@@ -11,10 +11,12 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import JSON, Connection, Dialect, Engine, Table
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, ProgrammingError
 
 from pyconnect_api import (
     ConnectException,
@@ -25,7 +27,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.database import connected, database_errors, open_engine
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
@@ -130,8 +132,24 @@ class SqlSinkTask(SinkTask):
             if not records:
                 self._outcome_unknown = False
                 return
+        ends = _ends(records)
+        try:
+            self._store(connection, records, ends)
+        except ProgrammingError:
+            # A table may have been dropped or changed since it was looked at.
+            self._tables.forget()
+            self._store(connection, records, ends)
+        self._stored.update(ends)
+        self._outcome_unknown = False
+
+    def _store(
+        self,
+        connection: Connection,
+        records: Sequence[SinkRecord],
+        ends: Mapping[TopicPartition, int],
+    ) -> None:
+        """Write the rows of records and the offsets behind them in one transaction."""
         prepared = self._prepared(connection, records)
-        ends = {_of(record): record.original_kafka_offset + 1 for record in records}
         with connection.begin():
             if self._offsets is not None:
                 for partition in sorted(ends):
@@ -139,8 +157,6 @@ class SqlSinkTask(SinkTask):
                     self._offsets.advance(connection, partition, epoch, end)
             for statement in prepared:
                 statement.execute(connection, self._staged)
-        self._stored.update(ends)
-        self._outcome_unknown = False
 
     def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[_Write]:
         """Return the writes of the records; changes of tables are committed before any of them."""
@@ -173,7 +189,7 @@ class SqlSinkTask(SinkTask):
     def _connected(self) -> Connection:
         if self._connection is None:
             assert self._engine is not None
-            self._connection = self._engine.connect()
+            self._connection = connected(self._engine)
             self._staged = StagedUpserts(self._connection)
         return self._connection
 
@@ -250,6 +266,16 @@ def _copy(connection: Connection, target: str, rows: Iterable[Row]) -> None:
                 copy.write_row(row)
     except base as error:
         raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
+
+
+def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
+    """Return the offsets after the last record of each partition."""
+    ends = {}
+    # Records of a partition follow each other: one place a run costs less than one a record.
+    for place, run in groupby(records, attrgetter("original_topic", "original_kafka_partition")):
+        *_, last = run
+        ends[TopicPartition(*place)] = last.original_kafka_offset + 1
+    return ends
 
 
 def _of(record: SinkRecord) -> TopicPartition:

@@ -20,7 +20,7 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import database_errors, open_engine
+from pyconnect_connectors.sql.database import connected, database_errors, open_engine
 from pyconnect_connectors.sql.definitions import MODE, TABLES, Mode, source_config_def
 from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
 from pyconnect_connectors.sql.settings import SourceSettings
@@ -133,7 +133,7 @@ def found_tables(settings: SourceSettings) -> tuple[str, ...]:
     include = [re.compile(pattern) for pattern in settings.include]
     exclude = [re.compile(pattern) for pattern in settings.exclude]
     engine = open_engine(settings.connection, writes=False)
-    with database_errors("Cannot list the tables"), engine.connect() as connection:
+    with database_errors("Cannot list the tables"), connected(engine) as connection:
         names = inspect(connection).get_table_names(schema=settings.schema)
     return tuple(
         sorted(

@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from pyconnect_api import ConnectException, RetriableException, SourceRecords, SourceTask
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import abandon, database_errors, open_engine
+from pyconnect_connectors.sql.database import abandon, connected, database_errors, open_engine
 from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
@@ -116,7 +116,7 @@ class SqlSourceTask(SourceTask):
     def _connected(self) -> Connection:
         if self._connection is None:
             assert self._engine is not None
-            self._connection = self._engine.connect()
+            self._connection = connected(self._engine)
             if self._settings.query is not None:
                 describe_query(self._connection, self._settings.query)
         return self._connection

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy import Connection, Table
+from sqlalchemy.engine import Transaction
 
 from pyconnect_connectors.sql.rows import Row
 
@@ -29,6 +30,7 @@ class StagedUpserts:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._allowed: dict[str, bool] = {}
+        self._filled: dict[str, Transaction | None] = {}
 
     def takes(
         self, table: Table, columns: Sequence[str], keys: Sequence[str], rows: Sequence[Row]
@@ -61,15 +63,17 @@ class StagedUpserts:
         names = ", ".join(quoted)
         staged = f"pyconnect_rows_{zlib.crc32(f'{target} {names}'.encode()):08x}"
         execute = self._connection.exec_driver_sql
+        transaction = self._connection.get_transaction()
         # Not once for a session: the transaction that made it may have been rolled back.
         if execute("SELECT to_regclass(%s)", (f"pg_temp.{staged}",)).scalar() is None:
             execute(
                 f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS AS "  # noqa: S608
                 f"SELECT {names}, 0::bigint AS {_ORDER} FROM {target} WITH NO DATA"
             )
-        else:
-            # Another run of this transaction may have used it.
+        elif self._filled.get(staged) is transaction:
+            # With the rows of another run.
             execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
+        self._filled[staged] = transaction
         copy(
             f"pg_temp.{staged} ({names}, {_ORDER})",
             ((*row, number) for number, row in enumerate(rows)),

@@ -174,10 +174,23 @@ def test_compressed_text_is_read(tmp_path: Path) -> None:
     source.stop()
 
 
+def test_rows_of_csv_end_with_either_sign(tmp_path: Path) -> None:
+    """Also both together; within quotes they are part of the value."""
+    (tmp_path / "a.csv").write_bytes(b'a,b\r1,2\n"x\ry",4\r\n5,6')
+    source = started(tmp_path, {"format.class": "csv"})
+    values = [record.value for record in source.run(3)]
+    assert [v.stored_values() for v in values if isinstance(v, Struct)] == [
+        ["1", "2"],
+        ["x\ry", "4"],
+        ["5", "6"],
+    ]
+    source.stop()
+
+
 @pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
 def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) -> None:
-    """A byte order mark, ends of lines as on Windows and empty lines do not count in offsets."""
-    content = b'\xef\xbb\xbf{"a":"\xc3\xa9"}\r\n\r\n \n{"a":2}\n{"a":3}'
+    """A byte order mark, `\\r` as white space and empty lines do not count in offsets."""
+    content = b'\xef\xbb\xbf{"a":"\xc3\xa9"}\r\n\r\n \n\r{"a":\r2}\n{"a":3}'
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     source = started(tmp_path)
     records = source.run(3)
@@ -192,6 +205,8 @@ def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) ->
         ("parquet", b"text", "a is not a parquet file"),
         ("json", b'{"a":1}\nsecret', "Row 1 is not JSON"),
         ("json", b"\xff\xfe", "Row 0 is not JSON"),
+        # Only `\n` ends a row.
+        ("json", b'{"a":1}\r{"a":2}\n', "Row 0 is not JSON"),
         ("json", b'{"a":"secret \xff"}', "a is not a json file"),
         ("csv", b"a,b\n1\n", "Row 0 has 1 values, not 2"),
     ],

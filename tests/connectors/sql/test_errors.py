@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pymysql
 import pytest
-from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError, InternalError, OperationalError
 
 from pyconnect_connectors.sql.database import may_pass, reason
 
@@ -68,3 +68,18 @@ def test_a_broken_constraint_stays() -> None:
     """The same rows would break it again."""
     original = psycopg.errors.UniqueViolation("duplicate key")
     assert not may_pass(IntegrityError(None, None, original))
+
+
+@pytest.mark.parametrize(
+    ("original", "passes"),
+    [
+        (psycopg.errors.IdleInTransactionSessionTimeout("terminating connection"), True),
+        (psycopg.errors.ReadOnlySqlTransaction("cannot execute COPY FROM"), True),
+        (psycopg.errors.InFailedSqlTransaction("current transaction is aborted"), False),
+    ],
+)
+def test_errors_of_postgresql_that_pass_are_known_by_their_codes(
+    original: Exception, passes: bool
+) -> None:
+    """The driver raises InternalError for all of them."""
+    assert may_pass(InternalError(None, None, original)) is passes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
     ConnectException,
+    RetriableException,
     Schema,
     SchemaBuilder,
     SourceRecord,
@@ -22,6 +24,7 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_api.testing import SinkHarness, SourceHarness
+from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
@@ -354,6 +357,110 @@ def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
     successor.stop()
 
 
+def test_a_sink_whose_session_ended_in_a_transaction_goes_on(
+    postgres: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a long pause of the process, without a successor."""
+    monkeypatch.setattr("pyconnect_connectors.sql.database.IDLE_IN_TRANSACTION_MS", 100)
+    harness = sink(postgres, database)
+    task = harness.start()
+    records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(2)]
+    advance = OffsetTable.advance
+
+    def paused(*given: Any) -> None:
+        advance(*given)
+        eventually(lambda: not sessions(postgres, database))
+
+    with monkeypatch.context() as first:
+        first.setattr(OffsetTable, "advance", paused)
+        with pytest.raises(RetriableException, match="Cannot write to the database: "):
+            task.put(records)
+    task.put(records)
+    with postgres.connect(database) as connection:
+        assert connection.execute("SELECT id FROM topic ORDER BY id").fetchall() == [(0,), (1,)]
+    task.stop()
+
+
+def sessions(postgres: PostgresServer, database: str) -> list[int]:
+    """Return the sessions of the database, as process ids of the server."""
+    with postgres.connect() as connection:
+        found = connection.execute("SELECT pid FROM pg_stat_activity WHERE datname=%s", [database])
+        return [pid for (pid,) in found]
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+def test_rows_are_written_once_though_the_connection_is_lost_meanwhile(
+    postgres: PostgresServer, database: str, mode: str
+) -> None:
+    """The failure passes, and leaves neither rows nor offsets."""
+    harness = sink(postgres, database, insert_mode=mode, pk_mode="record_value", pk_fields="id")
+    task = harness.start()
+    records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
+    task.put(records[:100])
+    writes = "COPY topic%" if mode == "insert" else "INSERT INTO topic%"
+
+    def end_session() -> None:
+        with postgres.connect(database) as connection:
+            terminate = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE wait_event_type = 'Lock' AND query LIKE %s"
+            )
+            eventually(lambda: connection.execute(terminate, [writes]).fetchall() == [(True,)])
+
+    ending = threading.Thread(target=end_session)
+    with postgres.connect(database) as held:
+        held.autocommit = False
+        held.execute("LOCK TABLE topic IN EXCLUSIVE MODE")
+        ending.start()
+        with pytest.raises(RetriableException, match="Cannot write to the database: "):
+            task.put(records[100:])
+        ending.join()
+    task.put(records[100:])
+    with postgres.connect(database) as connection:
+        rows = connection.execute("SELECT count(*), count(DISTINCT id) FROM topic").fetchall()
+        assert rows == [(200, 200)]
+        offsets = connection.execute("SELECT epoch, next_offset FROM pyconnect_offsets")
+        assert offsets.fetchall() == [(1, 200)]
+    task.stop()
+
+
+def test_a_server_that_vanished_is_noticed_soon(postgres: PostgresServer, database: str) -> None:
+    """The limits of the connection are short, unless the URL has others."""
+    url = f"{postgres.url(database)}?connect_timeout=3&tcp_user_timeout=7000"
+    harness = sink(postgres, database, connection_url=url)
+    task = harness.start()
+    assert isinstance(task, SqlSinkTask)
+    assert task._connection is not None
+    driver: Any = task._connection.connection.driver_connection
+    found = driver.info.get_parameters()
+    wanted = {"connect_timeout": "3", "tcp_user_timeout": "7000", "keepalives_idle": "10"}
+    assert wanted.items() <= found.items()
+    task.stop()
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize("creates", ["true", "false"])
+def test_a_table_that_was_dropped_is_looked_for_again(
+    postgres: PostgresServer, database: str, mode: str, creates: str
+) -> None:
+    """It is created once more, or the error says what to do."""
+    key = {"insert_mode": mode, "pk_mode": "record_value", "pk_fields": "id"}
+    harness = sink(postgres, database, auto_create=creates, **key)
+    task = harness.start()
+    records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
+    with postgres.connect(database) as connection:
+        connection.execute("CREATE TABLE topic (id int PRIMARY KEY, item text)")
+        task.put(records[:100])
+        connection.execute("DROP TABLE topic")
+        if creates == "true":
+            task.put(records[100:])
+            assert connection.execute("SELECT count(*) FROM topic").fetchall() == [(100,)]
+        else:
+            with pytest.raises(ConnectException, match=r"no table topic; .* auto\.create=true"):
+                task.put(records[100:])
+    task.stop()
+
+
 def test_partitions_are_opened_over_a_connection_that_broke_meanwhile(
     postgres: PostgresServer, database: str
 ) -> None:
@@ -414,6 +521,22 @@ def test_two_tasks_create_their_tables_at_the_same_time(
     assert errors == []
     with postgres.connect(database) as connection:
         assert connection.execute("SELECT epoch FROM pyconnect_offsets").fetchall() == [(8,)]
+
+
+def test_a_wrong_password_at_a_start_is_named_and_tried_again(
+    postgres: PostgresServer, database: str
+) -> None:
+    """The error names the settings to look at, and the last attempt fails the task."""
+    harness = sink(postgres, database, connection_password="guess", max_retries="1")
+    text = (
+        r"Cannot connect to the database \(connection\.url, connection\.user, "
+        r"connection\.password\): .*password authentication failed for user \"connect\""
+    )
+    with pytest.raises(RetriableException, match=text) as caught:
+        harness.start()
+    assert "guess" not in str(caught.value)
+    with pytest.raises(ConnectException, match=r"\(2 attempts\)"):
+        harness.task.open([TopicPartition("topic", 0)])
 
 
 def test_a_wrong_password_is_found_by_validation(postgres: PostgresServer, database: str) -> None:
