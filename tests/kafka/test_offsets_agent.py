@@ -13,6 +13,7 @@ from tests.support.changed_offsets import ALTERED, RESET, Numbers, Worker
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.offset_topics import OffsetTopic
+from tests.support.seeds import chosen
 from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
@@ -45,7 +46,10 @@ def agents(
     yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, directory))
 
 
-@pytest.fixture(scope="module", params=["disabled", "enabled"])
+@pytest.fixture(
+    scope="module",
+    params=chosen(["enabled"], long=[pytest.param("disabled", marks=pytest.mark.long)]),
+)
 def worker(agents: Agents, kafka_broker: SharedBroker, request: pytest.FixtureRequest) -> Worker:
     return Worker(agents, kafka_broker.bootstrap_servers, request.param)
 

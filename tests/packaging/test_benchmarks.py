@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.__main__ import names
 from tests.support.eventually import eventually
+from tests.support.seeds import chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (
@@ -31,6 +32,13 @@ WITHOUT_SERVERS = {
 }
 
 WITH_SPARK = {"reconcile"}
+SIGNALS = chosen(
+    [signal.SIGKILL],
+    long=[
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+    ],
+)
 
 
 def command(*arguments: str) -> list[str]:
@@ -131,7 +139,7 @@ def assert_nothing_is_left(name: str, options: tuple[str, ...], word: str, numbe
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_killed_benchmark_leaves_no_server(number: signal.Signals) -> None:
     """The Java worker and the broker end with it, however it ends."""
     options = ("--lines", "2000000", "--only", "java")
@@ -139,7 +147,7 @@ def test_a_killed_benchmark_leaves_no_server(number: signal.Signals) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_killed_benchmark_leaves_no_spark(number: signal.Signals) -> None:
     """Spark's JVM and the broker end with it, however it ends."""
     assert_nothing_is_left("reconcile", ("2000000",), "org.apache.spark", number)
