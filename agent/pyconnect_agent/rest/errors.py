@@ -154,7 +154,6 @@ class RelayedError(RestError):
 
 
 def error_response(error: Exception) -> Response:
-    """Return the answer to a request that failed."""
     match error:
         case RouterError():
             return _envelope(error.status, error.error_code, error.message, media_type=None)

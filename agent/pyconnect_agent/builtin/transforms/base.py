@@ -120,7 +120,6 @@ def both_sides(
 
 
 def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
-    """Return the record with another topic."""
     return record.new_record(
         topic,
         record.kafka_partition,
@@ -133,7 +132,6 @@ def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
 
 
 def with_headers(record: ConnectRecord, headers: Iterable[Header]) -> ConnectRecord:
-    """Return the record with other headers."""
     return record.new_record(
         record.topic,
         record.kafka_partition,

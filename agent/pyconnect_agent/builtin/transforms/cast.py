@@ -95,8 +95,6 @@ class _FieldCast:
 
 @dataclass(frozen=True, slots=True)
 class _StructCasts:
-    """The casts of structs of one schema."""
-
     copy: StructCopy
     field_casts: tuple[_FieldCast, ...]
 

@@ -32,7 +32,6 @@ def source_producer(
 def sink_consumer(
     worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
 ) -> LibrdkafkaConfig:
-    """The consumer of a sink task."""
     client_id = f"connector-consumer-{task_id}"
     return built(
         client_configs.sink_consumer(worker, task_id.connector, connector_config, client_id)

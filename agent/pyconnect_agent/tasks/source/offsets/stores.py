@@ -66,9 +66,7 @@ class OffsetStores(Protocol):
         """Return the records that a transaction is to write to `topic`. Raises AgentError."""
         ...
 
-    def committed(self, entries: Entries) -> None:
-        """The transaction with these entries is committed."""
-        ...
+    def committed(self, entries: Entries) -> None: ...
 
     def close(self) -> None:
         """Nothing is written after this; waits a moment for copies."""
