@@ -88,7 +88,7 @@ def topic_creation_of(
     groups = SourceSettings.parse(connector_config).topic_creation
     if not groups:
         return None
-    config = client_settings.source_admin(worker, connector_config, task_id)
+    config = client_settings.admin(worker, connector_config, task_id)
     return TopicCreation(
         groups,
         Admin(config.properties),

@@ -80,7 +80,7 @@ class AtLeastOnceDelivery:
         offsets: OffsetStores,
     ) -> None:
         worker = setup.worker.config
-        config = client_settings.source_producer(worker, setup.connector_config, setup.task_id)
+        config = client_settings.producer(worker, setup.connector_config, setup.task_id)
         self._control = control
         self._offsets = offsets
         self._producer = TaskProducer(config.properties)
