@@ -27,6 +27,11 @@ class KafkaException(Exception):
     retriable: bool = False
     """Whether repeating the same call may succeed."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__ == __name__ and "java_name" not in vars(cls):
+            cls.java_name = f"org.apache.kafka.connect.errors.{cls.__name__}"
+
 
 class ConfigException(KafkaException):
     """A configuration value is missing, malformed or refused by its validator."""
@@ -37,47 +42,32 @@ class ConfigException(KafkaException):
 class ConnectException(KafkaException):
     """The operation failed permanently; raised by a plugin, it fails its task or connector."""
 
-    java_name = "org.apache.kafka.connect.errors.ConnectException"
-
 
 class RetriableException(ConnectException):
     """The operation failed now; the worker waits and repeats the same call."""
 
-    java_name = "org.apache.kafka.connect.errors.RetriableException"
     retriable = True
 
 
 class DataException(ConnectException):
     """A value does not fit its schema, or bytes could not be converted."""
 
-    java_name = "org.apache.kafka.connect.errors.DataException"
-
 
 class SchemaBuilderException(DataException):
     """A schema under construction was given contradicting or incomplete parts."""
-
-    java_name = "org.apache.kafka.connect.errors.SchemaBuilderException"
 
 
 class SchemaProjectorException(DataException):
     """A value of one schema cannot be projected to another."""
 
-    java_name = "org.apache.kafka.connect.errors.SchemaProjectorException"
-
 
 class IllegalWorkerStateException(ConnectException):
     """A method of a task's or connector's context was called when it is not allowed."""
-
-    java_name = "org.apache.kafka.connect.errors.IllegalWorkerStateException"
 
 
 class NotFoundException(ConnectException):
     """A named connector, task or resource does not exist."""
 
-    java_name = "org.apache.kafka.connect.errors.NotFoundException"
-
 
 class AlreadyExistsException(ConnectException):
     """A named connector or resource exists already."""
-
-    java_name = "org.apache.kafka.connect.errors.AlreadyExistsException"

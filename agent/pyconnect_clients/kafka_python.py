@@ -11,7 +11,6 @@ from pyconnect_clients.token_login import TokenLogin
 
 
 def kafka_python_arguments(security: Security) -> dict[str, object]:
-    """Return the arguments that are text."""
     arguments: dict[str, object] = {"security_protocol": security.protocol.value}
     if security.sasl is None:
         return arguments

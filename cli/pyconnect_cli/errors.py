@@ -3,25 +3,6 @@
 Every failure that is reported to a user is one of these; `__main__` prints `message` and
 `hint` on stderr and exits with `exit_code`. A Python traceback is shown with `--debug` only.
 
-PyconnectError                    1  base; a negative answer when raised as it is
-├── UsageError                    2  arguments, options or an input file that cannot be read
-│   ├── ContextError              2  a context file that is wrong, unsafe or lacks what was asked
-│   └── RejectedRequest           2  the worker refused the request (HTTP 400 and its kin)
-├── NotFound                      3  no such connector, task, plugin, context; an empty selection
-├── NotAuthenticated              4  HTTP 401
-├── Forbidden                     5  HTTP 403, a missing ACL
-├── Conflict                      6  HTTP 409 after retries; a lock that another run holds
-├── Unreachable                   7  none of the worker's URLs answered
-│   └── UnknownOutcome            7  a change was sent and no answer came: it may have taken effect
-├── PartialFailure                8  part of a batch failed
-├── PreconditionFailed            9  not STOPPED, not confirmed, wrong version or phase
-├── ServerError                  10  HTTP 5xx, or an answer that is not Connect's (or our own fault)
-├── Undecided                    11  an audit that could not compare
-├── OutputLost                   74  standard output or a file that cannot be written
-├── WaitTimedOut                124  the expected state was not reached in time
-│   └── OutOfTime               124  the run's time was over before a request was sent
-└── Interrupted                 130  Ctrl-C
-
 Exit code 75 (an operator has to act, then run the command again) is returned, not raised.
 """
 

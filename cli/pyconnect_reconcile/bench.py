@@ -50,7 +50,6 @@ class Bench:
         cluster: str = MAIN,
         headers: bool = False,
     ) -> DataFrame:
-        """Return the records of these ranges."""
         parts = tuple(ranges)
         fit_shuffles(self.spark, sum(part.length for part in parts))
         records = read_topics(

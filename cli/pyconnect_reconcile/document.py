@@ -126,7 +126,6 @@ class Members:
         return tuple(map(str, entries))
 
     def text_map(self, name: str) -> dict[str, str]:
-        """Return a map of texts."""
         return {str(key): _plain(each) for key, each in self._map(name).items()}
 
     def _map(self, name: str) -> Mapping[object, object]:
@@ -148,7 +147,6 @@ class Members:
             raise self.wrong(name, "topic: {partition: offset}") from exc
 
     def items(self, name: str) -> list[object]:
-        """Return a list of anything."""
         value = self.take(name, [])
         if not isinstance(value, list):
             raise self.wrong(name, "a list")

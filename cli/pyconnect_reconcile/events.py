@@ -25,7 +25,6 @@ class Events:
         self._emit({"event": "progress", "done": done, "total": total}, None)
 
     def report(self, directory: str, verdict: str) -> None:
-        """Report the path of the report."""
         self._emit(
             {"event": "report", "directory": directory, "verdict": verdict},
             f"{verdict}: {directory}",

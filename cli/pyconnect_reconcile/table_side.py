@@ -54,7 +54,6 @@ class TableSide:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the identity of this table."""
         return self.url, self.table
 
 

@@ -23,7 +23,6 @@ class AgentProcess(ConnectWorker):
 
     @property
     def log_path(self) -> Path:
-        """The agent logs to its output."""
         return self.output_path
 
     def _environment(self) -> Mapping[str, str]:

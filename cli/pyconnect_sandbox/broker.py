@@ -45,8 +45,6 @@ def random_cluster_id() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """The settings of a broker."""
-
     runtime: KafkaRuntime
     directory: Path
     """The directory of this broker alone: configuration, logs and, in `data`, its records."""

@@ -31,8 +31,6 @@ class NodePorts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSecurity:
-    """The users of the broker and their rights."""
-
     acl: bool = False
     """Whether StandardAuthorizer decides; everything is allowed otherwise."""
     sasl_users: Mapping[str, str] = field(default_factory=dict)

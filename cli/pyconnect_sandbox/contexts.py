@@ -11,7 +11,6 @@ _DEFAULT = "default"
 
 
 def context_name(sandbox: str) -> str:
-    """Return the name of a sandbox's context."""
     return _PREFIX if sandbox == _DEFAULT else f"{_PREFIX}-{sandbox}"
 
 

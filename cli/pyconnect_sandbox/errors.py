@@ -1,15 +1,4 @@
-"""Errors of the sandbox, each with the exit code of a command that ends with it.
-
-SandboxError                   10  a server of the sandbox failed
-├── JavaUnavailable             2  no Java, or one older than Kafka needs
-├── JarsUnavailable             2  no way to get Kafka's jars
-├── JarResolutionFailed        10  fetching the jars failed
-├── InvalidSandboxRequest       2  options that cannot be satisfied together
-├── SandboxNotRunning           3  no sandbox of that name runs
-├── ServerExited               10  a process ended before it answered
-├── PortTaken                   9  the requested port is in use
-└── ServerNotReady            124  a process did not answer within its time
-"""
+"""Errors of the sandbox, each with the exit code of a command that ends with it."""
 
 from __future__ import annotations
 

@@ -37,8 +37,6 @@ def sha256_of(path: Path) -> str:
 
 
 class JarCache:
-    """The jars of one version."""
-
     def __init__(
         self, version: str, checksums: Mapping[str, str], root: Path | None = None
     ) -> None:
@@ -50,7 +48,6 @@ class JarCache:
 
     @property
     def libs(self) -> Path:
-        """The directory of the jars."""
         return self.directory / "libs"
 
     def is_complete(self, *, check_contents: bool = False) -> bool:

@@ -34,8 +34,6 @@ def sandboxes_root() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRecord:
-    """One started server."""
-
     kind: str
     """broker, agent or java-worker."""
     pid: int
@@ -47,7 +45,6 @@ class ServerRecord:
 
     @property
     def identity(self) -> ProcessIdentity:
-        """The process and its group."""
         return ProcessIdentity(pid=self.pid, start_mark=self.start_mark)
 
     @property
@@ -58,8 +55,6 @@ class ServerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxState:
-    """One sandbox."""
-
     name: str
     data_directory: str
     libs: str
@@ -99,8 +94,6 @@ def from_json(document: Mapping[str, Any]) -> SandboxState:
 
 
 class SandboxDirectory:
-    """The directory of one sandbox."""
-
     def __init__(self, name: str, root: Path | None = None) -> None:
         """Raise InvalidSandboxRequest when `name` is no plain file name."""
         if not _NAME.fullmatch(name):

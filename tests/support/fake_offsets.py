@@ -50,7 +50,7 @@ class FakeOffsets:
 
 @dataclass
 class FakeWorkerStore:
-    """Implements `WorkerStore`; `writes` are what it was given, `failures` end the next calls."""
+    """As `Control` has it; `writes` are what it was given, `failures` end the next calls."""
 
     entries: dict[bytes, bytes] = field(default_factory=dict)
     used: dict[bytes, tuple[bytes, ...]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.delivery import ErrantReports
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_agent.tasks.sink.puts import PutEnd
@@ -89,7 +89,7 @@ class Sink:
         overlapped: bool = False,
         put_records: int = 500,
         slow_puts: bool = False,
-        reports: ErrantReports | None = None,
+        reports: ErrantRecords | None = None,
     ) -> None:
         """With `overlapped` a put is done when its end is awaited, as late as it can be.
 
@@ -218,7 +218,7 @@ def message(offset: int, partition: int = 0) -> FakeMessage:
     return FakeMessage("t", partition, offset, b"v%d" % offset)
 
 
-def assigned_sink(reports: ErrantReports | None = None) -> Sink:
+def assigned_sink(reports: ErrantRecords | None = None) -> Sink:
     """A sink that has P0 and P1, and has noted nothing yet."""
     made = Sink(reports=reports)
     made.assign({P0: 0, P1: 0})

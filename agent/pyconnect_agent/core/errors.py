@@ -2,28 +2,6 @@
 
 Messages say what happened, to what, and what to do next; `retriable` says whether the same call may
 succeed later, `permanent` that it cannot before a setting or a right is corrected.
-
-AgentError
-├── WorkerConfigError         properties or topics are wrong; the process ends with exit code 2
-├── WorkerStartError          an outside reason, such as an unreachable broker; exit code 3
-├── KafkaError                a translated client error (raised by `kafka/errors.py`)
-│   ├── RetriableKafkaError
-│   ├── ProducerFencedError
-│   └── AuthorizationError
-│       └── AuthenticationError
-├── PrivilegedWriteError      a leader-only write to the config topic failed (retriable)
-└── RequestError              a request cannot be done; its text goes to the client
-    ├── BadRequestError
-    ├── ForbiddenError
-    ├── NotFoundError
-    ├── AlreadyExistsError
-    ├── ConflictError         momentarily impossible: rebalance, stale configuration (retriable)
-    ├── NotLeaderError        only the leader may do it; carries where to forward to
-    ├── NotAssignedError      only the owner may do it; carries where to forward to
-    ├── RequestTimedOutError  90 s are over; names the current stage
-    ├── ServiceUnavailableError
-    └── InternalError         anything else; `cause_class` when Connect shows the exception's class
-        └── NoAnswerError     another worker could not be reached or did not answer (retriable)
 """
 
 from __future__ import annotations

@@ -30,8 +30,6 @@ class ConnectorInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskInfo:
-    """A task with its raw config."""
-
     id: ConnectorTaskId
     config: ConnectorConfig
 

@@ -119,7 +119,6 @@ def after_failure(
 
 
 def after_restart(history: Restarts, now_ms: int) -> Restarts:
-    """Return the history with one attempt more."""
     return replace(
         history, attempts=(*history.attempts, now_ms), next_ms=None, total=history.total + 1
     )

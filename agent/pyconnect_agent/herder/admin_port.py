@@ -26,9 +26,7 @@ class WorkerAdmin(Protocol):
         """One document per child process, sorted."""
         ...
 
-    async def metrics(self) -> tuple[Metric, ...]:
-        """All metrics of Connect."""
-        ...
+    async def metrics(self) -> tuple[Metric, ...]: ...
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:
         """Begin to kill a task of this worker; return its pid, None without one.

@@ -65,7 +65,6 @@ class Kind(IntEnum):
 
 
 def frame(kind: Kind, request_id: int, *parts: bytes) -> list[bytes]:
-    """Return the pieces of a frame."""
     length = sum(map(len, parts)) + HEAD.size - _LENGTH.size
     return [HEAD.pack(length, kind, request_id), *parts]
 

@@ -79,7 +79,6 @@ class JavaLink:
         return self.answer(self.send(Kind.CALL, json_bytes({"method": method, **arguments})))
 
     def answer(self, call: Future[dict[str, Any]]) -> Any:
-        """Wait for the value of an answer."""
         return self.result(call)["value"]
 
     def result(self, call: Future[dict[str, Any]]) -> dict[str, Any]:

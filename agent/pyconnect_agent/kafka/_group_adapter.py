@@ -41,8 +41,8 @@ class JoinedGroup:
     assignment: bytes
 
 
-class MembershipHooks(Protocol):
-    """Called on the network thread during a join."""
+class LeaderHooks(Protocol):
+    """Called on the network thread during a join: must neither wait nor raise for bad input."""
 
     def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Names and metadata of this member, preferred first; called at each JoinGroup request."""
@@ -54,6 +54,8 @@ class MembershipHooks(Protocol):
         """Return assignments for every member; this one is the leader."""
         ...
 
+
+class MembershipHooks(LeaderHooks, Protocol):
     def rejoin_needed(self) -> None:
         """The group wants this member to join again; called whenever that becomes true."""
         ...

@@ -25,6 +25,7 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.kafka._group_adapter import (
     GroupMembership,
     JoinedGroup,
+    LeaderHooks,
     MembershipHooks,
     MembershipSettings,
 )
@@ -59,16 +60,6 @@ class GroupListener(Protocol):
     def failed(self, error: BaseException) -> None:
         """Membership ended for good, and is logged; the worker has to stop."""
         ...
-
-
-class LeaderHooks(Protocol):
-    """Called on Kafka's network thread: must neither wait nor raise for bad input of members."""
-
-    def offered_protocols(self) -> Sequence[tuple[str, bytes]]: ...
-
-    def assign(
-        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
-    ) -> Mapping[str, bytes]: ...
 
 
 @dataclass(slots=True)

@@ -123,7 +123,6 @@ class SchemaRegistry:
         return _from_client(_id(found), found.schema)
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def _to_client(self, schema: RegisteredSchema) -> Any:  # the library is not typed

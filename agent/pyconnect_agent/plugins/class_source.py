@@ -45,7 +45,6 @@ class CatalogPluginSource:
         return _loaded(desc)
 
     def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
-        """Return a class of one kind."""
         try:
             return _loaded(self._python.plugin(name, kind, version_range=version_range))
         except PluginNotFoundError:
@@ -55,7 +54,6 @@ class CatalogPluginSource:
             return unlisted
 
     def find(self, name: str) -> PluginClass:
-        """Return a class of any kind."""
         try:
             return _loaded(self._python.plugin(name))
         except PluginNotFoundError:

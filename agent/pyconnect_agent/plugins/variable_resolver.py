@@ -58,7 +58,6 @@ class VariableResolver:
         return {**properties, **replaced}
 
     def close(self) -> None:
-        """Close every provider."""
         for provider in self._providers.values():
             provider.close()
 

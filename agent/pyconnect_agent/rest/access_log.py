@@ -17,7 +17,6 @@ LOG = logging.getLogger(__name__)
 
 
 def log_access(request: Request, response: Response, latency_ms: int) -> None:
-    """Log one answered request."""
     if not LOG.isEnabledFor(logging.INFO):
         return
     target = request.scope.get("raw_path", b"").decode("ascii", "replace")

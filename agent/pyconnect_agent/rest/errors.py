@@ -2,16 +2,6 @@
 
 Layer: rest. Corresponds to ``ConnectExceptionMapper`` and ``ConnectRestException``. Statuses are
 decided here and nowhere else.
-
-RestError                   an answer that is an error
-├── RouterError             no resource method fits: 404, 405, 406, 415; no Content-Type header
-├── UnsupportedBodyError    415 found when the body is read
-├── BodyTooLargeError       413, before the body is read to its end
-├── UnauthorizedError       401 of the admin interface, with the schemes it takes
-├── RunsElsewhereError      409 of the admin interface, with the owner's address
-├── NullBodyError           500: a body is needed and there is none, or it is null
-└── RelayedError            the answer of another worker, with its status and code
-`bodies.BodyError`          500: the body cannot be read or bound
 """
 
 from __future__ import annotations
@@ -154,7 +144,6 @@ class RelayedError(RestError):
 
 
 def error_response(error: Exception) -> Response:
-    """Return the answer to a request that failed."""
     match error:
         case RouterError():
             return _envelope(error.status, error.error_code, error.message, media_type=None)

@@ -103,7 +103,6 @@ class WorkerClient:
         return _understood(response.status_code, response.content, permanent=permanent)
 
     async def close(self) -> None:
-        """Close all connections."""
         for client in self._clients.values():
             await client.aclose()
         self._clients.clear()

@@ -69,12 +69,10 @@ class RestServer:
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The main listeners as bound."""
         return tuple(bound.listener for bound in self._main)
 
     @property
     def admin_listeners(self) -> tuple[Listener, ...]:
-        """The separate admin listeners as bound."""
         return tuple(bound.listener for bound in self._admin)
 
     @functools.cached_property

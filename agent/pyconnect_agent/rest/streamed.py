@@ -32,5 +32,4 @@ class StreamedResponse(Response):
 
 
 def sent_bytes(response: Response) -> int:
-    """Return the length of the body that was sent."""
     return response.sent_bytes if isinstance(response, StreamedResponse) else len(response.body)

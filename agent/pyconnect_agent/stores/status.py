@@ -180,8 +180,6 @@ class KafkaStatusStore(_StatusReads):
 
 
 class _StatusReader:
-    """The reader of the log."""
-
     def __init__(self, lock: threading.Lock, statuses: StatusLog) -> None:
         self._lock = lock
         self._statuses = statuses

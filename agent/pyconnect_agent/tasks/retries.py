@@ -29,7 +29,6 @@ class ShownRetries:
             self._show(format_trace(error))
 
     def succeeded(self) -> None:
-        """A call has succeeded."""
         if self._shown is not None:
             self._shown = None
             self._show(None)

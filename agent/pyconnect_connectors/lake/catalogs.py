@@ -128,7 +128,6 @@ def stored_offsets(table: Table, connector: str) -> dict[str, int]:
 
 
 def has_commit(table: Table, commit_id: str) -> bool:
-    """Whether one of the table's snapshots is that of a commit."""
     return any(
         snapshot.summary is not None and snapshot.summary.get(COMMIT_KEY) == commit_id
         for snapshot in table.metadata.snapshots

@@ -18,5 +18,4 @@ def acl_report(session: Session, options: AclOptions) -> AclReport:
 
 
 def report_of(gathered: Gathered) -> AclReport:
-    """Judge what was gathered."""
     return check(gathered.facts, gathered.phase, gathered.evidence)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -23,21 +22,12 @@ from pyconnect_cli.verbs import ActingVerb
 app = typer.Typer()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateChange:
-    """A change of the target state, and the state it leads to."""
-
-    name: str
-    done: str
-    state: str
-
-
 @app.command(cls=ActingVerb)
 def pause(context: typer.Context, names: NamesArgument = None) -> None:
     """Pause connectors: their tasks stay assigned and stop working."""
     session = session_of(context)
     change = session.client.pause_connector
-    _change(session, names, StateChange(name="pause", done="paused", state="PAUSED"), change)
+    _change(session, names, change, verb="pause", done="paused", state="PAUSED")
 
 
 @app.command(cls=ActingVerb)
@@ -45,7 +35,7 @@ def resume(context: typer.Context, names: NamesArgument = None) -> None:
     """Resume paused or stopped connectors."""
     session = session_of(context)
     change = session.client.resume_connector
-    _change(session, names, StateChange(name="resume", done="resumed", state="RUNNING"), change)
+    _change(session, names, change, verb="resume", done="resumed", state="RUNNING")
 
 
 @app.command(cls=ActingVerb)
@@ -53,7 +43,7 @@ def stop(context: typer.Context, names: NamesArgument = None) -> None:
     """Stop connectors: end their tasks, keep offsets and configuration (KIP-875)."""
     session = session_of(context)
     change = session.client.stop_connector
-    _change(session, names, StateChange(name="stop", done="stopped", state="STOPPED"), change)
+    _change(session, names, change, verb="stop", done="stopped", state="STOPPED")
 
 
 @app.command(cls=ActingVerb)
@@ -146,25 +136,28 @@ def delete(
 
 
 def _change(
-    session: Session, names: Sequence[str] | None, verb: StateChange, change: Callable[[str], None]
+    session: Session,
+    names: Sequence[str] | None,
+    change: Callable[[str], None],
+    *,
+    verb: str,
+    done: str,
+    state: str,
 ) -> None:
+    """`state`: what the change leads to."""
     views = selected_views(session, names or ())
-
-    def act(name: str) -> None:
-        change(name)
-
     steps = [
         BatchStep(
             name=view.name,
-            done=verb.done,
-            act=partial(act, view.name),
-            look=partial(state_shows, view.name, verb.state),
-            changes=(UNCHANGED if view.state == verb.state else f"{view.state} -> {verb.state}",),
+            done=done,
+            act=partial(change, view.name),
+            look=partial(state_shows, view.name, state),
+            changes=(UNCHANGED if view.state == state else f"{view.state} -> {state}",),
         )
         for view in views
     ]
-    run_steps(session, verb.name, steps)
-    wait_if_asked(session, dict.fromkeys((view.name for view in views), verb.state))
+    run_steps(session, verb, steps)
+    wait_if_asked(session, dict.fromkeys((view.name for view in views), state))
 
 
 def _now(view: ConnectorView) -> str:

@@ -306,7 +306,6 @@ def plan_files(
 
 
 def _goal(planned: PlannedChange, views: Mapping[str, ConnectorView]) -> str:
-    """Return the state that a planned change leads to."""
     match planned.change:
         case Change.DELETE:
             return "DELETED"

@@ -22,7 +22,6 @@ SETTINGS = {
 
 
 def is_resource(document: object) -> bool:
-    """Return whether a document is a resource of Kubernetes."""
     return isinstance(document, Mapping) and {"apiVersion", "kind"} <= set(document)
 
 

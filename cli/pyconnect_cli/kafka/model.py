@@ -14,8 +14,6 @@ from pyconnect_cli.rest.offset_entries import (
 
 
 class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
     topic: str
     partition: int
 

@@ -87,8 +87,6 @@ class OffsetsTopics:
 
 
 class ConsumerGroups(AdminConnection):
-    """Consumer groups of one cluster."""
-
     def starting_with(self, prefix: str) -> list[SinkGroup]:
         """Return consumer groups with their committed offsets."""
         listed = self._result(self._client().list_consumer_groups, "list consumer groups")
@@ -99,7 +97,6 @@ class ConsumerGroups(AdminConnection):
         ]
 
     def offsets(self, group: str) -> dict[TopicPartition, int]:
-        """Return the committed offsets of a group."""
         from confluent_kafka import ConsumerGroupTopicPartitions
 
         request = [ConsumerGroupTopicPartitions(group)]

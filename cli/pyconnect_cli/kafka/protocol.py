@@ -44,7 +44,6 @@ class KafkaProtocol:
         return tuple(self.admin._manager.broker_version)
 
     def brokers(self) -> list[int]:
-        """Return the ids of the brokers."""
         return [broker.node_id for broker in self.admin._manager.cluster.brokers()]
 
     def coordinators(self, names: Sequence[str]) -> dict[str, int]:

@@ -61,7 +61,6 @@ class OrphanKeeper:
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        """The Connect cluster of the backups."""
         return connect_cluster(self._session)
 
     @cached_property

@@ -85,5 +85,4 @@ def since_lines(plan: OffsetsPlan) -> list[str]:
 
 
 def undo_command(identity: str) -> str:
-    """Return the command that undoes a change."""
     return mask_command(["pyconnect", "offsets", "undo", identity])

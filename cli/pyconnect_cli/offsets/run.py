@@ -127,7 +127,6 @@ def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
 
 
 def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> OffsetsSnapshot:
-    """Return the offsets with their origin."""
     return OffsetsSnapshot(
         cluster_id=worker.kafka_cluster_id,
         connector=view.name,
@@ -156,7 +155,6 @@ class _Changes:
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        """The Connect cluster of the backups."""
         return connect_cluster(self.session)
 
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:

@@ -64,7 +64,6 @@ class ConnectorRow:
 
     @property
     def failed(self) -> bool:
-        """Whether the connector or a task of it is FAILED."""
         return self.state == FAILED or any(task.state == FAILED for task in self.tasks)
 
     @property
@@ -116,7 +115,6 @@ def worker_rows(look: ClusterLook) -> list[WorkerRow]:
 
 
 def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
-    """Return each connector and task that is FAILED."""
     found = []
     for row in rows:
         if row.state == FAILED:

@@ -121,7 +121,6 @@ class ClusterStatus:
 
 
 def cluster_status(look: ClusterLook, *, context: str | None, lag_known: bool) -> ClusterStatus:
-    """Judge a look."""
     connectors = tuple(connector_rows(look))
     return ClusterStatus(
         look=look,

@@ -58,7 +58,6 @@ def cluster_of(session: Session) -> Document:
 
 
 def _reports(environ: Mapping[str, str]) -> Path:
-    """Return the default directory of reports."""
     return state_directory(environ) / "reconcile"
 
 

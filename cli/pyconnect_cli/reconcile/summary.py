@@ -17,7 +17,6 @@ Paint = Callable[[str, str | None], str]
 
 
 def summary(report: Mapping[str, Any], directory: Path, paint: Paint) -> str:
-    """Return the lines of a summary."""
     verdict = str(report["verdict"])
     head = printable(f"{report['job']} {report['target']}".rstrip())
     took = f"{int(report['duration_ms']) / 1000:.1f} s"

@@ -102,7 +102,6 @@ class BatchRecord:
 
 
 def counted(results: Iterable[ObjectResult]) -> dict[Outcome, int]:
-    """Return the number of objects with each outcome."""
     counts = dict.fromkeys(Outcome, 0)
     for result in results:
         counts[result.outcome] += 1

@@ -186,7 +186,6 @@ class AgentClient:
         )
 
     def metrics(self) -> list[AgentMetric]:
-        """Return all metrics of the agent."""
         answer = self._send("GET", "agent", "metrics.json")
         return read("list of metrics", list[AgentMetric], answer.body)
 

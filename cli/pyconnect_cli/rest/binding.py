@@ -18,7 +18,6 @@ _MEMBER = "member"
 
 
 def member(name: str) -> Any:
-    """Return the field of a member with another name."""
     return field(metadata={_MEMBER: name})
 
 

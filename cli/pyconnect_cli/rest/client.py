@@ -66,7 +66,6 @@ class ConnectClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
         self.exchange.close()
 
     # Connectors
@@ -220,12 +219,10 @@ class ConnectClient:
         return read("list of tasks", list[TaskConfig], body)
 
     def task_status(self, name: str, task: int) -> TaskState:
-        """Return one task's state."""
         body = self._get("connectors", name, "tasks", str(task), "status").body
         return read("task status", TaskState, body)
 
     def restart_task(self, name: str, task: int) -> None:
-        """Restart one task."""
         self._send("POST", "connectors", name, "tasks", str(task), "restart")
 
     # Topics

@@ -92,7 +92,6 @@ class Exchange:
         return single
 
     def close(self) -> None:
-        """Close the connections."""
         if self._http is not None:
             self._http.close()
             self._http = None

@@ -57,8 +57,6 @@ class InstanceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskState(InstanceState):
-    """State of one task."""
-
     id: int
 
 
@@ -74,7 +72,6 @@ class ConnectorStatus:
 
     @property
     def failed(self) -> bool:
-        """Whether the connector or a task of it is FAILED."""
         return any(item.state == "FAILED" for item in (self.connector, *self.tasks))
 
     @property
@@ -180,8 +177,6 @@ class LoggerLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerInfo:
-    """The answer of `GET /`."""
-
     version: str
     commit: str
     kafka_cluster_id: str

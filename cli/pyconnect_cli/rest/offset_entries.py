@@ -31,7 +31,6 @@ class OffsetEntry:
 
     @property
     def key(self) -> str:
-        """The identity of the partition."""
         return partition_key(self.partition)
 
     def to_json(self) -> dict[str, object]:
@@ -49,7 +48,6 @@ class ConnectorOffsets:
 
 
 def partition_json(partition: Partition) -> dict[str, object] | None:
-    """The partition in a JSON document."""
     return None if partition is None else dict(partition)
 
 

@@ -32,7 +32,6 @@ def yaml_documents(text: str, place: str) -> list[object]:
 
 
 def parse_properties(text: str, place: str) -> dict[str, str]:
-    """Return the properties of a Java properties text."""
     import javaproperties
 
     try:

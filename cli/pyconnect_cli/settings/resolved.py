@@ -127,8 +127,6 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Settings of one origin."""
-
     origin: str
     values: Mapping[str, Setting]
 

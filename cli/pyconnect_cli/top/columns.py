@@ -55,7 +55,6 @@ def _numbers(
 
 
 def connector_columns(state: State) -> Sequence[PageColumn[ConnectorRow]]:
-    """Return the columns of the connectors' page."""
 
     def restarts(row: ConnectorRow) -> int | None:
         found = [

@@ -196,5 +196,4 @@ class AskScreen(ModalScreen[bool]):
             yield Static("Do it?  y: yes   n: no", id="question")
 
     def action_answer(self, agreed: bool) -> None:
-        """Close with the answer."""
         self.dismiss(agreed)

@@ -58,7 +58,6 @@ class ClusterSource:
         return run_verb(self._session, words, width=width, agreed=agreed)
 
     def other(self, context: str) -> ClusterSource:
-        """See Source."""
         session = session_of_context(self._session, context)
         # The budget of a run is renewed for each look; two clusters must not share one.
         session.__dict__.pop("budget", None)

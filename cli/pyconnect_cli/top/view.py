@@ -197,12 +197,10 @@ class Top(App[None]):
         getattr(self._table, f"action_{where}")()
 
     def action_sort(self, letter: str) -> None:
-        """Sort by the column of a letter."""
         if column := sort_columns(self.state.place.page).get(letter):
             self._apply(Sorted(column))
 
     def action_help(self) -> None:
-        """Show all keys."""
         self.push_screen(TextScreen("pyconnect top: keys", help_lines(self.state.place.page)))
 
     def action_verb(self, key: str) -> None:

@@ -72,7 +72,6 @@ def show_plan(session: Session, plan: Plan, *, replaces: Run | None) -> None:
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """Return the plan for machines."""
     return {
         "group": plan.view.group_id,
         "kafka_cluster_id": plan.view.cluster_id,

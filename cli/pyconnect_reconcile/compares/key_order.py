@@ -37,7 +37,6 @@ def with_lanes(rows: DataFrame, topics: Sequence[str]) -> DataFrame:
 
 
 def place_in(lane: int, topics: Sequence[str]) -> tuple[str, int]:
-    """Return topic and partition of a lane."""
     return topics[lane >> LANE_BITS], lane & (1 << LANE_BITS) - 1
 
 

@@ -27,7 +27,6 @@ class Doubt:
 
 
 def doubts(bench: Bench, left: Rows, right: Rows, findings: Iterable[Finding]) -> list[Doubt]:
-    """Return the doubts about these findings."""
     found = {finding.kind for finding in findings if finding.severity is Severity.ERROR}
     doubted = [*_expired(bench, left, SURPLUS), *_expired(bench, right, frozenset({"missing"}))]
     kinds = SURPLUS | ({"different", "missing"} if bench.spec.mode == "upsert" else set())

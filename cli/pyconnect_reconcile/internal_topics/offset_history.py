@@ -36,7 +36,6 @@ class Commit:
 
     @property
     def place(self) -> Place:
-        """The place of the record."""
         return Place(
             topic=self.topic,
             partition=self.partition,

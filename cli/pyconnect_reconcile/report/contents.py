@@ -45,11 +45,9 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on all findings."""
         return verdict_of(self.outcome.findings)
 
     def to_json(self) -> dict[str, object]:
-        """Return report.json."""
         outcome, spec = self.outcome, self.spec
         return {
             "schema_version": SCHEMA_VERSION,

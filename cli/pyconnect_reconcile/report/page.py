@@ -68,7 +68,6 @@ KEYS = {
 
 
 def page(report: Json) -> str:
-    """Return the page of a report.json."""
     series: Json = report["series"]
     findings: Sequence[Json] = report["findings"]
     sections = [

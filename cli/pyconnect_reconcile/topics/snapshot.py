@@ -82,8 +82,6 @@ class TopicSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsSnapshot:
-    """Topics of one cluster at one time."""
-
     cluster_id: str
     taken_ms: int
     topics: tuple[TopicSnapshot, ...]

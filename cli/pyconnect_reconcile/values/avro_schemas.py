@@ -34,7 +34,6 @@ def framed_schema(text: str, references: Sequence[str] = ()) -> str:
 
 
 def _full_name(schema: Mapping[str, Json], namespace: str) -> tuple[str, str]:
-    """Return a named schema's full name and its namespace."""
     name = str(schema.get("name", ""))
     if "." in name:
         return name, name.rpartition(".")[0]

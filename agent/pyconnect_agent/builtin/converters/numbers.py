@@ -27,13 +27,19 @@ from pyconnect_api import (
 
 
 class NumberConverter(DataConverter):
-    """One fixed layout for one schema type; subclasses name both."""
+    """One fixed layout of `struct` for one schema type; subclasses name both."""
 
     type_name: ClassVar[str]
     deserializer_name: ClassVar[str]
     layout: ClassVar[BinaryLayout]
     number_class: ClassVar[type]
     read_schema: ClassVar[Schema]
+
+    def __init_subclass__(cls, *, layout: str, schema: Schema) -> None:
+        name = cls.__name__.removesuffix("Converter")
+        cls.type_name, cls.deserializer_name = name.lower(), f"{name}Deserializer"
+        cls.layout, cls.read_schema = BinaryLayout(layout), schema
+        cls.number_class = float if layout in {">f", ">d"} else int
 
     def from_connect_data(
         self, topic: str, headers: KafkaHeaders, schema: Schema | None, value: object
@@ -66,54 +72,24 @@ class NumberConverter(DataConverter):
         return SchemaAndValue(self.read_schema, self.layout.unpack(data)[0])
 
 
-class ShortConverter(NumberConverter):
+class ShortConverter(NumberConverter, layout=">h", schema=OPTIONAL_INT16_SCHEMA):
     """INT16 as 2 bytes."""
 
-    type_name = "short"
-    deserializer_name = "ShortDeserializer"
-    layout = BinaryLayout(">h")
-    number_class = int
-    read_schema = OPTIONAL_INT16_SCHEMA
 
-
-class IntegerConverter(NumberConverter):
+class IntegerConverter(NumberConverter, layout=">i", schema=OPTIONAL_INT32_SCHEMA):
     """INT32 as 4 bytes."""
 
-    type_name = "integer"
-    deserializer_name = "IntegerDeserializer"
-    layout = BinaryLayout(">i")
-    number_class = int
-    read_schema = OPTIONAL_INT32_SCHEMA
 
-
-class LongConverter(NumberConverter):
+class LongConverter(NumberConverter, layout=">q", schema=OPTIONAL_INT64_SCHEMA):
     """INT64 as 8 bytes."""
 
-    type_name = "long"
-    deserializer_name = "LongDeserializer"
-    layout = BinaryLayout(">q")
-    number_class = int
-    read_schema = OPTIONAL_INT64_SCHEMA
 
-
-class FloatConverter(NumberConverter):
+class FloatConverter(NumberConverter, layout=">f", schema=OPTIONAL_FLOAT32_SCHEMA):
     """FLOAT32 as 4 bytes of IEEE 754."""
 
-    type_name = "float"
-    deserializer_name = "FloatDeserializer"
-    layout = BinaryLayout(">f")
-    number_class = float
-    read_schema = OPTIONAL_FLOAT32_SCHEMA
 
-
-class DoubleConverter(NumberConverter):
+class DoubleConverter(NumberConverter, layout=">d", schema=OPTIONAL_FLOAT64_SCHEMA):
     """FLOAT64 as 8 bytes of IEEE 754."""
-
-    type_name = "double"
-    deserializer_name = "DoubleDeserializer"
-    layout = BinaryLayout(">d")
-    number_class = float
-    read_schema = OPTIONAL_FLOAT64_SCHEMA
 
 
 class BooleanConverter(DataConverter):

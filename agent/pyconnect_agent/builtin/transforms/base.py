@@ -1,12 +1,11 @@
 """The classes of the shipped transformations: configuration, and working on key or value.
 
 Layer: builtin. The subclasses `Key` and `Value` of Kafka's transformations are `…Key` and `…Value`
-here: each combines the transformation with `OnKey` or `OnValue`.
+here, which `both_sides` makes.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
 
 from pyconnect_agent.builtin.options import Shipped
@@ -44,11 +43,10 @@ class OneSideTransformation(ShippedTransformation):
         """Return the new schema and value of a side with a schema."""
         raise NotImplementedError
 
-    @abstractmethod
     def operated(self, record: ConnectRecord) -> tuple[Schema | None, object]:
         """Return schema and value of the operated side."""
+        raise NotImplementedError
 
-    @abstractmethod
     def replaced(
         self,
         record: ConnectRecord,
@@ -57,6 +55,7 @@ class OneSideTransformation(ShippedTransformation):
         headers: Iterable[Header] | None = None,
     ) -> ConnectRecord:
         """Return the record with another operated side; headers None keeps the record's."""
+        raise NotImplementedError
 
 
 class OnKey(OneSideTransformation):
@@ -109,8 +108,18 @@ class OnValue(OneSideTransformation):
         )
 
 
+def both_sides(
+    operation: type[OneSideTransformation],
+) -> tuple[type[OneSideTransformation], type[OneSideTransformation]]:
+    """Return the transformations of the key and of the value, named `…Key` and `…Value`."""
+    own = {"__module__": operation.__module__, "__doc__": operation.__doc__}
+    name = operation.__name__
+    return type(f"{name}Key", (OnKey, operation), own), type(
+        f"{name}Value", (OnValue, operation), own
+    )
+
+
 def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
-    """Return the record with another topic."""
     return record.new_record(
         topic,
         record.kafka_partition,
@@ -123,7 +132,6 @@ def rerouted(record: ConnectRecord, topic: str) -> ConnectRecord:
 
 
 def with_headers(record: ConnectRecord, headers: Iterable[Header]) -> ConnectRecord:
-    """Return the record with other headers."""
     return record.new_record(
         record.topic,
         record.kafka_partition,

@@ -11,7 +11,7 @@ from functools import partial
 
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms import casts
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
     define_replace_null_with_default,
@@ -95,8 +95,6 @@ class _FieldCast:
 
 @dataclass(frozen=True, slots=True)
 class _StructCasts:
-    """The casts of structs of one schema."""
-
     copy: StructCopy
     field_casts: tuple[_FieldCast, ...]
 
@@ -244,9 +242,4 @@ def _whole_cast(target: Type, schema: Schema) -> _WholeCast:
     return _WholeCast(described, cast)
 
 
-class CastKey(OnKey, Cast):
-    """Casts the key."""
-
-
-class CastValue(OnValue, Cast):
-    """Casts the value."""
+CastKey, CastValue = both_sides(Cast)

@@ -7,7 +7,7 @@ without.
 from __future__ import annotations
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     FIELD_SYNTAX_VERSION,
     REPLACE_NULL_WITH_DEFAULT,
@@ -67,9 +67,4 @@ class ExtractField(OneSideTransformation):
         return field.schema, self._path.value_of_struct(struct, with_default=self._with_default)
 
 
-class ExtractFieldKey(OnKey, ExtractField):
-    """Extracts from the key."""
-
-
-class ExtractFieldValue(OnValue, ExtractField):
-    """Extracts from the value."""
+ExtractFieldKey, ExtractFieldValue = both_sides(ExtractField)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
 from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_agent.builtin.transforms.schema_copy import copied_basics, struct_like
@@ -185,9 +185,4 @@ def _value_of(leaf: _Leaf, struct: Struct) -> object:
     return value
 
 
-class FlattenKey(OnKey, Flatten):
-    """Flattens the key."""
-
-
-class FlattenValue(OnValue, Flatten):
-    """Flattens the value."""
+FlattenKey, FlattenValue = both_sides(Flatten)

@@ -7,7 +7,7 @@ a map a missing one becomes a header of None.
 from __future__ import annotations
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     NON_EMPTY_LIST,
     REPLACE_NULL_WITH_DEFAULT,
@@ -117,9 +117,4 @@ class HeaderFrom(OneSideTransformation):
         return StructCopy(target, kept, replace_null_with_default=self._with_default)
 
 
-class HeaderFromKey(OnKey, HeaderFrom):
-    """Takes fields of the key."""
-
-
-class HeaderFromValue(OnValue, HeaderFrom):
-    """Takes fields of the value."""
+HeaderFromKey, HeaderFromValue = both_sides(HeaderFrom)

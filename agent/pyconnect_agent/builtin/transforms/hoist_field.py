@@ -6,7 +6,7 @@ Layer: builtin.
 from __future__ import annotations
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
 from pyconnect_api import (
     ConfigDef,
@@ -51,9 +51,4 @@ class HoistField(OneSideTransformation):
         return SchemaBuilder.struct().field(self._field, schema).build()
 
 
-class HoistFieldKey(OnKey, HoistField):
-    """Wraps the key."""
-
-
-class HoistFieldValue(OnValue, HoistField):
-    """Wraps the value."""
+HoistFieldKey, HoistFieldValue = both_sides(HoistField)

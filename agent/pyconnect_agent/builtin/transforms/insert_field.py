@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
     define_replace_null_with_default,
@@ -191,9 +191,4 @@ def _timestamp(record: ConnectRecord) -> object:
     return None if record.timestamp is None else timestamp_from_milliseconds(record.timestamp)
 
 
-class InsertFieldKey(OnKey, InsertField):
-    """Adds fields to the key."""
-
-
-class InsertFieldValue(OnValue, InsertField):
-    """Adds fields to the value."""
+InsertFieldKey, InsertFieldValue = both_sides(InsertField)

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     NON_EMPTY_UNIQUE_LIST,
     REPLACE_NULL_WITH_DEFAULT,
@@ -181,9 +181,4 @@ def _in_scale_of(schema: Schema, mask: object) -> Decimal:
     return decimal_of(unscaled * 10 ** max(0, -surplus), scale)
 
 
-class MaskFieldKey(OnKey, MaskField):
-    """Masks fields of the key."""
-
-
-class MaskFieldValue(OnValue, MaskField):
-    """Masks fields of the value."""
+MaskFieldKey, MaskFieldValue = both_sides(MaskField)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
     UNIQUE_LIST,
@@ -142,9 +142,4 @@ class ReplaceField(OneSideTransformation):
         return name not in self._excluded and (not self._included or name in self._included)
 
 
-class ReplaceFieldKey(OnKey, ReplaceField):
-    """Changes the fields of the key."""
-
-
-class ReplaceFieldValue(OnValue, ReplaceField):
-    """Changes the fields of the value."""
+ReplaceFieldKey, ReplaceFieldValue = both_sides(ReplaceField)

@@ -6,7 +6,7 @@ Layer: builtin. Unlike Kafka's, schemas of every type can be renamed, not only s
 from __future__ import annotations
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
     define_replace_null_with_default,
@@ -86,9 +86,4 @@ class SetSchemaMetadata(OneSideTransformation):
         )
 
 
-class SetSchemaMetadataKey(OnKey, SetSchemaMetadata):
-    """Changes the schema of the key."""
-
-
-class SetSchemaMetadataValue(OnValue, SetSchemaMetadata):
-    """Changes the schema of the value."""
+SetSchemaMetadataKey, SetSchemaMetadataValue = both_sides(SetSchemaMetadata)

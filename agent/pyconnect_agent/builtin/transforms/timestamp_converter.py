@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, OnKey, OnValue
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
     define_replace_null_with_default,
@@ -196,9 +196,4 @@ def _date_format(pattern: str) -> JavaDateFormat:
         ) from error
 
 
-class TimestampConverterKey(OnKey, TimestampConverter):
-    """Converts the key."""
-
-
-class TimestampConverterValue(OnValue, TimestampConverter):
-    """Converts the value."""
+TimestampConverterKey, TimestampConverterValue = both_sides(TimestampConverter)

@@ -31,8 +31,6 @@ _PURPOSE = "copying fields from value to key"
 
 
 class ValueToKey(ShippedTransformation):
-    """Leaves the value as it is."""
-
     CONFIG_DEF = define_replace_null_with_default(
         ConfigDef().define(
             FIELDS,

@@ -38,13 +38,11 @@ class PluginSource(Protocol):
         """Return a connector class; the error text is Connect's."""
         ...
 
-    def plugin(self, name: str, kind: PluginKind, version_range: str | None = None) -> PluginClass:
-        """Return a class of one kind."""
-        ...
+    def plugin(
+        self, name: str, kind: PluginKind, version_range: str | None = None
+    ) -> PluginClass: ...
 
-    def find(self, name: str) -> PluginClass:
-        """Return a class of any kind."""
-        ...
+    def find(self, name: str) -> PluginClass: ...
 
     def class_names(self, kind: PluginKind) -> tuple[str, ...]:
         """Return the names of all plugins of one kind, sorted; loads nothing."""

@@ -278,8 +278,6 @@ def standalone_config_def() -> ConfigDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandaloneConfig(WorkerConfig):
-    """The configuration of a standalone worker."""
-
     offset_storage_file_filename: str
 
     @classmethod

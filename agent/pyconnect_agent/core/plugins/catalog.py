@@ -37,7 +37,6 @@ class PluginKind(Enum):
 
     @property
     def is_connector(self) -> bool:
-        """Whether it is a connector of any sort."""
         return self in (PluginKind.SINK, PluginKind.SOURCE, PluginKind.CONNECTOR)
 
 
@@ -181,12 +180,10 @@ class Catalog:
 
     @cached_property
     def python(self) -> Catalog:
-        """The Python plugins."""
         return Catalog(tuple(plugin for plugin in self.plugins if not plugin.is_java))
 
     @cached_property
     def java(self) -> Catalog:
-        """The Java plugins."""
         return Catalog(tuple(plugin for plugin in self.plugins if plugin.is_java))
 
     def of_kind(self, *kinds: PluginKind) -> tuple[PluginDesc, ...]:

@@ -78,8 +78,6 @@ class _JavaConnector(Connector):
 
 
 class JavaSourceConnector(_JavaConnector, SourceConnector):
-    """A source connector."""
-
     def task_class(self) -> type[SourceTask]:
         return self._task_class(SourceTask)
 
@@ -94,8 +92,6 @@ class JavaSourceConnector(_JavaConnector, SourceConnector):
 
 
 class JavaSinkConnector(_JavaConnector, SinkConnector):
-    """A sink connector."""
-
     def task_class(self) -> type[SinkTask]:
         return self._task_class(SinkTask)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from pyconnect_agent.core.config.connector_config import SourceSettings
 from pyconnect_agent.core.config.topic_creation import TopicCreationGroup
@@ -22,13 +21,6 @@ from pyconnect_api import ConnectException, RetriableException
 LOG = logging.getLogger(__name__)
 
 
-class TopicAdmin(Protocol):
-    """The part of `kafka.admin.Admin` that is used here."""
-
-    def describe_topics(self, topics: Sequence[str], timeout_ms: int) -> dict[str, int]: ...
-    def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated: ...
-
-
 class TopicCreation:
     """`known` are the topics that need no look any more; only `ensure` adds to it.
 
@@ -36,7 +28,7 @@ class TopicCreation:
     """
 
     def __init__(
-        self, groups: Sequence[TopicCreationGroup], admin: TopicAdmin, *, timeout_ms: int
+        self, groups: Sequence[TopicCreationGroup], admin: Admin, *, timeout_ms: int
     ) -> None:
         self.known: set[str] = set()
         self._groups = tuple(groups)
@@ -96,7 +88,7 @@ def topic_creation_of(
     groups = SourceSettings.parse(connector_config).topic_creation
     if not groups:
         return None
-    config = client_settings.source_admin(worker, connector_config, task_id)
+    config = client_settings.admin(worker, connector_config, task_id)
     return TopicCreation(
         groups,
         Admin(config.properties),

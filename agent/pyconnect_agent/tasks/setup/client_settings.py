@@ -21,45 +21,34 @@ API_TIMEOUT_MS = 60_000
 """Java's default of `default.api.timeout.ms`."""
 
 
-def source_producer(
-    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+def producer(
+    worker: WorkerConfig,
+    connector_config: Mapping[str, str],
+    task_id: ConnectorTaskId,
+    use: str = "producer",
 ) -> LibrdkafkaConfig:
-    """The at-least-once producer of a source task."""
-    client_id = f"connector-producer-{task_id}"
+    """The at-least-once producer of a source task, or that of a sink's dead letter queue."""
+    client_id = f"connector-{use}-{task_id}"
     return built(client_configs.connector_producer(worker, connector_config, client_id))
 
 
 def sink_consumer(
     worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
 ) -> LibrdkafkaConfig:
-    """The consumer of a sink task."""
     client_id = f"connector-consumer-{task_id}"
     return built(
         client_configs.sink_consumer(worker, task_id.connector, connector_config, client_id)
     )
 
 
-def dead_letter_producer(
-    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+def admin(
+    worker: WorkerConfig,
+    connector_config: Mapping[str, str],
+    task_id: ConnectorTaskId,
+    use: str = "adminclient",
 ) -> LibrdkafkaConfig:
-    """The producer of a sink's dead letter queue."""
-    client_id = f"connector-dlq-producer-{task_id}"
-    return built(client_configs.connector_producer(worker, connector_config, client_id))
-
-
-def dead_letter_admin(
-    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
-) -> LibrdkafkaConfig:
-    """The admin client that creates a dead letter topic."""
-    client_id = f"connector-dlq-adminclient-{task_id}"
-    return built(client_configs.connector_admin(worker, connector_config, client_id))
-
-
-def source_admin(
-    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
-) -> LibrdkafkaConfig:
-    """The admin client of a source task, which creates topics."""
-    client_id = f"connector-adminclient-{task_id}"
+    """The admin client that creates a source task's topics, or a dead letter topic."""
+    client_id = f"connector-{use}-{task_id}"
     return built(client_configs.connector_admin(worker, connector_config, client_id))
 
 

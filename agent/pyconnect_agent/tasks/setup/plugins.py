@@ -144,5 +144,4 @@ def converter_choice(
 
 
 def aliases(config: Mapping[str, str], key: str) -> list[str]:
-    """Return the names of a list in a config."""
     return [alias.strip() for alias in config.get(key, "").split(",") if alias.strip()]

@@ -9,34 +9,16 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.offsets.sink import SinkOffsets, validate
+from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_api import ConnectException, SinkTask, TopicPartition
 
 LOG = logging.getLogger(__name__)
-
-
-class CommittingConsumer(Protocol):
-    """The part of the consumer that commits need."""
-
-    def assignment(self) -> frozenset[TopicPartition]: ...
-    def seek(self, partition: TopicPartition, offset: int) -> None: ...
-    def commit_sync(self, offsets: Mapping[TopicPartition, int]) -> None: ...
-    def commit_async(
-        self, offsets: Mapping[TopicPartition, int], done: Callable[[KafkaError | None], None]
-    ) -> None: ...
-
-
-class PendingReports(Protocol):
-    """Reports of undeliverable records that must be durable before their offsets are."""
-
-    def await_reports(self, partitions: Collection[TopicPartition]) -> None:
-        """Raises ConnectException when one failed."""
-        ...
 
 
 @dataclass(slots=True)
@@ -55,10 +37,10 @@ class SinkCommits:
         self,
         *,
         task: SinkTask,
-        consumer: CommittingConsumer,
+        consumer: TaskConsumer,
         offsets: SinkOffsets,
         context: WorkerSinkTaskContext,
-        reports: PendingReports | None,
+        reports: ErrantRecords | None,
         metrics: SinkMetrics,
         flush_timeout_ms: int,
         now_ms: Callable[[], int],

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
+from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_api import (
     ErrantRecordReporter,
     IllegalWorkerStateException,
@@ -18,15 +18,6 @@ from pyconnect_api import (
 )
 
 LOG = logging.getLogger(__name__)
-
-
-class PausableConsumer(Protocol):
-    """The part of the consumer a context needs."""
-
-    def assignment(self) -> frozenset[TopicPartition]: ...
-    def is_assigned(self, partition: TopicPartition) -> bool: ...
-    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
-    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
 
 
 class WorkerSinkTaskContext(SinkTaskContext):
@@ -42,14 +33,14 @@ class WorkerSinkTaskContext(SinkTaskContext):
         self._configs = configs
         self._connector_paused = connector_paused
         self._reporter = reporter
-        self._consumer: PausableConsumer | None = None
+        self._consumer: TaskConsumer | None = None
         self._offsets: dict[TopicPartition, int | None] = {}
         self._timeout_ms = -1
         self._commit_requested = threading.Event()
         self.paused: set[TopicPartition] = set()
         self.is_closing = False
 
-    def connect(self, consumer: PausableConsumer) -> None:
+    def connect(self, consumer: TaskConsumer) -> None:
         """Allow calls that need the consumer."""
         self._consumer = consumer
 
@@ -116,7 +107,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
     def clear_commit_request(self) -> None:
         self._commit_requested.clear()
 
-    def _connected(self) -> PausableConsumer:
+    def _connected(self) -> TaskConsumer:
         if self._consumer is None:
             raise IllegalWorkerStateException(
                 "SinkTaskContext may not be used to look up partition assignment until the task "
@@ -124,7 +115,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
             )
         return self._consumer
 
-    def _owner_of(self, partitions: Iterable[TopicPartition], what: str) -> PausableConsumer:
+    def _owner_of(self, partitions: Iterable[TopicPartition], what: str) -> TaskConsumer:
         if self._consumer is None:
             raise IllegalWorkerStateException(
                 f"SinkTaskContext may not be used to {what} consumption until the task is "

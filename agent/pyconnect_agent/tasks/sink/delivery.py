@@ -9,34 +9,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from pyconnect_agent.core.offsets.sink import SinkOffsets
-from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.tasks.sink.commits import PendingReports
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, Put, PutEnd
 from pyconnect_api import SinkRecord, TopicPartition
-
-
-class SeekingConsumer(Protocol):
-    """The consumer as far as records are consumed again."""
-
-    def is_assigned(self, partition: TopicPartition) -> bool: ...
-
-    def seek(self, partition: TopicPartition, offset: int) -> None: ...
-
-
-class ErrantReports(PendingReports, Protocol):
-    """The worker's side of the errant record reporter."""
-
-    def raise_failure(self) -> None:
-        """Raise ConnectException when a report exceeded the tolerance, also if the task hid it."""
-        ...
-
-    def abandon(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget unfinished reports of lost partitions."""
-        ...
 
 
 class Delivery:
@@ -48,8 +27,8 @@ class Delivery:
         begin_put: BeginPut,
         frame: FrameSize,
         offsets: SinkOffsets,
-        consumer: SeekingConsumer,
-        reports: ErrantReports | None,
+        consumer: TaskConsumer,
+        reports: ErrantRecords | None,
         metrics: SinkMetrics,
     ) -> None:
         self.frame = frame

@@ -9,16 +9,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.offsets.sink import SinkOffsets
-from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.retries import ShownRetries
-from pyconnect_agent.tasks.sink.commits import CommittingConsumer, SinkCommits
-from pyconnect_agent.tasks.sink.context import PausableConsumer, WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.delivery import Delivery, ErrantReports
+from pyconnect_agent.tasks.sink.commits import SinkCommits
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.delivery import Delivery
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
 from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, put_at_once
@@ -36,12 +36,6 @@ POLL_SLICE_S = 0.1
 """How long the consumer may wait before the worker's wishes are looked at again."""
 
 
-class Consumer(PausableConsumer, CommittingConsumer, Protocol):
-    """The consumer as the loop uses it; `kafka.task_consumer.TaskConsumer` in a worker."""
-
-    def poll(self, max_records: int, timeout_s: float) -> list[ConsumedMessage]: ...
-
-
 class SinkLoop:
     """Consumes, converts, delivers and commits until the worker asks for a stop.
 
@@ -54,11 +48,11 @@ class SinkLoop:
         self,
         *,
         task: SinkTask,
-        consumer: Consumer,
+        consumer: TaskConsumer,
         convert: Convert,
         context: WorkerSinkTaskContext,
         control: Control,
-        reports: ErrantReports | None,
+        reports: ErrantRecords | None,
         metrics: SinkMetrics,
         report: Callable[[State], None],
         retries: ShownRetries,

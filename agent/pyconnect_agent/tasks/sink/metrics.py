@@ -36,7 +36,6 @@ class SinkMetrics:
         """Of the last commit that has begun."""
 
     def read(self, size: int) -> None:
-        """Records were consumed."""
         self._read.record(size, now_ms())
 
     def put(self, size: int, duration_ms: float) -> None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
@@ -26,12 +25,6 @@ LOG = logging.getLogger(__name__)
 RETRY_WAIT_S = 0.1
 
 
-class StateReporter(Protocol):
-    """Reports a state to the worker."""
-
-    def __call__(self, state: State) -> None: ...
-
-
 class SourceLoop:
     """Polls, converts and sends until the worker asks for a stop.
 
@@ -46,7 +39,7 @@ class SourceLoop:
         pipeline: Pipeline,
         sender: Sender,
         control: Control,
-        report: StateReporter,
+        report: Callable[[State], None],
         retries: ShownRetries,
         metrics: SourceMetrics,
     ) -> None:

@@ -75,8 +75,6 @@ class Need(NamedTuple):
 
 
 class GrantVerdict(Enum):
-    """The verdict on a need."""
-
     PROVEN = "proven"
     PREDICTED = "predicted"
     DENIED = "denied"
@@ -90,7 +88,6 @@ class GrantVerdict(Enum):
 
     @property
     def lacking(self) -> bool:
-        """Whether the grant is missing."""
         return self in (GrantVerdict.DENIED, GrantVerdict.MISSING)
 
 

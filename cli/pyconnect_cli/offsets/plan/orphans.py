@@ -34,7 +34,6 @@ class Orphan:
 
     @property
     def type(self) -> str:
-        """Source or sink."""
         return SINK if self.group else SOURCE
 
     @property
@@ -46,7 +45,6 @@ class Orphan:
 
     @property
     def count(self) -> int:
-        """The number of offsets."""
         return len(self.group.offsets) if self.group else len(self.records)
 
     @property
@@ -86,7 +84,6 @@ def topics_of_others(records: Iterable[StoredRecord]) -> list[str]:
 
 
 def group_of(name: str, config: Mapping[str, str | None]) -> str:
-    """Return the consumer group of a sink."""
     return config.get("consumer.override.group.id") or f"{GROUP_PREFIX}{name}"
 
 

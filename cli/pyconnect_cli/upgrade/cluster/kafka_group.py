@@ -163,7 +163,6 @@ def cluster_id(protocol: KafkaProtocol) -> str:
 
 
 def has_transactions(protocol: KafkaProtocol) -> bool:
-    """Return whether the brokers support transactions."""
     return protocol.broker_version >= _WITH_TRANSACTIONS
 
 

@@ -72,7 +72,6 @@ class UpgradedWorker:
 
     @property
     def member(self) -> bool:
-        """Whether it is a member of the group."""
         return self.instance is not None
 
     @property

@@ -76,7 +76,6 @@ class Plan:
 
 
 def make_plan(view: View, wish: PhaseWish) -> Plan:
-    """Return the plan with all its findings."""
     seen = _declared(view, wish)
     legs, problem = _legs(seen, wish)
     found = findings(view, wish)

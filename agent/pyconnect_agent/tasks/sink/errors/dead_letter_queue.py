@@ -11,14 +11,14 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import Any
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.kafka.admin import TopicSpec
+from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
-from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage
+from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure
 from pyconnect_agent.tasks.sink.errors.consumed_record import consumed_of, place_of
 from pyconnect_agent.tasks.trace import class_name, format_trace
@@ -36,25 +36,7 @@ _HEADER = "__connect.errors."
 KafkaHeaders = list[tuple[str, bytes | None]]
 
 
-class DeadLetterProducer(Protocol):
-    """The part of `kafka.task_producer.TaskProducer` that is used here."""
-
-    produce: Callable[..., None]
-
-    def serve(self, timeout_s: float = 0.0) -> int: ...
-    def explain(self, failure: Any, topic: str, size: int) -> KafkaError: ...
-    def close(self, timeout_s: float) -> None: ...
-
-
-class TopicCreator(Protocol):
-    """The part of `kafka.admin.Admin` that is used here."""
-
-    def create_missing_topic(self, topic: TopicSpec, timeout_ms: int) -> bool: ...
-
-
-def prepare_topic(
-    admin: TopicCreator, topic: str, *, replication_factor: int, timeout_ms: int
-) -> None:
+def prepare_topic(admin: Admin, topic: str, *, replication_factor: int, timeout_ms: int) -> None:
     """Create the topic unless it exists. Raises ConnectException when that fails."""
     spec = TopicSpec(name=topic, partitions=PARTITIONS, replication_factor=replication_factor)
     try:
@@ -77,7 +59,7 @@ class DeadLetterQueue:
         self,
         *,
         topic: str,
-        producer: DeadLetterProducer,
+        producer: TaskProducer,
         task_id: ConnectorTaskId,
         context_headers: bool,
         counts: ErrorCounts,

@@ -24,7 +24,7 @@ _SINK_TASK = f"{SinkTask.__module__}.{SinkTask.__qualname__}"
 
 
 class ErrantRecords(ErrantRecordReporter):
-    """The task's reporter, and `sink.ErrantReports` for the loop.
+    """The task's reporter, which the loop asks too.
 
     The converters serialize records that the task made itself; None: it never reports such ones.
     """

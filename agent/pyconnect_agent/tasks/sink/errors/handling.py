@@ -63,8 +63,8 @@ class SinkErrors:
         if topic is None:
             return None
         worker, config, task_id = setup.worker.config, setup.connector_config, setup.task_id
-        producer = client_settings.dead_letter_producer(worker, config, task_id)
-        admin = client_settings.dead_letter_admin(worker, config, task_id)
+        producer = client_settings.producer(worker, config, task_id, "dlq-producer")
+        admin = client_settings.admin(worker, config, task_id, "dlq-adminclient")
         prepare_topic(
             Admin(admin.properties),
             topic,

@@ -13,7 +13,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
@@ -28,12 +27,6 @@ SERVE_INTERVAL_S = 0.1
 EMPTY = CommittableOffsets()
 
 
-class WriteOffsets(Protocol):
-    """Write entries durably within the time. Raises AgentError."""
-
-    def __call__(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
-
-
 class SourceCommitter:
     """`serve_if_idle` is called often; it serves callbacks when the task's thread does not."""
 
@@ -42,7 +35,7 @@ class SourceCommitter:
         *,
         connector: str,
         task: SourceTask,
-        write: WriteOffsets,
+        write: Callable[[dict[bytes, bytes | None], int], None],
         flush_interval_ms: int,
         flush_timeout_ms: int,
         serve_if_idle: Callable[[], None],

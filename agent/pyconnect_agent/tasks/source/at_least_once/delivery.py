@@ -19,6 +19,7 @@ from pyconnect_agent.tasks.setup import client_settings
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.at_least_once.committer import SERVE_INTERVAL_S, SourceCommitter
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.sender import Sender
@@ -27,12 +28,6 @@ from pyconnect_api import SourceTask, TransactionContext
 
 CLOSE_TIMEOUT_S = 30.0
 """Kafka's constant for closing a source task's producer."""
-
-
-class PollClock(Protocol):
-    """Since when the task has been in `poll`, monotonic; None while it is not."""
-
-    polling_since_s: float | None
 
 
 class Delivery(Protocol):
@@ -50,7 +45,7 @@ class Delivery(Protocol):
         """
         ...
 
-    def begin(self, loop: PollClock) -> None:
+    def begin(self, loop: SourceLoop) -> None:
         """The loop runs from now on."""
         ...
 
@@ -85,7 +80,7 @@ class AtLeastOnceDelivery:
         offsets: OffsetStores,
     ) -> None:
         worker = setup.worker.config
-        config = client_settings.source_producer(worker, setup.connector_config, setup.task_id)
+        config = client_settings.producer(worker, setup.connector_config, setup.task_id)
         self._control = control
         self._offsets = offsets
         self._producer = TaskProducer(config.properties)
@@ -109,12 +104,12 @@ class AtLeastOnceDelivery:
             serve_if_idle=self._serve_if_idle,
             metrics=metrics.task,
         )
-        self._loop: PollClock | None = None
+        self._loop: SourceLoop | None = None
 
     def open(self) -> bool:
         return self._offsets.start(lambda: self._control.stopping)
 
-    def begin(self, loop: PollClock) -> None:
+    def begin(self, loop: SourceLoop) -> None:
         self._loop = loop
         self._committer.start()
 

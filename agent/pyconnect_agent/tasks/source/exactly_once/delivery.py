@@ -26,8 +26,8 @@ from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.source.at_least_once.delivery import PollClock
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
+from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.statistics import Statistics
@@ -81,7 +81,7 @@ class ExactlyOnceDelivery:
             and self._offsets.start(self._is_stopping)
         )
 
-    def begin(self, loop: PollClock) -> None:
+    def begin(self, loop: SourceLoop) -> None:
         """Nothing runs beside the loop."""
 
     def end(self, *, failed: bool, complete: bool) -> None:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Protocol
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
@@ -24,16 +23,15 @@ COPIED_AT_ONCE = 10_000
 """Each write is one message to the worker."""
 
 
-class WriteCopies(Protocol):
-    """Write to the worker-wide topic and wait for acknowledgement. Raises AgentError, OSError."""
-
-    def __call__(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
-
-
 class WorkerCopies:
-    """Best effort: a copy that fails is a warning, and its partition's next one makes it good."""
+    """`write` waits for the acknowledgement; it raises AgentError and OSError.
 
-    def __init__(self, write: WriteCopies, timeout_ms: int) -> None:
+    Best effort: a copy that fails is a warning, and its partition's next one makes it good.
+    """
+
+    def __init__(
+        self, write: Callable[[dict[bytes, bytes | None], int], None], timeout_ms: int
+    ) -> None:
         self._write = write
         self._timeout_ms = timeout_ms
         self._changed = threading.Condition()

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any
 
-from pyconnect_agent.core.errors import AgentError, KafkaError, ProducerFencedError
+from pyconnect_agent.core.errors import AgentError, ProducerFencedError
 from pyconnect_agent.core.exactly_once.transaction_boundary import BoundaryPolicy, Decision
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
-    Columns,
     DeliveredMessage,
-    OnDelivery,
 )
+from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.source.exactly_once.offsets import TransactionOffsets
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
@@ -50,23 +49,6 @@ LOG = logging.getLogger(__name__)
 _NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
 
 
-class TransactionProducer(Protocol):
-    """The part of `kafka.transactional_producer.TransactionalProducer` used here."""
-
-    transaction_timeout_ms: int
-
-    @property
-    def produce(self) -> Callable[..., None]: ...
-    def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int: ...
-    def begin(self) -> None: ...
-    def commit(self, topics: Collection[str] = ()) -> None: ...
-    def abort(self) -> None: ...
-    def serve(self, timeout_s: float = 0.0) -> int: ...
-    def in_flight(self) -> int: ...
-    def explain(self, failure: Any, topic: str, size: int) -> KafkaError: ...
-    def is_asynchronous(self, failure: BaseException) -> bool: ...
-
-
 class TransactionalSender:
     """Implements `source_sender.Sender`; called on the task's thread only."""
 
@@ -76,7 +58,7 @@ class TransactionalSender:
         task_id: str,
         connector: str,
         task: SourceTask,
-        producer: TransactionProducer,
+        producer: TransactionalProducer,
         boundary: BoundaryPolicy,
         offsets: OffsetStores,
         topics: ActiveTopics,

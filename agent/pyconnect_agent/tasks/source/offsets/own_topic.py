@@ -27,12 +27,12 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import BRIEF_FETCH
+from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.client_settings import built
 from pyconnect_agent.tasks.source.offsets.stores import (
     OffsetStores,
     OwnOffsetsStore,
     WorkerOffsets,
-    WorkerStore,
 )
 from pyconnect_api import ConnectException
 
@@ -65,7 +65,7 @@ def offset_stores(
     worker: WorkerConfig,
     connector: str,
     connector_config: Mapping[str, str],
-    store: WorkerStore,
+    store: Control,
     *,
     client: str,
     use: OffsetUse,

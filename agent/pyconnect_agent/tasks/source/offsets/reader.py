@@ -6,8 +6,7 @@ Layer: tasks. Entries whose bytes cannot be decoded are logged and left out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.offsets.source import parse_offset, partition_key
@@ -15,15 +14,10 @@ from pyconnect_api import ConnectException, DataException, OffsetStorageReader
 
 LOG = logging.getLogger(__name__)
 
+ReadOffsets = Callable[[tuple[bytes, ...], int], Mapping[bytes, bytes | None]]
+"""Looks up raw keys within so many ms, after reading to the end. Raises AgentError."""
+
 TIMEOUT_MS = 60_000
-
-
-class ReadOffsets(Protocol):
-    """Look up raw keys, after reading to the end. Raises AgentError."""
-
-    def __call__(
-        self, keys: tuple[bytes, ...], timeout_ms: int
-    ) -> Mapping[bytes, bytes | None]: ...
 
 
 class WorkerOffsetReader(OffsetStorageReader):

@@ -19,6 +19,7 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log
 from pyconnect_agent.kafka.offset_image import OffsetImage
+from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source.exactly_once.offset_copies import WorkerCopies
 from pyconnect_api import ConnectException
 
@@ -32,22 +33,6 @@ READ_SLICE_MS = 60_000
 FIND_KEYS_TIMEOUT_MS = 60_000
 KNOWN_KEYS = 10_000
 """So many partitions are remembered with their raw keys."""
-
-
-class WorkerStore(Protocol):
-    """The worker's offset store as its children see it; `control.Control` is the real one.
-
-    Everything blocks and raises AgentError, OSError once the worker is gone.
-    """
-
-    def read_offsets(
-        self, keys: tuple[bytes, ...], timeout_ms: int
-    ) -> Mapping[bytes, bytes | None]: ...
-    def write_offsets(self, entries: dict[bytes, bytes | None], timeout_ms: int) -> None: ...
-    def offset_keys_in_use(
-        self, keys: tuple[bytes, ...], timeout_ms: int
-    ) -> Mapping[bytes, tuple[bytes, ...]]: ...
-    def connector_offsets(self, connector: str, timeout_ms: int) -> Mapping[bytes, bytes]: ...
 
 
 class OffsetStores(Protocol):
@@ -81,9 +66,7 @@ class OffsetStores(Protocol):
         """Return the records that a transaction is to write to `topic`. Raises AgentError."""
         ...
 
-    def committed(self, entries: Entries) -> None:
-        """The transaction with these entries is committed."""
-        ...
+    def committed(self, entries: Entries) -> None: ...
 
     def close(self) -> None:
         """Nothing is written after this; waits a moment for copies."""
@@ -96,7 +79,7 @@ class WorkerOffsets:
     `reads_first`: for exactly-once, the commits of older tasks have to be read first.
     """
 
-    def __init__(self, topic: str, store: WorkerStore, *, reads_first: bool) -> None:
+    def __init__(self, topic: str, store: Control, *, reads_first: bool) -> None:
         self.topic = topic
         self._store = store
         self._reads_first = reads_first
@@ -155,7 +138,7 @@ class OwnOffsetsStore:
     anything goes to the own topic: a value there would show through.
     """
 
-    def __init__(self, topic: str, log: Log, worker: WorkerStore, flush_timeout_ms: int) -> None:
+    def __init__(self, topic: str, log: Log, worker: Control, flush_timeout_ms: int) -> None:
         self.topic = topic
         self._log = log
         self._image = OffsetImage()
