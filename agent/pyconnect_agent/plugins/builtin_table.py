@@ -48,6 +48,16 @@ _PREDICATES = (
     ("RecordIsTombstone", "record_is_tombstone"),
     ("TopicNameMatches", "topic_name_matches"),
 )
+
+_TEST_CONNECTORS = (
+    ("tools.VerifiableSourceConnector", "verifiable", PluginKind.SOURCE),
+    ("tools.VerifiableSinkConnector", "verifiable", PluginKind.SINK),
+    ("tools.SchemaSourceConnector", "schema_source", PluginKind.SOURCE),
+    ("tools.MockSourceConnector", "mock", PluginKind.SOURCE),
+    ("tools.MockSinkConnector", "mock", PluginKind.SINK),
+    ("integration.MonitorableSourceConnector", "monitorable", PluginKind.SOURCE),
+    ("integration.MonitorableSinkConnector", "monitorable", PluginKind.SINK),
+)
 _DATAGEN = f"{_TESTKIT}.datagen.connector.DatagenSourceConnector"
 _OTHER_NAMES = {
     _DATAGEN: (
@@ -139,7 +149,13 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     ),
 )
 
-_TESTKIT_TABLE = ((_DATAGEN, "datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),)
+_TESTKIT_TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
+    *(
+        (f"{_CONNECT}.{name}", f"apache.{module}:{name.partition('.')[2]}", (kind,))
+        for name, module, kind in _TEST_CONNECTORS
+    ),
+    (_DATAGEN, "datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),
+)
 
 
 def builtin_plugins() -> tuple[PluginDesc, ...]:

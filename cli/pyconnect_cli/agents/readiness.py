@@ -17,7 +17,18 @@ from pyconnect_clients.security import parse_security
 JAVA_NEEDS = "agents need Java 17 or newer and this jar on their plugin.path"
 _CONNECT = "org.apache.kafka.connect"
 PYTHON_CONNECTORS = frozenset(
-    f"{_CONNECT}.file.FileStream{kind}Connector" for kind in ("Source", "Sink")
+    f"{_CONNECT}.{name}Connector"
+    for name in (
+        "file.FileStreamSource",
+        "file.FileStreamSink",
+        "tools.VerifiableSource",
+        "tools.VerifiableSink",
+        "tools.SchemaSource",
+        "tools.MockSource",
+        "tools.MockSink",
+        "integration.MonitorableSource",
+        "integration.MonitorableSink",
+    )
 )
 """Java's names of connectors that an agent has in Python."""
 PYTHON_PARTS = re.compile(
