@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-END_S = 120
-"""A JVM that writes an archive of its classes does so when it ends."""
+END_S = 600
+"""A JVM that writes an archive of its classes does so when it ends: minutes on a busy machine."""
 
 
 def start_jvm(conf: Mapping[str, str]) -> None:
