@@ -9,9 +9,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.capture import Capture, capture
+from pyconnect_reconcile.capture import Capture, capture, copies_rows
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
@@ -69,9 +69,10 @@ def _run(
 
 
 def _started(specs: Sequence[Spec], events: Events, stack: ExitStack) -> Callable[[], SparkSession]:
-    """Start Spark, unless the specs need none, while the input is captured; `stack` ends it."""
-    if specs[0].job == "ranges":
-        return _without_spark
+    """Return a function that starts Spark; it starts at once where capturing the input takes long.
+
+    Otherwise a capture that fails, such as that of a topic that does not exist, starts no JVM.
+    """
     targets = ",".join(spec.target for spec in specs)
     work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-spark-"))
     session = stack.enter_context(
@@ -80,6 +81,7 @@ def _started(specs: Sequence[Spec], events: Events, stack: ExitStack) -> Callabl
             app_name=f"pyconnect reconcile {specs[0].job} {targets}".rstrip(),
             work_directory=Path(work),
             events=events,
+            at_once=any(map(copies_rows, specs)),
         )
     )
 
@@ -89,10 +91,6 @@ def _started(specs: Sequence[Spec], events: Events, stack: ExitStack) -> Callabl
         return session()
 
     return waited_for
-
-
-def _without_spark() -> NoReturn:
-    raise AssertionError("ranges are read without Spark")
 
 
 def _checked(

@@ -69,39 +69,54 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """Make a session and end it, with its JVM, when the block ends; progress goes to `events`."""
     with starting_session(
-        settings, app_name=app_name, work_directory=work_directory, events=events
+        settings, app_name=app_name, work_directory=work_directory, events=events, at_once=True
     ) as session:
         yield session()
 
 
 @contextmanager
 def starting_session(
-    settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events
+    settings: SparkSettings,
+    *,
+    app_name: str,
+    work_directory: Path,
+    events: Events,
+    at_once: bool,
 ) -> Iterator[Callable[[], SparkSession]]:
     """As `spark_session`, but return a function that returns the session when it has started.
 
-    The caller works meanwhile. At a Spark Connect server the first call starts it.
+    The first call starts it. With `at_once` a local session starts while the caller works.
     """
     with ExitStack() as stack:
         if url := connect.remote_of(settings):
             yield cache(lambda: stack.enter_context(_connected(url, settings, app_name, events)))
         else:
-            started = stack.enter_context(_local(settings, app_name, work_directory))
-            yield cache(lambda: stack.enter_context(_watched(started.result(), events)))
+            start = stack.enter_context(_local(settings, app_name, work_directory))
+            if at_once:
+                start()
+            yield cache(lambda: stack.enter_context(_watched(start().result(), events)))
 
 
 @contextmanager
 def _local(
     settings: SparkSettings, app_name: str, work_directory: Path
-) -> Iterator[Future[SparkSession]]:
+) -> Iterator[Callable[[], Future[SparkSession]]]:
+    """Return a function that starts a session, once; it has ended when the block has."""
     over = threading.Event()
+    started: list[Future[SparkSession]] = []
     with ThreadPoolExecutor(1, "spark") as thread:
-        started = thread.submit(_session, settings, app_name, work_directory, over)
+
+        def start() -> Future[SparkSession]:
+            if not started:
+                started.append(thread.submit(_session, settings, app_name, work_directory, over))
+            return started[0]
+
         try:
-            yield started
+            yield start
         finally:
             over.set()
-            thread.submit(_end, started).result()
+            for session in started:
+                thread.submit(_end, session).result()
 
 
 @contextmanager

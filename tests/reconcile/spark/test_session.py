@@ -58,10 +58,10 @@ def spark(monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
 
 
 @contextmanager
-def starting(directory: Path) -> Iterator[Callable[[], object]]:
+def starting(directory: Path, *, at_once: bool = True) -> Iterator[Callable[[], object]]:
     events = Events(machine=True, stream=io.StringIO())
     with session.starting_session(
-        SparkSettings(), app_name="tests", work_directory=directory, events=events
+        SparkSettings(), app_name="tests", work_directory=directory, events=events, at_once=at_once
     ) as waiting:
         yield waiting
 
@@ -95,3 +95,14 @@ def test_a_start_that_fails_is_reported_to_each_that_waits(
             with pytest.raises(ReconcileError, match="did not start"):
                 waiting()
     assert spark.happened == ["JVM ended"]
+
+
+def test_a_caller_that_may_fail_early_starts_no_jvm(spark: FakeSpark, tmp_path: Path) -> None:
+    """The first call starts Spark then."""
+    with pytest.raises(ReconcileError), starting(tmp_path, at_once=False):
+        raise ReconcileError("the topic does not exist")
+    assert spark.happened == []
+    spark.may_start.set()
+    with starting(tmp_path, at_once=False) as waiting:
+        waiting()
+    assert spark.happened == ["started", "stopped", "JVM ended"]
