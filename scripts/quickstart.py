@@ -209,13 +209,16 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def create(url: str, places: Workplace, name: str, config: dict[str, str]) -> None:
-    file = places.directory / f"{name}.json"
-    file.write_text(json.dumps(config, indent=2) + "\n")
+def create(url: str, places: Workplace, configs: dict[str, dict[str, str]]) -> None:
+    """Create connectors by one command, and wait until they run."""
+    files = []
+    for name, config in configs.items():
+        file = places.directory / f"{name}.json"
+        file.write_text(json.dumps({"name": name, "config": config}, indent=2) + "\n")
+        files += ["-f", str(file.relative_to(ROOT))]
     answer = pyconnect(
-        "connectors", "create", name, "-f", str(file.relative_to(ROOT)),
-        "--wait", "RUNNING", "--timeout", "30s", url=url,
-    )  # fmt: skip
+        "connectors", "create", *files, "--wait", "RUNNING", "--timeout", "30s", url=url
+    )
     print(answer, end="")
 
 
@@ -295,14 +298,12 @@ def audit(places: Workplace, url: str, bootstrap: str, size: int) -> bool:
     return agree(places, "source-topic", [SOURCE], url, bootstrap)
 
 
-def agree(
-    places: Workplace, job: str, connectors: list[str], url: str, bootstrap: str, *options: str
-) -> bool:
+def agree(places: Workplace, job: str, connectors: list[str], url: str, bootstrap: str) -> bool:
     """Print the audits of connectors, which share a session of Spark; say whether all agree."""
     directory = places.directory / f"report-{job}"
     answer = pyconnect(
         "reconcile", job, *connectors, "--kafka-bootstrap", bootstrap,
-        "--report", str(directory.relative_to(ROOT)), *options, url=url, check=False,
+        "--report", str(directory.relative_to(ROOT)), "--conf", QUICK_JVM, url=url, check=False,
     )  # fmt: skip
     print(answer, end="")
     verdicts = [json.loads(each.read_text())["verdict"] for each in directory.rglob("report.json")]
@@ -380,8 +381,8 @@ def rows_in_lake(lake: Path) -> int:
 
 def second_act(places: Workplace, url: str, bootstrap: str) -> bool:
     """Write the topic to a table and to Parquet, and have Spark compare both with it."""
-    create(url, places, TABLE_SINK, table_config(places))
-    create(url, places, LAKE_SINK, lake_config(places))
+    sinks = {TABLE_SINK: table_config(places), LAKE_SINK: lake_config(places)}
+    create(url, places, sinks)
     lines = places.whole.read_bytes().count(b"\n")
     columns = (
         TextColumn("  {task.description}"), BarColumn(), TextColumn("{task.completed:,} rows"),
@@ -397,8 +398,7 @@ def second_act(places: Workplace, url: str, bootstrap: str) -> bool:
             return min(in_table, in_lake) >= lines
 
         poll(f"{lines:,} rows in {places.database.name} and in {places.lake.name}", arrived, 120)
-    sinks = [TABLE_SINK, LAKE_SINK]
-    return agree(places, "topic-sink", sinks, url, bootstrap, "--conf", QUICK_JVM)
+    return agree(places, "topic-sink", list(sinks), url, bootstrap)
 
 
 def run_story(
@@ -408,9 +408,9 @@ def run_story(
     console.rule("[bold]2  file -> topic -> file")
     common = {"tasks.max": "1"}
     source = {"connector.class": "FileStreamSource", "file": str(places.source), "topic": TOPIC}
-    create(url, places, SOURCE, source | common)
+    create(url, places, {SOURCE: source | common})
     sink = {"connector.class": "FileStreamSink", "file": str(places.sink), "topics": TOPIC}
-    create(url, places, SINK, sink | common)
+    create(url, places, {SINK: sink | common})
     follow(places, middle, "first half ")
     console.rule("[bold]3  kill -9 half way")
     crash_and_recover(places, url, agent_pid, middle)

@@ -79,6 +79,14 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     return Capture(spec=spec, snapshots=taken.snapshots(), files=files, tables=tables)
 
 
+def copies_rows(spec: Spec) -> bool:
+    """Return whether a capture copies a table or downloads files, which takes seconds."""
+    return any(
+        isinstance(side, TableSide) or (isinstance(side, FileSide) and side.store is not None)
+        for side in _last_first(spec)
+    )
+
+
 def _bounded(spec: Spec, committed: Bounds) -> Spec:
     """Return the spec with these offsets in place of those of Kafka's group, which come later."""
     until = {

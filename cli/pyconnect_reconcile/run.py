@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyconnect_reconcile.capture import Capture, capture
+from pyconnect_reconcile.capture import Capture, capture, copies_rows
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
 from pyconnect_reconcile.report.contents import Report, arranged
 from pyconnect_reconcile.report.files import make_directory, write_report
-from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.spark.session import starting_session
 from pyconnect_reconcile.spec import COMPARES, MAIN, Spec
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
         raise ReconcileError("specs that run together must have the same `spark`")
     codes = []
     with ExitStack() as stack:
-        session = _Session(specs, events, stack)
+        session = _started(specs, events, stack)
         for spec, directory in runs:
             try:
                 codes.append(_run(spec, directory, events, session).value)
@@ -45,7 +46,9 @@ def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
     return codes
 
 
-def _run(spec: Spec, directory: Path, events: Events, session: _Session) -> Verdict:
+def _run(
+    spec: Spec, directory: Path, events: Events, session: Callable[[], SparkSession]
+) -> Verdict:
     """Do what the spec asks and write its report; ReconcileError when it could not decide."""
     make_directory(directory)
     started = time.time()
@@ -65,30 +68,29 @@ def _run(spec: Spec, directory: Path, events: Events, session: _Session) -> Verd
     return report.verdict
 
 
-class _Session:
-    """Spark, started when something needs it; `stack` ends it."""
+def _started(specs: Sequence[Spec], events: Events, stack: ExitStack) -> Callable[[], SparkSession]:
+    """Return a function that starts Spark; it starts at once where capturing the input takes long.
 
-    def __init__(self, specs: Sequence[Spec], events: Events, stack: ExitStack) -> None:
-        self._settings = specs[0].spark
-        targets = ",".join(spec.target for spec in specs)
-        self._name = f"pyconnect reconcile {specs[0].job} {targets}".rstrip()
-        self._events = events
-        self._stack = stack
-        self._started: SparkSession | None = None
+    Otherwise a capture that fails, such as that of a topic that does not exist, starts no JVM.
+    """
+    targets = ",".join(spec.target for spec in specs)
+    work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-spark-"))
+    session = stack.enter_context(
+        starting_session(
+            specs[0].spark,
+            app_name=f"pyconnect reconcile {specs[0].job} {targets}".rstrip(),
+            work_directory=Path(work),
+            events=events,
+            at_once=any(map(copies_rows, specs)),
+        )
+    )
 
-    def __call__(self) -> SparkSession:
-        if self._started is None:
-            self._events.step("starting Spark")
-            work = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-spark-"))
-            self._started = self._stack.enter_context(
-                spark_session(
-                    self._settings,
-                    app_name=self._name,
-                    work_directory=Path(work),
-                    events=self._events,
-                )
-            )
-        return self._started
+    @cache
+    def waited_for() -> SparkSession:
+        events.step("starting Spark")
+        return session()
+
+    return waited_for
 
 
 def _checked(

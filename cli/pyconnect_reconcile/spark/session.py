@@ -3,14 +3,19 @@
 Under spark-submit the session is configured already, and only what the jobs rely on is set. Else
 a local one is made, or one on the master or the Spark Connect server (`connect`) that the spec
 names.
+
+A local session starts and ends in a thread of its own. Signals raise KeyboardInterrupt in the main
+thread: none loses the JVM, and a call to the JVM that one interrupts does not disturb its end.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +52,12 @@ LOCAL_CONF = {
     "spark.sql.shuffle.partitions": "16",
     "spark.redaction.regex": REDACTED,
 }
+# The second compiler takes code that runs ten times as often as by default: an audit of 300,000
+# records needs a fifth less processor time so, and a large one reaches these numbers at once.
+LATE_OPTIMISATION = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
+    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
 LOG_CONFIGURATION = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.file.ref = console
@@ -63,16 +74,55 @@ def spark_session(
     settings: SparkSettings, *, app_name: str, work_directory: Path, events: Events
 ) -> Iterator[SparkSession]:
     """Make a session and end it, with its JVM, when the block ends; progress goes to `events`."""
-    if url := connect.remote_of(settings):
-        with _connected(url, settings, app_name, events) as session:
-            yield session
-        return
-    session = _session(settings, app_name, work_directory)
-    try:
-        with _progress(session, events):
-            yield session
-    finally:
-        _end(session)
+    with starting_session(
+        settings, app_name=app_name, work_directory=work_directory, events=events, at_once=True
+    ) as session:
+        yield session()
+
+
+@contextmanager
+def starting_session(
+    settings: SparkSettings,
+    *,
+    app_name: str,
+    work_directory: Path,
+    events: Events,
+    at_once: bool,
+) -> Iterator[Callable[[], SparkSession]]:
+    """As `spark_session`, but return a function that returns the session when it has started.
+
+    The first call starts it. With `at_once` a local session starts while the caller works.
+    """
+    with ExitStack() as stack:
+        if url := connect.remote_of(settings):
+            yield cache(lambda: stack.enter_context(_connected(url, settings, app_name, events)))
+        else:
+            start = stack.enter_context(_local(settings, app_name, work_directory))
+            if at_once:
+                start()
+            yield cache(lambda: stack.enter_context(_watched(start().result(), events)))
+
+
+@contextmanager
+def _local(
+    settings: SparkSettings, app_name: str, work_directory: Path
+) -> Iterator[Callable[[], Future[SparkSession]]]:
+    """Return a function that starts a session, once; it has ended when the block has."""
+    over = threading.Event()
+    started: list[Future[SparkSession]] = []
+    with ThreadPoolExecutor(1, "spark") as thread:
+
+        def start() -> Future[SparkSession]:
+            if not started:
+                started.append(thread.submit(_session, settings, app_name, work_directory, over))
+            return started[0]
+
+        try:
+            yield start
+        finally:
+            over.set()
+            for session in started:
+                thread.submit(_end, session).result()
 
 
 @contextmanager
@@ -112,7 +162,10 @@ def _connect_errors_translated() -> Iterator[None]:
         raise ReconcileError(f"Spark Connect gave no session: {_first_line(exc)}") from exc
 
 
-def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> SparkSession:
+def _session(
+    settings: SparkSettings, app_name: str, work_directory: Path, over: threading.Event
+) -> SparkSession:
+    """Start a session, but end after the JVM's start if the caller needs none any more."""
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -129,6 +182,8 @@ def _session(settings: SparkSettings, app_name: str, work_directory: Path) -> Sp
     try:
         if conf:
             start_jvm(conf)
+        if over.is_set():
+            raise ReconcileError("Spark is not needed any more")
         session = builder.getOrCreate()
         _rely_on(session)
     except (PySparkException, RuntimeError, OSError) as exc:
@@ -154,7 +209,7 @@ def _local_conf(settings: SparkSettings, work_directory: Path) -> dict[str, str]
         "spark.driver.memory": f"{_default_memory_mib()}m",
         # Spark makes a directory `artifacts` where it runs, which may be read-only.
         "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={log_configuration.as_uri()}"
+            f"{LATE_OPTIMISATION} -Dlog4j2.configurationFile={log_configuration.as_uri()}"
             f' "-Duser.dir={work_directory.absolute()}"'
         ),
         "spark.sql.warehouse.dir": str(work_directory / "warehouse"),
@@ -191,14 +246,15 @@ def _first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _end(session: SparkSession) -> None:
-    session.stop()
+def _end(started: Future[SparkSession]) -> None:
+    if started.exception() is None:
+        started.result().stop()
     if not submitted():
         end_jvm()
 
 
 @contextmanager
-def _progress(session: SparkSession, events: Events) -> Iterator[None]:
+def _watched(session: SparkSession, events: Events) -> Iterator[SparkSession]:
     """Report the tasks of running stages from a thread."""
     tracker = session.sparkContext.statusTracker()
     over = threading.Event()
@@ -219,7 +275,7 @@ def _progress(session: SparkSession, events: Events) -> Iterator[None]:
     thread = threading.Thread(target=watch, name="spark-progress", daemon=True)
     thread.start()
     try:
-        yield
+        yield session
     finally:
         over.set()
         thread.join(POLL_S * 4)

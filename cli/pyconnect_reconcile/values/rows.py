@@ -111,7 +111,7 @@ def row_plan(
     With `writes` the table is a sink's: decimals of JSON without schemas are numbers then. With
     `flat` fields that are nested are not compared: CSV has no form of its own for them.
     """
-    contents = contents_of(records, whole=rule.whole is not None)
+    contents = contents_of(records, rule)
     value, key = contents[VALUE], contents[KEY]
     keys = rule.keys
     if not keys and rule.of != VALUE:
@@ -169,25 +169,33 @@ def _planned(column: ColumnRule, of: str, known: Field, *, numeric: bool) -> Row
     )
 
 
-def contents_of(records: DataFrame, *, whole: bool) -> Mapping[str, Content]:
+def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Content]:
     """Return what values and keys are made of: one record shows the form, all show the fields.
 
-    With `whole` values are texts.
+    Values that are in one column as a whole are texts, and keys matter where columns come from
+    them: records are read for no more than that.
     """
+    contents = {name: Content(single=Field()) for name in (VALUE, KEY)}
+    asked = [name for name, has in ((VALUE, rule.whole is None), (KEY, rule.of == KEY)) if has]
+    if not asked:
+        return contents
     first = records.where("value IS NOT NULL").select(KEY, VALUE).limit(1).collect()
     if not first:
-        return {VALUE: Content(), KEY: Content()}
-    forms = {VALUE: TEXT if whole else _form(first[0].value), KEY: _form(first[0].key)}
-    if forms[VALUE] == TEXT and not whole:
+        return contents | {name: Content() for name in asked}
+    forms = {name: _form(first[0][name]) for name in asked}
+    if forms.get(VALUE) == TEXT:
         raise ReconcileError(
             "the values of the topic are not JSON objects, so that they have no columns",
             hint="give their format: --value avro, or name files or tables yourself",
         )
-    seen = records.select(*(_seen(name, form) for name, form in forms.items()))
+    parsed = {name: form for name, form in forms.items() if form != TEXT}
+    if not parsed:
+        return contents
+    seen = records.select(*(_seen(name, form) for name, form in parsed.items()))
     rows = seen.distinct().limit(MOST_SCHEMAS).collect()
-    return {
+    return contents | {
         name: _content(form, [row[name] for row in rows if row[name] is not None])
-        for name, form in forms.items()
+        for name, form in parsed.items()
     }
 
 
@@ -204,12 +212,9 @@ def _form(content: bytearray | None) -> str:
 def _seen(name: str, form: str) -> Column:
     """Return the schema of a value, or the names of its members."""
     text = sql.col(name).cast("string")
-    match form:
-        case "connect-json":
-            return sql.from_json(text, _SCHEMA)["schema"].alias(name)
-        case "json":
-            return sql.expr(f"json_object_keys(CAST(`{name}` AS STRING))").alias(name)
-    return sql.lit(None).cast("string").alias(name)
+    if form == CONNECT_JSON:
+        return sql.from_json(text, _SCHEMA)["schema"].alias(name)
+    return sql.json_object_keys(text).alias(name)
 
 
 def _content(form: str, schemas: Sequence[object]) -> Content:

@@ -1,0 +1,30 @@
+"""What a capture does before it needs Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyconnect_reconcile.capture import copies_rows
+from pyconnect_reconcile.spec import read_spec
+
+CLUSTERS = {"main": {"bootstrap": "b:9092"}}
+TOPIC = {"kind": "topic", "topics": ["t"], "value": "bytes"}
+
+
+@pytest.mark.parametrize(
+    ("other", "copies"),
+    [
+        ({"kind": "table", "url": "jdbc:sqlite:/a.db", "table": "t"}, True),
+        ({"kind": "files", "paths": ["/a.txt"], "format": "text"}, False),
+        (TOPIC, False),
+    ],
+)
+def test_a_table_is_copied_first(other: dict[str, object], copies: bool) -> None:
+    """Topics are only looked at, and files are checked: both fail at once."""
+    spec = {"job": "topic-sink", "clusters": CLUSTERS, "left": TOPIC, "right": other}
+    assert copies_rows(read_spec(spec)) is copies
+
+
+def test_jobs_without_sides_copy_nothing() -> None:
+    """Their topics are looked at."""
+    assert not copies_rows(read_spec({"job": "ranges", "clusters": CLUSTERS, "topics": ["t"]}))
