@@ -1,4 +1,4 @@
-"""Tasks of plugins whose libraries contradict each other, and what plugins log by Log4j 2."""
+"""Tasks of plugins whose libraries contradict each other, and the log lines of plugins."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ public class Source extends SourceConnector {
         @Override public void start(Map<String, String> config) {}
         @Override public void stop() {}
         @Override public List<SourceRecord> poll() {
+            java.util.logging.Logger.getLogger("plugin.old").warning("polled");
+            java.util.logging.Logger.getLogger("plugin.old").fine("polled in detail");
             LOG.debug("polled {}", lib.Library.text());
             LOG.warn("polled {}", lib.Library.text(), new IllegalStateException("why"));
             return List.of(new SourceRecord(null, null, "t", null, null, lib.Library.text()));
@@ -130,7 +132,8 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
 ) -> None:
     """Two tasks at once, one of them with a transformation of the other's location.
 
-    Log4j 2 has the worker's levels, whether the plugin brings it or finds Kafka's.
+    Log4j 2 has the worker's levels, whether the plugin brings it or finds Kafka's. The lines of
+    java.util.logging come once.
     """
     one, two = locations
     caplog.set_level(logging.DEBUG, "plugin")
@@ -149,5 +152,7 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
         ("DEBUG", "polled one"),
         ("WARNING", "polled one"),
     ]
+    old = [(level, text) for name, level, text in lines if name == "plugin.old"]
+    assert old == [("WARNING", "polled")] * 3
     assert "java.lang.IllegalStateException: why\n\tat plugin.Source" in caplog.text
     assert [line for line in lines if line[0] == "java.output"] == []

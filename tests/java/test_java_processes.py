@@ -135,6 +135,17 @@ def test_frames_load_no_data_binding(jar: str, tmp_path: Path) -> None:
     assert ".ObjectMapper " not in loaded
 
 
+def test_task_opens_few_jars(link: JavaLink, process: JavaProcess, jar: str) -> None:
+    """Java keeps the directory of each jar in which it has looked for a class or a service."""
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "limit": "5"})
+    assert len(poll(link)) == 5
+    files = {Path(file.path).name for file in psutil.Process(process.pid).open_files()}
+    opened = [name for name in files if name.endswith(".jar")]
+    assert Path(jar).name in opened
+    assert len(opened) < 20, opened
+
+
 def test_archive_of_classes(tmp_path: Path) -> None:
     """It is made once and shared; one that cannot be made or mapped does no harm."""
     installation = replace(find_installation({}), archive=str(tmp_path / "made" / "classes.jsa"))

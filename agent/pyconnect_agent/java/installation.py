@@ -37,6 +37,9 @@ FETCH_TIMEOUT_S = 600.0
 _NEEDED = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 _LOGGERS = re.compile(r"(log4j-slf4j|log4j-core|slf4j-reload4j|slf4j-log4j|logback-classic)")
 """Kafka's log back ends, which the host replaces."""
+_FIRST = re.compile(r"(connect-|kafka-clients|jackson-(core|databind|annotations)|slf4j-api)")
+"""Jars of classes that all processes load: to find one, Java opens each jar before its own, and
+keeps the jar's directory in memory."""
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)|^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
@@ -55,7 +58,9 @@ def find_installation(
     java = find_java(properties.get(JAVA_HOME_KEY), environment)
     libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, fetch=fetch)
     kafka_jars = tuple(
-        str(jar) for jar in sorted(libs.glob("*.jar")) if not _LOGGERS.match(jar.name)
+        str(jar)
+        for jar in sorted(libs.glob("*.jar"), key=lambda jar: (not _FIRST.match(jar.name), jar))
+        if not _LOGGERS.match(jar.name)
     )
     host_jar = str(_host_jar(java, kafka_jars))
     archive = _archive_path(java, (host_jar, *kafka_jars), java_cache())

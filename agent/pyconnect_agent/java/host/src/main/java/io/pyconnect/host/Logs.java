@@ -1,6 +1,10 @@
 package io.pyconnect.host;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.fasterxml.jackson.databind.JsonNode;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -12,9 +16,11 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.logging.Handler;
 import java.util.logging.Level;
+import java.util.logging.LogManager;
 import java.util.logging.LogRecord;
 import org.apache.kafka.common.utils.Utils;
 import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import org.slf4j.helpers.MessageFormatter;
 
 /** What plugins log, by SLF4J or java.util.logging, as frames for the worker's own log. */
@@ -31,11 +37,20 @@ public final class Logs {
 
     static void to(Link found) {
         link = found;
-        var root = java.util.logging.Logger.getLogger("");
-        for (var handler : root.getHandlers()) {
-            root.removeHandler(handler);
-        }
-        root.addHandler(new JavaUtilLogging());
+        bindSlf4j();
+        var name = JavaUtilConfiguration.class.getName();
+        System.setProperty("java.util.logging.config.class", name);
+    }
+
+    /**
+     * Has SLF4J look for its binding. It also lists the bindings in all jars of Kafka, except on
+     * Android, and Java keeps the directories of these jars in memory: 3 MiB.
+     */
+    private static void bindSlf4j() {
+        var property = "java.vendor.url";
+        var before = System.setProperty(property, "android");
+        LoggerFactory.getILoggerFactory();
+        System.setProperty(property, before);
     }
 
     static void setLevels(JsonNode levels) {
@@ -145,7 +160,20 @@ public final class Logs {
         }
     }
 
-    private static final class JavaUtilLogging extends Handler {
+    /**
+     * The configuration of java.util.logging. Java makes it when a plugin logs by that for the
+     * first time, not before, because java.util.logging looks for services in all jars of Kafka.
+     */
+    public static final class JavaUtilConfiguration {
+        public JavaUtilConfiguration() throws IOException {
+            var handler = "handlers=" + JavaUtilLogging.class.getName();
+            LogManager.getLogManager()
+                    .readConfiguration(new ByteArrayInputStream(handler.getBytes(UTF_8)));
+        }
+    }
+
+    /** Public, because java.util.logging makes it. */
+    public static final class JavaUtilLogging extends Handler {
         @Override
         public void publish(LogRecord record) {
             int level = level(record.getLevel());
