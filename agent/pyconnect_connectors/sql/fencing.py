@@ -1,4 +1,4 @@
-"""Consumer offsets in the target database, and who may write them.
+"""Consumer offsets in the target database, and the epochs that say which task may write them.
 
 One row per connector and partition, with the next offset and an epoch. A task that opens a
 partition raises the epoch; a task writes only while the epoch is the one it raised to. The row is

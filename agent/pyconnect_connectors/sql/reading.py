@@ -189,7 +189,7 @@ class TableReader:
         columns = [self._column(name) for name in self._settings.timestamps]
         time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
         if connection.dialect.name == "sqlite":
-            # SQLite compares what is stored, which is text: so does the position.
+            # SQLite stores and compares texts, and so does the position.
             return type_coerce(time, String())
         if not isinstance(time.type, types.DateTime):
             raise ConnectException(
@@ -215,7 +215,7 @@ class TableReader:
 
 
 class _Offsets(Sequence[Offset]):
-    """Positions after rows, made when somebody asks: most are never looked at."""
+    """Positions after rows. Each is made when it is read: most are never read."""
 
     def __init__(self, columns: Mapping[str, Sequence[object]]) -> None:
         self._columns = columns

@@ -2,7 +2,7 @@
 
 With exactly-once delivery the transaction holds the offsets too (see `fencing`), `open` continues
 at them, and `pre_commit` reports them. A `put` that failed without a known outcome is repeated
-after the stored offsets were read again: what was stored is left out.
+after the stored offsets were read again: stored records are left out.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class StagedUpserts:
         """Have an empty temporary table for rows as `rows` selects them."""
         transaction = self._connection.get_transaction()
         if staged not in self._filled:
-            # It may be there: what became of the transaction that made it may be unknown.
+            # It may be there: the outcome of the transaction that made it may be unknown.
             cursor.execute(
                 _unescaped(
                     f"CREATE TEMPORARY TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS "
