@@ -94,10 +94,14 @@ class TableReader:
         prepare_types(self._table, dialect)
         query, parts = self._query(connection)
         size = self._settings.batch_rows
-        if dialect.name == "sqlite" and self._settings.mode.has_total_order:
-            # An unfinished query keeps other connections to the file from writing.
-            query = query.limit(size)
-        result = connection.execute(query, execution_options={"yield_per": size})
+        options: dict[str, Any] = {"yield_per": size}
+        if dialect.name == "sqlite":
+            # Its cursor holds no rows: a buffer before it would only cost time.
+            options = {}
+            if self._settings.mode.has_total_order:
+                # An unfinished query keeps other connections to the file from writing.
+                query = query.limit(size)
+        result = connection.execute(query, execution_options=options)
         with closing(result):
             if self._make is None:
                 self._make = _RecordMaker(
