@@ -29,6 +29,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from pyiceberg.catalog import load_catalog
 
+from pyconnect_agent.tasks.host import COLLECTION_THRESHOLDS
 from pyconnect_api import (
     FLOAT64_SCHEMA,
     INT32_SCHEMA,
@@ -194,6 +195,8 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
+    # As in the process of a worker's task.
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     found = rows(given.rows)
     made = records(found)
     print(
