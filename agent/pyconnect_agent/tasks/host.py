@@ -81,8 +81,8 @@ from pyconnect_api import SinkTask, SourceConnector, SourceTask
 LOG = logging.getLogger(__name__)
 
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
-"""Records come and go by the ten thousand and hold no cycles: the default of 700 new objects between
-two collections costs a tenth of the rate."""
+"""Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
+between two collections costs a tenth of the rate."""
 EXIT_FAILED = 1
 """Exit code of a process whose last words say why."""
 
