@@ -4,11 +4,11 @@
 
 Both read one topic, JSON with schemas, and write to one PostgreSQL, in turn, each run into a table
 of its own with a primary key. A row has an integer key, a text of 40 characters, a number, a
-timestamp and an integer. A rate is counted from the first rows in the table until the last. A round
-is Debezium's sink, and SqlSink with each guarantee; the first two rounds of a mode are not measured.
-The ratios are those of rounds. Debezium's sink is at-least-once, and has the driver's option that
-joins inserts. All other settings are the defaults of each. PostgreSQL's processor time is part of
-none. It writes a checkpoint before each run, and does not vacuum the tables.
+timestamp and an integer. A rate is counted from the first rows in the table until the last. In a
+round SqlSink runs with each guarantee, and Debezium's sink once; the first two rounds of a mode are
+not measured. The ratios are those of rounds. Debezium's sink is at-least-once, and has the driver's
+option that joins inserts. All other settings are the defaults of each. PostgreSQL's processor time
+is part of none. It writes a checkpoint before each run, and does not vacuum the tables.
 """
 
 from __future__ import annotations

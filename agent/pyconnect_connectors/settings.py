@@ -34,7 +34,7 @@ class Guarantee(StrEnum):
 
 
 def define_retries(definition: ConfigDef) -> ConfigDef:
-    """Add the keys of what a task does after a failure that may pass."""
+    """Add the keys that say how a task repeats a call whose failure may pass."""
     return define_table(
         definition, _RETRIES, {RETRIES: Range.at_least(0), BACKOFF_MS: Range.at_least(0)}
     )

@@ -80,6 +80,9 @@ from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
 
+COLLECTION_THRESHOLDS = (50_000, 20, 20)
+"""Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
+between two collections costs a tenth of the rate."""
 EXIT_FAILED = 1
 """Exit code of a process whose last words say why."""
 
@@ -186,9 +189,7 @@ def _listen(control: Control) -> None:
 
 
 def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
-    # Records come and go by the ten thousand and hold no cycles: the default of 700 new objects
-    # between two collections costs a tenth of the rate.
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
     control.set_logger_level = levels.set_level
     logging.getLogger().addHandler(LogReports(channel.send))

@@ -119,7 +119,7 @@ def _arrow_type(schema: Schema) -> Any:
 
 
 def _writing(schema: Schema) -> Convert | None:
-    """Return what makes a value that Arrow takes, None when it takes the value as it is."""
+    """Return a conversion to a value that Arrow takes, None when it takes the value as it is."""
     convert, default = _writing_value(schema), schema.default
     if default is not None:
         replacement = default if convert is None else convert(default)
@@ -269,7 +269,7 @@ _READ_AS: Sequence[tuple[Callable[[Any], bool], Callable[[], SchemaBuilder]]] = 
 
 
 def _reading(kind: Any, schema: Schema) -> Convert:
-    """Return what makes a list of Connect's values from an array."""
+    """Return a conversion of an array to a list of Connect's values."""
     if pa.types.is_timestamp(kind):
         milliseconds = pa.timestamp("ms", "UTC")
         return lambda column: pc.cast(
@@ -296,7 +296,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _reading_nested(schema: Schema) -> Convert:
-    """Return what makes a value of a nested schema from Python's lists, pairs and dicts."""
+    """Return a conversion of Python's lists, pairs and dicts to a value of a nested schema."""
     match schema.type:
         case Type.ARRAY:
             inner = _optional(_reading_nested(_inner(schema.value_schema)))

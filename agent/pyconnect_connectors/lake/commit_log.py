@@ -35,7 +35,7 @@ class Position:
 
 
 class CommitLog:
-    """The commits of one connector. Methods raise what the storage's do."""
+    """The commits of one connector. Methods raise the storage's errors."""
 
     def __init__(self, storage: Storage, topics_dir: str, connector: str) -> None:
         if not connector:

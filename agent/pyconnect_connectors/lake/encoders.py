@@ -16,9 +16,7 @@ import pyarrow.parquet as pq
 
 from pyconnect_api import DataException, Schema, SinkRecord
 from pyconnect_connectors.lake.arrow_types import Columns, flat_names, plain
-from pyconnect_connectors.lake.names import (
-    Format,
-)
+from pyconnect_connectors.lake.names import Format
 from pyconnect_connectors.lake.settings import FileSettings
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -35,11 +33,11 @@ class Encoder(ABC):
 
     @abstractmethod
     def prepared(self, records: Sequence[SinkRecord]) -> Any:
-        """Return what `add` takes; DataException if one of the values cannot be written."""
+        """Return a part for `add`; DataException if one of the values cannot be written."""
 
     @abstractmethod
     def add(self, part: Any) -> None:
-        """Append what `prepared` returned last."""
+        """Append the part that `prepared` returned last."""
 
     @abstractmethod
     def finish(self) -> Any:

@@ -1,7 +1,7 @@
 """Directories of rows, below that of their topic.
 
 A directory depends on the record alone, never on the worker's clock unless the config asks for it:
-what is written again after a failure goes to the same place.
+rows that are written again after a failure go to the same place.
 """
 
 from __future__ import annotations

@@ -17,9 +17,7 @@ import pyarrow.parquet as pq
 
 from pyconnect_api import OPTIONAL_STRING_SCHEMA, DataException, Schema, SchemaBuilder, Struct
 from pyconnect_connectors.lake.arrow_types import Rows
-from pyconnect_connectors.lake.names import (
-    Format,
-)
+from pyconnect_connectors.lake.names import Format
 from pyconnect_connectors.lake.settings import SourceSettings
 
 
@@ -108,7 +106,7 @@ def _json(file: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
 
 
 def _not_json(chunk: Sequence[bytes], first: int) -> DataException:
-    """Return what is wrong with the first of these rows that is not JSON."""
+    """Return the error of the first of these rows that is not JSON."""
     for number, line in enumerate(chunk, first):
         try:
             msgspec.json.decode(line)
@@ -138,7 +136,7 @@ def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
 
 
 def _not_as_wide(chunk: Sequence[Sequence[str]], first: int, width: int) -> DataException:
-    """Return what is wrong with the first of these rows that is not as wide as the names."""
+    """Return the error of the first of these rows that is not as wide as the names."""
     number, count = next((n, len(row)) for n, row in enumerate(chunk, first) if len(row) != width)
     return DataException(f"Row {number} has {count} values, not {width}")
 

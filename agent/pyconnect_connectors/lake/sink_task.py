@@ -1,4 +1,4 @@
-"""The task of LakeSink: buffers rows, and commits consumer offsets behind what is stored.
+"""The task of LakeSink: buffers rows, and commits consumer offsets behind stored rows.
 
 When partitions are about to be closed (`is_closing`, KIP-275) the rows that are buffered of them
 are written first; otherwise their next owner would read them again.
@@ -20,12 +20,14 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.lake.file_target import FileTarget
+from pyconnect_connectors.lake.names import NULLS
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.lake.target import Target
 from pyconnect_connectors.lake.validation import check_sink
 
 LOG = logging.getLogger(__name__)
+_NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"
 
 
 def target_of(settings: SinkSettings) -> Target:
@@ -91,7 +93,7 @@ class LakeSinkTask(SinkTask):
     def _add(self, records: Sequence[SinkRecord]) -> None:
         try:
             if not self._settings.ignores_nulls and any([r.value is None for r in records]):  # noqa: C419  hot
-                raise DataException("The record has no value; behavior.on.null.values=ignore")
+                raise DataException(_NO_VALUE)
             self._target.add(records)
         except DataException:
             reporter = self.context.errant_record_reporter()
@@ -106,7 +108,7 @@ class LakeSinkTask(SinkTask):
         for record in records:
             try:
                 if record.value is None and not self._settings.ignores_nulls:
-                    raise DataException("The record has no value")
+                    raise DataException(_NO_VALUE)
                 self._target.add([record])
             except DataException as error:
                 # Durable before the offset behind it is stored.

@@ -22,9 +22,7 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.lake.names import (
-    Order,
-)
+from pyconnect_connectors.lake.names import Order
 from pyconnect_connectors.lake.reading import Batch, batches
 from pyconnect_connectors.lake.settings import SourceSettings
 from pyconnect_connectors.lake.storage import Storage, StoredFile, storage_errors

@@ -36,7 +36,7 @@ from pyconnect_connectors.lake.settings import Location
 CONNECT_TIMEOUT = timedelta(seconds=5)
 REQUEST_TIMEOUT = timedelta(seconds=60)
 HIDDEN_DIR = "_pyconnect"
-"""Below it is what readers of a lake leave out, as they do with every name that begins so."""
+"""Readers of a lake leave it out, as every name that begins with an underscore."""
 READ_BYTES = 1024 * 1024
 _LONGEST_TEXT = 300
 _PERMANENT = (
@@ -234,7 +234,7 @@ def _remote_store(location: Location) -> ObjectStore:
                 "connect_timeout": CONNECT_TIMEOUT,
                 "timeout": REQUEST_TIMEOUT,
             },
-            # The task repeats what failed: only so it knows that an outcome is unknown.
+            # The task repeats the call: only so it knows that an outcome is unknown.
             retry_config={"max_retries": 0, "retry_timeout": REQUEST_TIMEOUT},
         )
     except (BaseError, ValueError) as error:

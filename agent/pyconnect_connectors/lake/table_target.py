@@ -213,7 +213,7 @@ class TableTarget:
         return [b.parts[partition].begin for b in self._buffers.values() if partition in b.parts]
 
     def _go_back(self, partition: TopicPartition) -> None:
-        """Read what is buffered of a partition again."""
+        """Read the buffered records of a partition again."""
         self._rewinds[partition] = self._taken[partition] = min(self._begins(partition))
         for buffer in self._buffers.values():
             buffer.drop(partition)
@@ -226,7 +226,7 @@ class TableTarget:
     # Commits
 
     def _write(self, name: str) -> None:
-        """Commit what is buffered for a table."""
+        """Commit the rows that are buffered for a table."""
         buffer = self._buffer(name)
         if not buffer.parts:
             return

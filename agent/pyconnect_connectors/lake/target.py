@@ -15,7 +15,7 @@ class Target(Protocol):
         """Take partitions; return where those continue that the target knows."""
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop what is buffered of partitions."""
+        """Drop the buffered rows of partitions."""
 
     def add(self, records: Sequence[SinkRecord]) -> None:
         """Take records; those that it took before are left out.
@@ -27,7 +27,7 @@ class Target(Protocol):
         """Note that a record, the next of its partition, is not to be written."""
 
     def write_due(self) -> None:
-        """Write what is due by the clock."""
+        """Write the rows that are due by the clock."""
 
     def finish(self, partitions: Collection[TopicPartition]) -> None:
         """Write all that is buffered of partitions."""

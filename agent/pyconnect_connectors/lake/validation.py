@@ -47,7 +47,7 @@ def validated(
 
 
 def check_sink(settings: SinkSettings) -> None:
-    """Reach what the sink writes to; ConfigException or ConnectException if that fails."""
+    """Reach the sink's target; ConfigException or ConnectException if that fails."""
     strftime_format(settings.files.path_format)
     if settings.tables is not None:
         from pyconnect_connectors.lake.catalogs import check_catalog

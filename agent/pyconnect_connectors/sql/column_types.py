@@ -68,10 +68,10 @@ def schema_of(column: Column[Any], dialect: Dialect) -> Schema:
 def reading(
     column: Column[Any], zone: ZoneInfo, dialect: Dialect, driver_type: object
 ) -> ConvertColumn | None:
-    """Return what makes values of the schema from the driver's, None when they are the same.
+    """Return a conversion from the driver's values to the schema's, None when they are the same.
 
     It takes a column of many rows; null stays null. `zone` is that of timestamps without one,
-    `driver_type` what the driver says of the column.
+    `driver_type` is the driver's code of the column's type.
     """
     found = column.type
     if isinstance(found, types.DateTime):
@@ -242,7 +242,7 @@ def column_type(schema: Schema, *, is_key: bool) -> types.TypeEngine[Any]:
 
 
 def writing(column: Column[Any], schema: Schema | None, zone: ZoneInfo) -> Convert | None:
-    """Return what makes the driver's value from a record's, None when they are the same.
+    """Return a conversion from a record's value to the driver's, None when they are the same.
 
     `schema` is None for values without one. Null is not converted.
     """

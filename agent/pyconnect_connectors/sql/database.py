@@ -133,6 +133,23 @@ def connected(engine: Engine) -> DatabaseConnection:
 
 
 @contextmanager
+def driver_cursor(connection: DatabaseConnection) -> Iterator[Any]:  # of the driver's own class
+    """Yield a cursor of the driver in the same transaction; its errors become SQLAlchemy's."""
+    driver: Any = connection.connection.driver_connection
+    base: type[Exception] = connection.dialect.loaded_dbapi.Error
+    try:
+        with closing(driver.cursor()) as cursor:
+            yield cursor
+    except base as error:
+        raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
+
+
+def has_copy(connection: DatabaseConnection) -> bool:
+    """Return whether rows can be written to the database through COPY."""
+    return connection.dialect.name == "postgresql" and connection.dialect.driver == "psycopg"
+
+
+@contextmanager
 def database_errors(action: str) -> Iterator[None]:
     """Raise the database's errors as RetriableException or ConnectException."""
     try:

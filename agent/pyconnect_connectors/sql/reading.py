@@ -14,7 +14,7 @@ their time, so that after a failure all of them are read again and none is lost.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,6 +22,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias, overload
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Connection,
     CursorResult,
@@ -30,6 +31,7 @@ from sqlalchemy import (
     String,
     Table,
     and_,
+    bindparam,
     func,
     or_,
     select,
@@ -61,6 +63,8 @@ Offset: TypeAlias = Mapping[str, object]
 _Row: TypeAlias = Sequence[Any]  # values of a driver are of any class
 TIMESTAMP_FIELD = "timestamp"
 INCREMENTING_FIELD = "incrementing"
+_AFTER_ID, _AFTER_TIME, _BEFORE = "after_id", "after_time", "before_time"
+"""Parameters of queries."""
 
 _SQLITE_CLASSES: Mapping[Type, type] = {
     Type.INT64: int,
@@ -87,17 +91,17 @@ class TableReader:
         self._settings = settings
         self._topic = topic
         self._make: _RecordMaker | None = None
+        self._built: tuple[Collection[str], Select[Any], Mapping[str, int]] | None = None
 
     def batches(self, connection: Connection) -> Generator[SourceRecords, None, None]:
         """Yield the rows after the position and move it behind each batch."""
         dialect = connection.dialect
         prepare_types(self._table, dialect)
-        query, parts = self._query(connection)
+        query, parts, limits = self._query(connection)
         size = self._settings.batch_rows
-        if dialect.name == "sqlite" and self._settings.mode.has_total_order:
-            # An unfinished query keeps other connections to the file from writing.
-            query = query.limit(size)
-        result = connection.execute(query, execution_options={"yield_per": size})
+        # The cursor of SQLite holds no rows: a buffer before it would only cost time.
+        options = {} if dialect.name == "sqlite" else {"yield_per": size}
+        result = connection.execute(query, limits, execution_options=options)
         with closing(result):
             if self._make is None:
                 self._make = _RecordMaker(
@@ -137,9 +141,36 @@ class TableReader:
             offsets.append(self.position)
         return offsets
 
-    def _query(self, connection: Connection) -> tuple[Select[Any], Mapping[str, int]]:
-        """Return the query, and the parts of the position with the indexes of their columns."""
-        settings, position = self._settings, self.position or {}
+    def _query(
+        self, connection: Connection
+    ) -> tuple[Select[Any], Mapping[str, int], Mapping[str, object]]:
+        """Return the query, the parts of the position, and the limits as parameters.
+
+        The parts have the indexes of their columns.
+        """
+        limits = self._limits(connection)
+        if self._built is None or self._built[0] != limits.keys():
+            # To build it costs as much as to read some hundred rows.
+            self._built = (limits.keys(), *self._build(connection, limits.keys()))
+        _, query, parts = self._built
+        return query, parts, limits
+
+    def _limits(self, connection: Connection) -> dict[str, object]:
+        """Return the position, and the time before which rows are read, as parameters."""
+        mode, position = self._settings.mode, self.position or {}
+        limits: dict[str, object] = {}
+        if mode.has_total_order and INCREMENTING_FIELD in position:
+            limits[_AFTER_ID] = position[INCREMENTING_FIELD]
+        if mode.has_timestamp:
+            limits[_BEFORE] = self._newest(connection)
+            if (bound := position.get(TIMESTAMP_FIELD)) is not None:
+                limits[_AFTER_TIME] = self._bound(connection, bound)
+        return limits
+
+    def _build(
+        self, connection: Connection, limits: Collection[str]
+    ) -> tuple[Select[Any], Mapping[str, int]]:
+        settings = self._settings
         columns: list[ColumnElement[Any]] = list(self._table.columns)
         order: list[ColumnElement[Any]] = []
         parts: dict[str, int] = {}
@@ -150,16 +181,16 @@ class TableReader:
             order.append(identity)
             parts[INCREMENTING_FIELD] = columns.index(identity)
             conditions.append(identity.is_not(None))
-            if INCREMENTING_FIELD in position:
-                after = identity > position[INCREMENTING_FIELD]
+            if _AFTER_ID in limits:
+                after = identity > bindparam(_AFTER_ID)
         if settings.mode.has_timestamp:
-            time, bound = self._time(connection), position.get(TIMESTAMP_FIELD)
+            time = self._time(connection)
             order.insert(0, time)
             parts = {TIMESTAMP_FIELD: len(columns), **parts}
             columns.append(time)
-            conditions.append(time < self._newest(connection))
-            if bound is not None:
-                last = self._bound(connection, bound)
+            conditions.append(time < bindparam(_BEFORE))
+            if _AFTER_TIME in limits:
+                last: BindParameter[Any] = bindparam(_AFTER_TIME)
                 if settings.mode is Mode.TIMESTAMP:
                     after = time > last
                 else:
@@ -169,6 +200,9 @@ class TableReader:
         query: Select[Any] = select(*plain).where(after, *conditions).order_by(*order)
         if settings.query is not None:
             query = with_rows_of(connection, settings.query, query)
+        if connection.dialect.name == "sqlite" and settings.mode.has_total_order:
+            # An unfinished query keeps other connections to the file from writing.
+            query = query.limit(settings.batch_rows)
         return query, parts
 
     def _column(self, name: str) -> ColumnElement[Any]:
@@ -189,7 +223,7 @@ class TableReader:
         columns = [self._column(name) for name in self._settings.timestamps]
         time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
         if connection.dialect.name == "sqlite":
-            # SQLite compares what is stored, which is text: so does the position.
+            # SQLite stores and compares texts, and so does the position.
             return type_coerce(time, String())
         if not isinstance(time.type, types.DateTime):
             raise ConnectException(
@@ -215,7 +249,7 @@ class TableReader:
 
 
 class _Offsets(Sequence[Offset]):
-    """Positions after rows, made when somebody asks: most are never looked at."""
+    """Positions after rows. Each is made when it is read: most are never read."""
 
     def __init__(self, columns: Mapping[str, Sequence[object]]) -> None:
         self._columns = columns
@@ -298,7 +332,7 @@ class _RecordMaker:
 
 def _check_classes(column: Sequence[object], expected: type, name: str) -> None:
     """SQLite lets a column hold values of other types than its own."""
-    if {value.__class__ for value in column} - {expected, type(None)}:
+    if set(map(type, column)) - {expected, type(None)}:
         raise DataException(f"Column {name} holds a value that is not of its declared type")
 
 

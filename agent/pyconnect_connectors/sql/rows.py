@@ -56,7 +56,7 @@ class Shape:
         return list(zip(*columns, strict=True))
 
     def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
-        """Return what writes a row, with a parameter for each column."""
+        """Return the statement that writes a row, with a parameter for each column."""
         # Names of parameters must not be those of columns that a statement sets.
         parameters: dict[str, Any] = {
             name: bindparam(f"p{i}") for i, name in enumerate(self.columns)

@@ -2,7 +2,7 @@
 
 With exactly-once delivery the transaction holds the offsets too (see `fencing`), `open` continues
 at them, and `pre_commit` reports them. A `put` that failed without a known outcome is repeated
-after the stored offsets were read again: what was stored is left out.
+after the stored offsets were read again: stored records are left out.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
 
 from sqlalchemy import JSON, Connection, Dialect, Engine, Table
-from sqlalchemy.exc import DBAPIError, ProgrammingError
+from sqlalchemy.exc import ProgrammingError
 
 from pyconnect_api import (
     ConnectException,
@@ -27,12 +25,12 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import connected, database_errors, open_engine
+from pyconnect_connectors.sql.database import connected, database_errors, has_copy, open_engine
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
-from pyconnect_connectors.sql.staging import StagedUpserts
+from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables
 
 LOG = logging.getLogger(__name__)
@@ -138,6 +136,7 @@ class SqlSinkTask(SinkTask):
         except ProgrammingError:
             # A table may have been dropped or changed since it was looked at.
             self._tables.forget()
+            self._staged = StagedUpserts(connection)
             self._store(connection, records, ends)
         self._stored.update(ends)
         self._outcome_unknown = False
@@ -152,9 +151,7 @@ class SqlSinkTask(SinkTask):
         prepared = self._prepared(connection, records)
         with connection.begin():
             if self._offsets is not None:
-                for partition in sorted(ends):
-                    epoch, end = self._epochs[partition], ends[partition]
-                    self._offsets.advance(connection, partition, epoch, end)
+                self._offsets.advance(connection, self._epochs, ends)
             for statement in prepared:
                 statement.execute(connection, self._staged)
 
@@ -211,22 +208,14 @@ class _Write:
 
     def execute(self, connection: Connection, staged: StagedUpserts) -> None:
         columns, keys = tuple(self._shape.columns), self._shape.keys
-        if (
-            connection.dialect.driver == "psycopg"
-            and connection.dialect.name == "postgresql"
-            and self._is_flat
-            and not self._shape.deletes
-        ):
+        if has_copy(connection) and self._is_flat and not self._shape.deletes:
             if self._mode is InsertMode.INSERT:
-                preparer = connection.dialect.identifier_preparer
-                quoted = ", ".join(map(preparer.quote, columns))
-                _copy(connection, f"{preparer.format_table(self._table)} ({quoted})", self._rows)
+                copy_rows(connection, self._table, columns, self._rows)
                 return
             if self._mode is InsertMode.UPSERT and staged.takes(
                 self._table, columns, keys, self._rows
             ):
-                copy = partial(_copy, connection)
-                staged.write(self._table, columns, keys, self._rows, copy)
+                staged.write(self._table, columns, keys, self._rows)
                 return
         statement = self._shape.statement(self._table, self._mode, connection.dialect.name)
         names = [f"p{index}" for index in range(len(self._shape.columns))]
@@ -252,20 +241,6 @@ class _Write:
     def _is_flat(self) -> bool:
         columns = self._table.columns
         return not any(isinstance(columns[name].type, JSON) for name in self._shape.columns)
-
-
-def _copy(connection: Connection, target: str, rows: Iterable[Row]) -> None:
-    """Write through COPY, in the same transaction; `target` is a table with columns."""
-    driver: Any = connection.connection.driver_connection
-    base: type[Exception] = connection.dialect.loaded_dbapi.Error
-    # SQLAlchemy doubles the signs in quoted names for statements with parameters.
-    statement = f"COPY {target} FROM STDIN".replace("%%", "%")
-    try:
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row(row)
-    except base as error:
-        raise DBAPIError.instance(None, None, error, base, dialect=connection.dialect) from None
 
 
 def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:

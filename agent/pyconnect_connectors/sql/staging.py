@@ -1,18 +1,20 @@
-"""Upserts into PostgreSQL through a temporary table, which COPY fills faster than statements would.
+"""Rows into PostgreSQL through COPY, which is faster than a statement for each of them.
 
-The temporary table is the session's. It is empty at the end of each transaction. Of rows with equal
-keys the last is written, as if each were written by a statement of its own; PostgreSQL compares the
-keys, so that its own equality holds.
+Upserts go through a temporary table of the session, which is empty at the end of each transaction.
+Of rows with equal keys the last is written, as if each were written by a statement of its own;
+PostgreSQL compares the keys, so that its own equality holds.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any  # the driver's classes
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.engine import Transaction
 
+from pyconnect_connectors.sql.database import driver_cursor
 from pyconnect_connectors.sql.rows import Row
 
 FEWEST_ROWS = 50
@@ -24,8 +26,18 @@ _MAY_STAGE = (
 )
 
 
+def copy_rows(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Row]
+) -> None:
+    """Insert rows in the open transaction."""
+    preparer = connection.dialect.identifier_preparer
+    names = ", ".join(map(preparer.quote, columns))
+    with driver_cursor(connection) as cursor:
+        _copy(cursor, f"{preparer.format_table(table)} ({names})", rows)
+
+
 class StagedUpserts:
-    """Rows of one connection."""
+    """Rows of one connection. Each round trip counts: most of a write is waiting for them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -48,45 +60,62 @@ class StagedUpserts:
         return self._allowed[name]
 
     def write(
-        self,
-        table: Table,
-        columns: Sequence[str],
-        keys: Sequence[str],
-        rows: Sequence[Row],
-        copy: Callable[[str, Iterable[Row]], None],
+        self, table: Table, columns: Sequence[str], keys: Sequence[str], rows: Sequence[Row]
     ) -> None:
-        """Write rows in the open transaction; `copy` has a target with columns, and rows."""
+        """Write rows in the open transaction.
+
+        ProgrammingError if the session's temporary table is gone: the caller repeats the
+        transaction with another object.
+        """
         preparer = self._connection.dialect.identifier_preparer
         target = preparer.format_table(table)
         quoted = [preparer.quote(name) for name in columns]
         key_names = ", ".join(preparer.quote(name) for name in keys)
         names = ", ".join(quoted)
         staged = f"pyconnect_rows_{zlib.crc32(f'{target} {names}'.encode()):08x}"
-        execute = self._connection.exec_driver_sql
-        transaction = self._connection.get_transaction()
-        # Not once for a session: the transaction that made it may have been rolled back.
-        if execute("SELECT to_regclass(%s)", (f"pg_temp.{staged}",)).scalar() is None:
-            execute(
-                f"CREATE TEMPORARY TABLE {staged} ON COMMIT DELETE ROWS AS "  # noqa: S608
-                f"SELECT {names}, 0::bigint AS {_ORDER} FROM {target} WITH NO DATA"
-            )
-        elif self._filled.get(staged) is transaction:
-            # With the rows of another run.
-            execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
-        self._filled[staged] = transaction
-        copy(
-            f"pg_temp.{staged} ({names}, {_ORDER})",
-            ((*row, number) for number, row in enumerate(rows)),
-        )
         changes = ", ".join(
             f"{name} = excluded.{name}"
             for name, column in zip(quoted, columns, strict=True)
             if column not in keys
         )
         conflict = f"UPDATE SET {changes}" if changes else "NOTHING"
-        execute(
-            f"INSERT INTO {target} ({names}) "  # noqa: S608  the names are quoted
-            f"SELECT DISTINCT ON ({key_names}) {names} FROM pg_temp.{staged} "
-            f"ORDER BY {key_names}, {_ORDER} DESC "
-            f"ON CONFLICT ({key_names}) DO {conflict}"
-        )
+        with driver_cursor(self._connection) as cursor:
+            self._empty(cursor, staged, f"{names}, 0::bigint AS {_ORDER} FROM {target}")
+            numbered = ((*row, number) for number, row in enumerate(rows))
+            _copy(cursor, f"pg_temp.{staged} ({names}, {_ORDER})", numbered)
+            cursor.execute(
+                _unescaped(
+                    f"INSERT INTO {target} ({names}) "  # noqa: S608  the names are quoted
+                    f"SELECT DISTINCT ON ({key_names}) {names} FROM pg_temp.{staged} "
+                    f"ORDER BY {key_names}, {_ORDER} DESC "
+                    f"ON CONFLICT ({key_names}) DO {conflict}"
+                )
+            )
+
+    def _empty(self, cursor: Any, staged: str, rows: str) -> None:
+        """Have an empty temporary table for rows as `rows` selects them."""
+        transaction = self._connection.get_transaction()
+        if staged not in self._filled:
+            # It may be there: the outcome of the transaction that made it may be unknown.
+            cursor.execute(
+                _unescaped(
+                    f"CREATE TEMPORARY TABLE IF NOT EXISTS {staged} ON COMMIT DELETE ROWS "
+                    f"AS SELECT {rows} WITH NO DATA"
+                )
+            )
+        elif self._filled[staged] is transaction:
+            # With the rows of another run.
+            cursor.execute(f"DELETE FROM pg_temp.{staged}")  # noqa: S608
+        self._filled[staged] = transaction
+
+
+def _copy(cursor: Any, target: str, rows: Iterable[Row]) -> None:
+    """Write rows to a target, which is a table with columns."""
+    with cursor.copy(_unescaped(f"COPY {target} FROM STDIN")) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _unescaped(statement: str) -> str:
+    """SQLAlchemy doubles the signs in quoted names for statements with parameters."""
+    return statement.replace("%%", "%")

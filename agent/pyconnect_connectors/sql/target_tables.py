@@ -27,7 +27,7 @@ class TargetTables:
         self._tables: dict[str, Table] = {}
 
     def forget(self) -> None:
-        """Look at the database again: somebody may have changed it."""
+        """Have each table reflected again: it may have been changed from outside."""
         self._tables.clear()
 
     def prepared(
@@ -37,7 +37,7 @@ class TargetTables:
         columns: Mapping[str, Schema | None],
         keys: Sequence[str],
     ) -> Table:
-        """Return the table of a topic with these columns; what it changes is committed.
+        """Return the table of a topic with these columns; its changes are committed.
 
         A column's schema is None for values without one: those make no columns.
         """

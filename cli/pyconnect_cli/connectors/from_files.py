@@ -50,6 +50,22 @@ UnsetOption = Annotated[
     list[str] | None,
     typer.Option("--unset", metavar="KEY", help="configuration key to remove; repeatable"),
 ]
+InitialStateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--initial-state",
+        metavar="STATE",
+        help="initial state: RUNNING, PAUSED or STOPPED (KIP-980)",
+    ),
+]
+OffsetsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--offsets-from",
+        metavar="FILE",
+        help="file of `offsets export` with the offsets to begin at",
+    ),
+]
 
 
 @app.command(cls=CreatingVerb)
@@ -61,22 +77,8 @@ def create(
     *,
     files: FilesOption = None,
     keys: SetOption = None,
-    initial_state: Annotated[
-        str | None,
-        typer.Option(
-            "--initial-state",
-            metavar="STATE",
-            help="initial state: RUNNING, PAUSED or STOPPED (KIP-980)",
-        ),
-    ] = None,
-    offsets: Annotated[
-        str | None,
-        typer.Option(
-            "--offsets-from",
-            metavar="FILE",
-            help="file of `offsets export` with the offsets to begin at",
-        ),
-    ] = None,
+    initial_state: InitialStateOption = None,
+    offsets: OffsetsOption = None,
 ) -> None:
     """Create a connector from a file or from --set; an existing name is refused (exit 6)."""
     session = session_of(context)

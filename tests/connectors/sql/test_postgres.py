@@ -275,6 +275,51 @@ def test_many_upserts_leave_the_last_row_of_each_key(
         harness.stop()
 
 
+def test_upserts_of_one_delivery_keep_the_order_of_their_shapes(
+    postgres: PostgresServer, database: str
+) -> None:
+    """A temporary table that is used twice in a transaction has the rows of one run only."""
+    wide = SchemaBuilder.struct().field("id", SchemaBuilder.int32())
+    schema = wide.field("item", OPTIONAL_STRING_SCHEMA).field("tag", OPTIONAL_STRING_SCHEMA).build()
+    settings = {"insert_mode": "upsert", "pk_mode": "record_value", "auto_create": "false"}
+    with postgres.connect(database) as rows:
+        rows.execute("CREATE TABLE topic (id int PRIMARY KEY, item text, tag text)")
+        harness = sink(postgres, database, pk_fields="id", **settings)
+        harness.start()
+        for number in range(100):
+            harness.send(order(number, "first"), value_schema=ORDER)
+        for number in range(100):
+            value = Struct(schema).put("id", number).put("item", "then")
+            harness.send(value, value_schema=schema)
+        for number in range(100, 200):
+            harness.send(order(number, "last"), value_schema=ORDER)
+        assert len(harness.deliver()) == 300
+        found = rows.execute("SELECT item, min(id), count(*) FROM topic GROUP BY 1 ORDER BY 2")
+        assert found.fetchall() == [("then", 0, 100), ("last", 100, 100)]
+        assert staged(rows) == 2
+    harness.stop()
+
+
+def test_a_temporary_table_that_is_gone_is_made_again(
+    postgres: PostgresServer, database: str
+) -> None:
+    """As with a pool of connections between the sink and the database."""
+    key = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}
+    harness = sink(postgres, database, **key)
+    task = harness.start()
+    records = [harness.send(order(n, "x"), value_schema=ORDER) for n in range(200)]
+    task.put(records[:100])
+    assert isinstance(task, SqlSinkTask)
+    assert task._connection is not None
+    task._connection.exec_driver_sql("DISCARD TEMP")
+    task._connection.commit()
+    task.put(records[100:])
+    with postgres.connect(database) as rows:
+        assert rows.execute("SELECT count(*) FROM topic").fetchall() == [(200,)]
+        assert staged(rows) == 1
+    task.stop()
+
+
 def test_errors_show_no_values(postgres: PostgresServer, database: str) -> None:
     """Not in the text, nor in that of the cause, which ends up in the task's trace."""
     harness = sink(postgres, database, pk_mode="record_value", pk_fields="id")
@@ -346,7 +391,7 @@ def test_a_sink_that_is_frozen_in_a_transaction_loses_its_locks(
     assert task._offsets is not None
     partition = TopicPartition("topic", 0)
     transaction = task._connection.begin()
-    task._offsets.advance(task._connection, partition, task._epochs[partition], 5)
+    task._offsets.advance(task._connection, task._epochs, {partition: 5})
     successor.start()
     with pytest.raises(DBAPIError):
         transaction.commit()
