@@ -43,6 +43,7 @@ Trace = Callable[[str], None]
 
 
 PROBE = Request(method="GET", path=())
+ADMIN = ("agent",)
 
 
 class Exchange:
@@ -103,7 +104,7 @@ class Exchange:
         pause = FIRST_PAUSE_S
         while True:
             response, url = self._send_somewhere(request)
-            failure = read_failure(response, request, url)
+            failure = read_failure(response, request, self._address(request, url))
             if failure is None:
                 return Answer(
                     status=response.status_code,
@@ -150,7 +151,7 @@ class Exchange:
 
         limits = self._endpoint.limits
         limit_s = limits.long_request_s if request.long else limits.request_s
-        url = self._urls[index][0]
+        url = self._address(request, self._urls[index][0])
         if request.changes and index not in self._answered:
             probed = self._attempt(PROBE, index, left)
             if isinstance(probed, Unanswered):
@@ -174,7 +175,10 @@ class Exchange:
     def _send_once(self, request: Request, index: int, allowance: Allowance) -> httpx.Response:
         import httpx
 
-        url, credentials = self._urls[index]
+        rest, credentials = self._urls[index]
+        url = self._address(request, rest)
+        if url != rest:
+            url, credentials = base_url(url)
         client = self._client()
         headers = {"Accept": "text/plain" if request.text else "application/json"}
         content: bytes | None = None
@@ -214,13 +218,20 @@ class Exchange:
             headers["Authorization"] = f"Bearer {endpoint.token}"
         elif endpoint.username:
             auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
-        secure = any(url.startswith("https") for url in self.urls)
+        secure = any(url.startswith("https") for url in (*self.urls, *endpoint.admins.values()))
         return httpx.Client(
             verify=tls_context(endpoint) if secure else False,
             auth=auth,
             headers=headers,
             transport=self._transport,
         )
+
+    def _address(self, request: Request, url: str) -> str:
+        """Return the address that answers a request; an agent's admin interface may have its own.
+
+        Credentials inside an address are for that address only.
+        """
+        return self._endpoint.admins.get(url, url) if request.path[:1] == ADMIN else url
 
     def _note(self, line: str) -> None:
         if self._verbosity:
