@@ -19,7 +19,7 @@ from pyconnect_cli.rest.request import Answer, Request
 
 CONFLICT = frozenset({409})
 ADMIN_ADDRESS = (
-    "for an agent with admin.listeners, name that address in the context's inventory: admin ="
+    "for an agent with admin.listeners, name that address as `admin` in the context's inventory"
 )
 
 

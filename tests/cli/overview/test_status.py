@@ -131,7 +131,7 @@ def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
     outcome = run("status", address=rest)
     assert outcome.code == 0, outcome.err
     reason = f"{rest} serves its admin interface at another address (admin.listeners)"
-    assert f"not known: {reason}; name it in the context's inventory" in outcome.out
+    assert f"not known: {reason}; name it as `admin` in the context's inventory" in outcome.out
     assert json.loads(run("status", "-o", "json", address=rest).out)["workers"][0]["agent"] is True
     hanging = run("transactions", "list", "--kafka-bootstrap", "127.0.0.1:1", address=rest)
     assert f"the admin interface of {rest}, which reports the group, has another" in hanging.err
