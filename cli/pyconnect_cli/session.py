@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -119,11 +120,14 @@ class Session:
     def endpoint(self) -> Endpoint:
         """Addresses and credentials of the workers. Secrets are fetched here, once."""
         from pyconnect_cli.rest.endpoint import Endpoint
+        from pyconnect_cli.settings.inventory import read_inventory
 
         settings = self.settings
         named = () if settings.origins["url"] == NO_ORIGIN and self._further else settings.urls
+        inventory = settings.inventory
         return Endpoint(
             urls=(*named, *(url for url in self._further if url not in named)),
+            admins=read_inventory(Path(inventory)).admin_interfaces() if inventory else {},
             username=settings.username,
             password=settings.password.reveal(self.environ) if settings.password else None,
             token=settings.token.reveal(self.environ) if settings.token else None,

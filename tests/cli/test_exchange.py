@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,6 +23,7 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
+from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint, base_url
@@ -36,7 +37,13 @@ REBALANCE = "Cannot complete request because of a conflicting operation (e.g. wo
 class Network:
     """Answers requests by `handler` and keeps them; time passes only when somebody waits."""
 
-    def __init__(self, handler: Handler, *urls: str, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *urls: str,
+        timeout_s: float = 60.0,
+        admins: Mapping[str, str] | None = None,
+    ) -> None:
         self.sent: list[httpx.Request] = []
         self.pauses: list[float] = []
         self.lines: list[str] = []
@@ -47,7 +54,11 @@ class Network:
             return handler(request)
 
         self.exchange = Exchange(
-            Endpoint(urls=urls or ("http://one:8083",), limits=Limits(run_s=timeout_s)),
+            Endpoint(
+                urls=urls or ("http://one:8083",),
+                admins=admins or {},
+                limits=Limits(run_s=timeout_s),
+            ),
             verbosity=2,
             trace=self.lines.append,
             transport=httpx.MockTransport(answer),
@@ -341,6 +352,32 @@ def test_the_verbose_trace_masks_secrets() -> None:
     assert "shown" in network.trace
     assert "s3cret" not in network.trace + caught.value.message
     assert "a=b" in caught.value.message
+
+
+def test_requests_of_the_admin_interface_go_to_its_own_address() -> None:
+    """With the credentials of that address, which no message shows."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/agent":
+            return envelope(500, "broken")
+        return httpx.Response(200, json=[])
+
+    network = Network(
+        answer,
+        "http://rest:SECRET@one:8083",
+        admins={"http://one:8083": "http://admin:SECRET@one:8084/"},
+    )
+    network.client.connector_names()
+    agent = AgentClient(network.exchange)
+    with pytest.raises(ServerError) as caught:
+        agent.info()
+    assert [request.url.port for request in network.sent] == [8083, 8084]
+    given = [httpx.BasicAuth(user, "SECRET") for user in ("rest", "admin")]
+    assert [request.headers["authorization"] for request in network.sent] == [
+        auth._auth_header for auth in given
+    ]
+    assert "SECRET" not in f"{caught.value}{network.trace}"
+    assert "http://one:8084/agent" in network.trace
 
 
 def test_credentials_of_an_address_go_to_that_address_only() -> None:

@@ -10,8 +10,8 @@ from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
+from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.cluster.observe import Observer, Workers
-from pyconnect_cli.upgrade.inventory import Inventory
 from tests.support.agent import Agent, sink_config
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually

@@ -159,7 +159,7 @@ def remark(history: Restarts, policy: RestartPolicy) -> str:
         case NoRestart.LIMIT:
             return (
                 f"This is not restarted automatically any more: {len(history.attempts)} restarts"
-                f" within {policy.window_ms} ms are the limit (agent.restart.max.attempts)."
+                f" within {_time(policy.window_ms)} are the limit (agent.restart.max.attempts)."
             )
         case _:
             pass
@@ -169,8 +169,14 @@ def remark(history: Restarts, policy: RestartPolicy) -> str:
     return (
         f"This is restarted automatically at {due.replace('+00:00', 'Z')}, attempt"
         f" {len(history.attempts) + 1} of at most {policy.max_attempts} within"
-        f" {policy.window_ms} ms."
+        f" {_time(policy.window_ms)}."
     )
+
+
+def _time(ms: int) -> str:
+    """Return the time in the largest unit without a rest."""
+    units = (("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
+    return next(f"{ms // size} {unit}" for unit, size in units if ms % size == 0)
 
 
 def restarts_json(history: Restarts, policy: RestartPolicy, now_ms: int) -> dict[str, Any]:

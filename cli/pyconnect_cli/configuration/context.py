@@ -122,7 +122,11 @@ def set_context(
     ] = None,
     inventory: Annotated[
         str | None,
-        typer.Option("--inventory", metavar="FILE", help="inventory of the workers, for upgrade"),
+        typer.Option(
+            "--inventory",
+            metavar="FILE",
+            help="inventory of the workers: admin interfaces, and commands for upgrade",
+        ),
     ] = None,
 ) -> None:
     """Create a context or change keys of it; the given options are stored.

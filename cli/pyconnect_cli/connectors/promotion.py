@@ -86,9 +86,9 @@ def promoted(
     if refused and strict:
         key = refused[0].partition(": ")[2]
         raise UsageError(
-            f"no secret is copied to {context} in plain text, and no mask ({MASK}): "
+            f"secrets in plain text, or their masks ({MASK}), are not copied to {context}: "
             + "; ".join(refused),
-            hint="keep them in a config provider of its workers:"
+            hint=f"keep them in a config provider of the workers of {context}:"
             f" --set '{key}=${{provider:path:key}}'; or set them there once:"
             f" pyconnect --context {context} connectors patch NAME --set …",
         )

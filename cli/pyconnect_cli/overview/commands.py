@@ -26,10 +26,10 @@ def status(
     group_id: Annotated[
         str | None,
         typer.Option(
-            "--group-id",
-            metavar="ID",
-            help="group id of the workers, to find their transactions (default: as the agents"
-            " report it)",
+            "--group",
+            metavar="NAME",
+            help="group.id of the workers, to find their transactions (default: as the agents or"
+            " the context report it)",
         ),
     ] = None,
 ) -> None:

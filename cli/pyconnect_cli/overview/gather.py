@@ -36,8 +36,8 @@ RATES = frozenset({"source-record-write-rate", "sink-record-send-rate"})
 SINKS_AT_ONCE = 8
 JAVA = "Java workers do not report it"
 ELSEWHERE = (
-    "serves its admin interface at another address (admin.listeners):"
-    " pyconnect --url ADDRESS agent status"
+    "serves its admin interface at another address (admin.listeners); name it as `admin` in the"
+    " context's inventory"
 )
 
 

@@ -77,7 +77,7 @@ class ConnectorRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRow:
-    """A worker: `kind` is agent or worker (Apache's, or one that does not answer).
+    """A worker: `kind` is agent, worker (Apache's) or `-` if it does not answer.
 
     `worker_id` is its name in statuses, `address` the address that was asked. `state`, `phase` and
     `memory` come from an agent's admin interface; `silence`: why it did not answer.
@@ -230,7 +230,7 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         address=address,
         worker_id=worker_id,
         url=health.url,
-        kind="agent" if info or health.agent else "worker",
+        kind=_kind(worker),
         status=health.status,
         message=health.message,
         version=health.version,
@@ -242,6 +242,12 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         memory=sum(sizes) if sizes else None,
         silence=worker.silence,
     )
+
+
+def _kind(worker: WorkerLook) -> str:
+    if worker.info or worker.health.agent:
+        return "agent"
+    return "worker" if worker.health.version else "-"
 
 
 def _progress(before: Positions | None, now: Positions | None) -> dict[str, float]:

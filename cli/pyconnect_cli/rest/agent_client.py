@@ -18,6 +18,9 @@ from pyconnect_cli.rest.model import TaskId, parse, read
 from pyconnect_cli.rest.request import Answer, Request
 
 CONFLICT = frozenset({409})
+ADMIN_ADDRESS = (
+    "for an agent with admin.listeners, name that address as `admin` in the context's inventory"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +272,7 @@ class AgentClient:
             raise PreconditionFailed(
                 f"{self._exchange.urls[0]} has no admin interface: it is a Java worker, or an"
                 " agent whose admin interface has another address",
-                hint="for an agent with admin.listeners, give that address with --url",
+                hint=ADMIN_ADDRESS,
             ) from exc
         except NotAuthenticated as exc:
             raise NotAuthenticated(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -13,9 +14,13 @@ from pyconnect_cli.rest.masking import mask_url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Addresses, credentials and certificates. Its repr does not show secrets."""
+    """Addresses, credentials and certificates. Its repr does not show secrets.
+
+    `admins`: addresses of agents' admin interfaces by their REST addresses, where they differ.
+    """
 
     urls: tuple[str, ...]
+    admins: Mapping[str, str] = field(default_factory=dict)
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)

@@ -43,6 +43,9 @@ Trace = Callable[[str], None]
 
 
 PROBE = Request(method="GET", path=())
+ADMIN = ("agent",)
+Address = tuple[str, tuple[str, str] | None]
+"""A URL, and the user and password that were in it."""
 
 
 class Exchange:
@@ -67,6 +70,7 @@ class Exchange:
         self._clock = clock
         self._sleep = sleep
         self._urls = [base_url(url) for url in endpoint.urls]
+        self._admins = {base_url(of)[0]: base_url(url) for of, url in endpoint.admins.items()}
         self._preferred = 0
         self._answered: set[int] = set()
         self._http: httpx.Client | None = None
@@ -102,7 +106,7 @@ class Exchange:
         pause = FIRST_PAUSE_S
         while True:
             response, url = self._send_somewhere(request)
-            failure = read_failure(response, request, url)
+            failure = read_failure(response, request, self._target(request, (url, None))[0])
             if failure is None:
                 return Answer(
                     status=response.status_code,
@@ -149,7 +153,7 @@ class Exchange:
 
         limits = self._endpoint.limits
         limit_s = limits.long_request_s if request.long else limits.request_s
-        url = self._urls[index][0]
+        url, _ = self._target(request, self._urls[index])
         if request.changes and index not in self._answered:
             probed = self._attempt(PROBE, index, left)
             if isinstance(probed, Unanswered):
@@ -173,7 +177,7 @@ class Exchange:
     def _send_once(self, request: Request, index: int, allowance: Allowance) -> httpx.Response:
         import httpx
 
-        url, credentials = self._urls[index]
+        url, credentials = self._target(request, self._urls[index])
         client = self._client()
         headers = {"Accept": "text/plain" if request.text else "application/json"}
         content: bytes | None = None
@@ -213,13 +217,21 @@ class Exchange:
             headers["Authorization"] = f"Bearer {endpoint.token}"
         elif endpoint.username:
             auth = httpx.BasicAuth(endpoint.username, endpoint.password or "")
-        secure = any(url.startswith("https") for url in self.urls)
+        urls = [*self.urls, *(url for url, _ in self._admins.values())]
+        secure = any(url.startswith("https") for url in urls)
         return httpx.Client(
             verify=tls_context(endpoint) if secure else False,
             auth=auth,
             headers=headers,
             transport=self._transport,
         )
+
+    def _target(self, request: Request, worker: Address) -> Address:
+        """Return the address that answers a request; an agent's admin interface may have its own.
+
+        Credentials inside an address are for that address only.
+        """
+        return self._admins.get(worker[0], worker) if request.path[:1] == ADMIN else worker
 
     def _note(self, line: str) -> None:
         if self._verbosity:

@@ -56,6 +56,14 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failed
             ServerError(f"{where}: redirects to {location}, which is not followed")
         )
     if status in {404, 405} and message in {UNKNOWN_PATH, "HTTP 405 Method Not Allowed"}:
+        if not request.since and request.path[:1] != ("agent",) and not urlsplit(url).path:
+            return FailedAttempt(
+                PreconditionFailed(
+                    f"{url} has no REST interface of Kafka Connect (no {request.method}"
+                    f" {request.target()}): is it an agent's admin interface?",
+                    hint="give an address of the worker's `listeners` with --url",
+                )
+            )
         since = f"; it came with Kafka {request.since}" if request.since else ""
         return FailedAttempt(
             PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))

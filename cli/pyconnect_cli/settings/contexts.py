@@ -15,7 +15,7 @@ a file that sets anything else is refused.
     kafka = { bootstrap = "broker-1:9092", properties = "/etc/kafka/client.properties" }
     group = "connect-cluster"                  # group.id, which Java workers do not report
     offsets_topic = "connect-offsets"          # offset.storage.topic of Java workers
-    inventory = "inventory.toml"               # for `upgrade`
+    inventory = "inventory.toml"               # admin interfaces; for `upgrade`
 """
 
 from __future__ import annotations

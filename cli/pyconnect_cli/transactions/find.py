@@ -64,8 +64,14 @@ def asked_cluster(
         told = AgentClient(session.client.exchange).config()
     except PreconditionFailed as exc:
         if (group_id or session.settings.group) is None:
+            worker = session.client.exchange.urls[0]
+            reason = (
+                f"the admin interface of {worker}, which reports the group, has another address"
+                if session.client.worker_info().agent
+                else "Java workers do not report their group"
+            )
             raise UsageError(
-                "Java workers do not report their group",
+                reason,
                 hint="give it: --group NAME, or keep it in the context:"
                 " pyconnect context set NAME --group GROUP",
             ) from exc

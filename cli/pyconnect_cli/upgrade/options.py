@@ -11,7 +11,7 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
-from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
+from pyconnect_cli.settings.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.verbs import ChangingVerb, Verb
 

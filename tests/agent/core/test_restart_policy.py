@@ -64,7 +64,7 @@ def test_the_most_attempts_within_the_window_end_it() -> None:
         history = after_restart(history, now_ms)
     history = failed(history, now_ms)
     assert (history.next_ms, history.ended) == (None, NoRestart.LIMIT)
-    assert "3 restarts within 100000 ms are the limit" in remark(history, POLICY)
+    assert "3 restarts within 100 s are the limit" in remark(history, POLICY)
 
 
 def test_attempts_that_have_left_the_window_do_not_count() -> None:
@@ -113,7 +113,7 @@ def test_the_remark_names_the_time_and_the_attempt() -> None:
     history = failed(Restarts(attempts=(now_ms - 1,), failures=1), now_ms)
     assert remark(history, POLICY) == (
         "This is restarted automatically at 2026-01-01T00:00:02Z, attempt 2 of at most 3 within"
-        " 100000 ms."
+        " 100 s."
     )
 
 

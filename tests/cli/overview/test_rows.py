@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pyconnect_cli.acting.workers import WorkerHealth
 from pyconnect_cli.overview.gather import JAVA
+from pyconnect_cli.overview.look import WorkerLook
 from pyconnect_cli.overview.rows import connector_rows, failures, phase_of, worker_rows
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
@@ -77,6 +79,13 @@ def test_a_worker_counts_connectors_and_tasks_by_status() -> None:
     first, second = worker_rows(found)
     assert (first.kind, first.connectors, first.tasks, first.leader) == ("agent", 1, 2, True)
     assert (second.kind, second.connectors, second.tasks) == ("worker", 1, 1)
+
+
+def test_the_kind_of_a_worker_that_does_not_answer_is_not_known() -> None:
+    """A Java worker and an agent look alike then."""
+    health = WorkerHealth(url="http://w3:8083", status="unreachable", message="refused")
+    (row,) = worker_rows(look(workers=[WorkerLook(health=health)]))
+    assert row.kind == "-"
 
 
 def test_the_phase_names_the_number_of_workers_that_report_it() -> None:

@@ -112,23 +112,58 @@ def test_the_command_shows_what_agents_report(run: Run, agent_url: str) -> None:
     assert "1 of 1 worker healthy" in outcome.out
 
 
-@pytest.mark.wire
-def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(run: Run) -> None:
-    """The reason of an unknown phase names the agent and the command that shows the phase."""
+@pytest.fixture
+def separate_admin() -> Iterator[tuple[str, str]]:
+    """The REST and the admin address of an agent that serves them on two listeners."""
     config = rest_config(admin_listeners="http://127.0.0.1:0")
     with serving(config, FakeHerder(), FakeAdmin()) as server:
-        url = f"http://{server.listeners[0].netloc}"
-        outcome = run("status", address=url)
-        document = json.loads(run("status", "-o", "json", address=url).out)
-        admin = f"http://{server.admin_listeners[0].netloc}"
-        shown = run("agent", "status", address=admin)
+        found = (*server.listeners, *server.admin_listeners)
+        rest, admin = (f"http://{listener.netloc}" for listener in found)
+        yield rest, admin
+
+
+@pytest.mark.wire
+def test_an_agent_whose_admin_interface_has_another_address_is_no_java_worker(
+    run: Run, separate_admin: tuple[str, str]
+) -> None:
+    """The reason of an unknown phase names the agent and the way out."""
+    rest, _ = separate_admin
+    outcome = run("status", address=rest)
     assert outcome.code == 0, outcome.err
-    assert (
-        f"not known: {url} serves its admin interface at another address (admin.listeners):"
-        " pyconnect --url ADDRESS agent status" in outcome.out
-    )
-    assert document["workers"][0]["agent"] is True
-    assert "preparing" in shown.out, shown.err
+    reason = f"{rest} serves its admin interface at another address (admin.listeners)"
+    assert f"not known: {reason}; name it as `admin` in the context's inventory" in outcome.out
+    assert json.loads(run("status", "-o", "json", address=rest).out)["workers"][0]["agent"] is True
+    hanging = run("transactions", "list", "--kafka-bootstrap", "127.0.0.1:1", address=rest)
+    assert f"the admin interface of {rest}, which reports the group, has another" in hanging.err
+    assert hanging.code == 2
+
+
+@pytest.mark.wire
+def test_an_inventory_leads_to_admin_interfaces(
+    run: Run, separate_admin: tuple[str, str], tmp_path: Path
+) -> None:
+    """Commands that ask workers need no other option."""
+    rest, admin = separate_admin
+    inventory = tmp_path / "inventory.toml"
+    inventory.write_text(f'[[workers]]\nurl = "{rest}"\nadmin = "{admin}"\n')
+    made = run("context", "set", "eu", "--url", rest, "--inventory", str(inventory), address=None)
+    assert made.code == 0, made.err
+    outcome = run("--context", "eu", "status", address=None)
+    assert "exactly once  preparing" in outcome.out
+    outcome = run("--context", "eu", "agent", "status", address=None)
+    assert (outcome.code, rest.removeprefix("http://") in outcome.out) == (0, True), outcome.err
+
+
+@pytest.mark.wire
+def test_an_admin_address_in_the_place_of_a_workers_is_doubted(
+    run: Run, separate_admin: tuple[str, str]
+) -> None:
+    """Exit 9, and the hint names the property with the right address."""
+    _, admin = separate_admin
+    outcome = run("connectors", "list", address=admin)
+    assert outcome.code == 9
+    assert f"{admin} has no REST interface of Kafka Connect" in outcome.err
+    assert "give an address of the worker's `listeners`" in outcome.err
 
 
 @pytest.mark.wire

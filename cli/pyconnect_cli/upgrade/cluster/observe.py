@@ -21,9 +21,9 @@ from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.phases import Phase
+from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.cluster import java, kafka_group
 from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
-from pyconnect_cli.upgrade.inventory import Inventory
 from pyconnect_cli.upgrade.plan.model import (
     FailingInstance,
     Kind,

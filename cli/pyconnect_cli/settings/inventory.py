@@ -100,6 +100,11 @@ class Inventory:
         """Where to reach an agent's admin interface."""
         return self.admins.get(url, self.address(url))
 
+    def admin_interfaces(self) -> dict[str, str]:
+        """Return the admin addresses by the REST addresses, advertised and reachable ones."""
+        found = dict(self.admins)
+        return found | {self.address(url): admin for url, admin in found.items()}
+
 
 def read_inventory(path: Path) -> Inventory:
     """Read an inventory file; UsageError names what is wrong in it."""

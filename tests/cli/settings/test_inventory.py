@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.upgrade.inventory import Inventory, read_inventory
+from pyconnect_cli.settings.inventory import Inventory, read_inventory
 
 TEXT = """
 group = "g"
