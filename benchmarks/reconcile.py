@@ -112,7 +112,7 @@ def bench_of(spark: SparkSession, bootstrap: str, topic: str, job: str, **member
     events = Events(machine=True, stream=io.StringIO())
     # No job here copies files: the directory stays empty.
     with tempfile.TemporaryDirectory() as work:
-        captured = capture(spec, Path(work))
+        captured = capture(spec, Path(work), lambda: spark)
     return Bench(
         spark=spark, spec=spec, snapshots=captured.snapshots, events=events, files=captured.files
     )
