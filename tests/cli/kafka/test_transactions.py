@@ -27,7 +27,7 @@ def java_hash(text: str) -> int:
 
 
 class FakeBroker:
-    """One broker that answers raw requests, with three partitions of the coordinators' log.
+    """One broker, and its client, with three partitions of the coordinators' log.
 
     `answers`: a code of a log partition to DescribeTransactions for each time it is asked, the last
     one for ever.
@@ -39,6 +39,7 @@ class FakeBroker:
         self.asked: list[set[int]] = []
         self.producers: list[list[SimpleNamespace]] = [[]]
         self.leader = 1
+        self.admin = self
         self.time_s = 60.0
 
     def brokers(self) -> list[int]:
@@ -55,8 +56,6 @@ class FakeBroker:
             "MetadataRequest": self._metadata,
             "FindCoordinatorRequest": self._coordinators,
             "DescribeTransactionsRequest": self._described,
-            "ListTransactionsRequest": self._listed,
-            "DescribeProducersRequest": self._producers,
         }
         return [answers[type(request).__name__](request) for request, _ in requests]
 
@@ -65,6 +64,8 @@ class FakeBroker:
         if topic.name == "__transaction_state" and self._log_error:
             return ns(topics=[ns(name=topic.name, error_code=self._log_error, partitions=[])])
         partitions = [ns(partition_index=number, leader_id=self.leader) for number in range(3)]
+        # Of the other topic one partition has producers.
+        del partitions[3 if topic.name == "__transaction_state" else 1 :]
         return ns(topics=[ns(name=topic.name, error_code=0, partitions=partitions)])
 
     def _coordinators(self, request: Any) -> Any:
@@ -83,13 +84,14 @@ class FakeBroker:
             ]
         )
 
-    def _listed(self, _: Any) -> Any:
-        return ns(error_code=0, transaction_states=[ns(transactional_id="g-c-0")])
+    # The client's own requests
 
-    def _producers(self, _: Any) -> Any:
+    def list_transactions(self, **_: object) -> Any:
+        return {1: [ns(transactional_id="g-c-0")]}
+
+    def describe_producers(self, partitions: Sequence[Any]) -> Any:
         found = self.producers.pop(0) if len(self.producers) > 1 else self.producers[0]
-        partition = ns(partition_index=0, error_code=0, active_producers=found)
-        return ns(topics=[ns(name="t", partitions=[partition])])
+        return {partitions[0]: ns(active_producers=found)}
 
 
 def ns(**values: Any) -> Any:
@@ -102,7 +104,7 @@ def producer(**changes: int) -> Any:
         "producer_epoch": 0,
         "coordinator_epoch": 0,
         "last_timestamp": 5,
-        "current_txn_start_offset": 4,
+        "current_transaction_start_offset": 4,
         **changes,
     }
     return ns(**values)
