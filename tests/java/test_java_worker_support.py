@@ -70,7 +70,7 @@ def test_a_killed_worker_comes_back_at_its_address_with_its_connectors(
 def test_a_suspended_worker_answers_again_when_it_is_resumed(worker: JavaConnectWorker) -> None:
     """A frozen worker answers nothing until it is resumed."""
     worker.suspend()
-    assert rest_status(worker.port, "/", timeout_s=0.5) is None
+    eventually(lambda: rest_status(worker.port, "/", timeout_s=0.5) is None)
     worker.resume()
 
     assert eventually(lambda: rest_status(worker.port, "/", timeout_s=1) == 200)

@@ -20,7 +20,7 @@ from tests.support.agent import Agent, Agents, closing
 from tests.support.cluster import Cluster, cluster_of, worker_of
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers
-from tests.support.kafka_cluster import KafkaCluster
+from tests.support.kafka_cluster import KafkaCluster, free_ports
 from tests.support.proxy import Proxy
 from tests.support.secured import SecuredBroker, overrides
 from tests.support.seeds import chosen
@@ -218,7 +218,7 @@ def test_zombie_tasks_after_a_partition(kafka_runtime: KafkaRuntime, tmp_path: P
 
     One connector commits each poll; the transactions of the other one stay open.
     """
-    port, sasl_port = ports.free_ports(2)
+    port, sasl_port = free_ports(2)
     with Proxy(sasl_port) as proxy:
         config = BrokerConfig(
             runtime=kafka_runtime,

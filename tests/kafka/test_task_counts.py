@@ -19,7 +19,7 @@ def test_the_last_committed_count_of_each_connector(kafka_broker: SharedBroker) 
     settings = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     producer = Producer({**settings, "transactional.id": unique_name("t")})
     producer.init_transactions(30)
-    transactions = [
+    transactions: list[list[tuple[str, str | None]]] = [
         [
             ("tasks-fencing-shrunk", '{"task-count":10}'),
             ("tasks-fencing-deleted", '{"task-count":3}'),

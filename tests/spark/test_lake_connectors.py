@@ -108,10 +108,10 @@ def test_files_agree_with_the_topic_between_them(
     eventually(lambda: sum(o["kafka_offset"] for o in offsets(sink)) >= 300, WAIT_S)
     answer = audit.run(**spec_of("source-topic", source))
     assert answer.outcome.counts["rows_left"] == 300
-    assert answer.verdict is Verdict.AGREE, answer.findings
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
     answer = audit.run(**spec_of("topic-sink", sink))
     assert answer.outcome.counts["rows_right"] == 300
-    assert answer.verdict is Verdict.AGREE, answer.findings
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
     lost = next(lake.rglob("city=Bonn/*.parquet"))
     rows = pq.read_metadata(lost).num_rows
     lost.unlink()
@@ -183,12 +183,12 @@ def test_csv_and_an_iceberg_table_in_s3_agree_with_the_topic(
         spec = printed_spec(command, "source-topic", source)
         spec["left"]["properties"] = str(keys)
         answer = audit.run(**spec)
-        assert answer.verdict is Verdict.AGREE, answer.findings
+        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
         spec = printed_spec(command, "topic-sink", to_csv)
         spec["right"]["properties"] = str(keys)
         answer = audit.run(**spec)
         assert answer.outcome.counts["rows_right"] == 200
-        assert answer.verdict is Verdict.AGREE, answer.findings
+        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
         lost = next((s3.files / bucket / "base" / "topics").rglob("*.csv"))
         rows = len(lost.read_text().splitlines()) - 1
         lost.unlink()
@@ -198,7 +198,7 @@ def test_csv_and_an_iceberg_table_in_s3_agree_with_the_topic(
         spec["right"]["properties"] = str(keys)
         answer = audit.run(**spec)
         assert answer.outcome.counts["rows_right"] == 200
-        assert answer.verdict is Verdict.AGREE, answer.findings
+        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
         access = {
             "s3.endpoint": s3.url,
             "s3.access-key-id": ACCESS_KEY,

@@ -194,7 +194,7 @@ class Chaos:
         self._lines = SteadyLines(list(self.files.values()), lines_per_s, seed)
         # What will put it right again, by agent that something was done to.
         self._recoveries: dict[Agent, tuple[float, Callable[[], object]]] = {}
-        names = [each.name for each in (*self.subjects, *self.sinks)]
+        names = [each.name for each in self.subjects] + [each.name for each in self.sinks]
         self._operator = Operator(self._sound, names, self.report)
 
     def run(self, seconds: float) -> None:

@@ -119,10 +119,10 @@ def _error(status: int, kind: str, message: str) -> object:
 @contextmanager
 def running_rest_catalog(directory: Path) -> Iterator[str]:
     """Yield the address of a catalog whose tables are below a directory."""
-    handler = type("OneCatalog", (Handler,), {})
-    handler.catalog = SqlCatalog(
+    catalog = SqlCatalog(
         "served", uri=f"sqlite:///{directory}/served.db", warehouse=f"file://{directory}"
     )
+    handler = type("OneCatalog", (Handler,), {"catalog": catalog})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     # Clients keep their connections: the threads of these end with the process.
     server.daemon_threads, server.block_on_close = True, False
@@ -134,4 +134,4 @@ def running_rest_catalog(directory: Path) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
-        handler.catalog.close()
+        catalog.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from pyconnect_sandbox import ports
 from tests.support.eventually import eventually
+from tests.support.kafka_cluster import free_ports
 from tests.support.spark_cluster import START_S, spark_environment, spark_home
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -61,7 +62,7 @@ class ConnectServer:
 @contextmanager
 def connect_server(directory: Path) -> Iterator[ConnectServer]:
     """Yield a local server once it listens."""
-    port, ui_port = ports.free_ports(2)
+    port, ui_port = free_ports(2)
     server = ConnectServer(
         port=port, ui=f"http://{ports.LOOPBACK}:{ui_port}", log=directory / "connect-server.log"
     )

@@ -143,7 +143,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
             raise ConnectException("The Java process ended")
         return whole(classes)
 
-    world.describe = describe  # type: ignore[method-assign]  a Java that ends
+    world.describe = describe  # type: ignore[method-assign] # a Java that ends
     found = world.find()
     assert names(found) == {"a.Listed"}
     text = "\n".join(found.warnings)

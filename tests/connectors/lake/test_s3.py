@@ -45,7 +45,7 @@ def test_rows_travel_from_a_topic_to_a_bucket_and_back(s3: S3Server) -> None:
     props = {**s3.settings(bucket), "topic": "back", "prefix": "topics/topic"}
     source = SourceHarness(LakeSourceTask, props)
     source.start()
-    assert [record.value.get("id") for record in source.run(7)] == list(range(7))
+    assert [record.value.get("id") for record in source.run(7)] == list(range(7))  # type: ignore[attr-defined]
     source.stop()
 
 
@@ -125,5 +125,5 @@ def test_the_schema_of_rows_is_that_of_the_records(s3: S3Server) -> None:
     source = SourceHarness(LakeSourceTask, {**s3.settings(bucket), "topic": "back"})
     source.start()
     (record,) = source.run(1)
-    assert record.value.stored_values() == row(1).stored_values()
+    assert record.value.stored_values() == row(1).stored_values()  # type: ignore[attr-defined]
     source.stop()

@@ -132,7 +132,7 @@ def test_a_report_that_the_task_hides_keeps_the_offsets_of_its_put() -> None:
 
     class Exceeded:
         def raise_failure(self) -> None:
-            if ["v0"] in sink.task.puts():
+            if ["v0"] in rejecting.task.puts():
                 raise ConnectException("Tolerance exceeded in error handler")
 
         def await_reports(self, partitions: Collection[TopicPartition]) -> None:
@@ -141,12 +141,12 @@ def test_a_report_that_the_task_hides_keeps_the_offsets_of_its_put() -> None:
         def abandon(self, partitions: Collection[TopicPartition]) -> None:
             """None is open."""
 
-    sink = assigned_sink(reports=Exceeded())
-    sink.consumer.polls.append([message(0)])
+    rejecting = assigned_sink(reports=Exceeded())
+    rejecting.consumer.polls.append([message(0)])
     with pytest.raises(ConnectException, match="Exiting WorkerSinkTask due to unrecoverable"):
-        sink.loop.run()
-    assert sink.task.puts()[-1] == ["v0"]
-    assert sink.consumer.committed == []
+        rejecting.loop.run()
+    assert rejecting.task.puts()[-1] == ["v0"]
+    assert rejecting.consumer.committed == []
 
 
 def test_a_stop_commits_and_closes_with_is_closing(sink: Sink) -> None:

@@ -130,7 +130,7 @@ class Doing(RecordingTask):
 
     def pre_commit(self, current_offsets: Mapping[TopicPartition, int]) -> Any:
         offered = dict(current_offsets)
-        if self.context.is_closing or not self.context.wants_offsets:
+        if self.context.is_closing or not self.context.wants_offsets:  # type: ignore[attr-defined]
             for partition, taken in self.taken.items():
                 self.check(offered.get(partition, taken) == taken, offered, taken)
         return offered
