@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyconnect_cli.acls.plan.model import Role
-from pyconnect_cli.acls.plan.principals import client_config, server_set
+from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.principals import client_config, server_set
 
 Config = Mapping[str, str | None]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyconnect_cli.acls.plan.model import Role
 from pyconnect_clients import security
+from pyconnect_clients.acls.model import Role
 
 Config = Mapping[str, str | None]
 
