@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 
 from pyconnect_cli.acls.plan.check import AclReport, assess, check
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import Evidence
-from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, ResourceType
+from pyconnect_clients.phases import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'
 SECURITY = {

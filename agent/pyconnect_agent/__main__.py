@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from pyconnect_agent.version import version
-from pyconnect_clients.installation import install_command
+from pyconnect_clients.installation import install_command, version
 
 if TYPE_CHECKING:
     from pyconnect_agent.children.launch import Launcher

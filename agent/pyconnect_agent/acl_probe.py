@@ -4,8 +4,8 @@ Composition root. For Apache's workers, which do not report permissions: the com
 their properties and connectors as JSON on stdin and gets the document of `GET /agent/acls` on
 stdout. The program starts no worker and loads no plugin; references to secrets stay unresolved.
 
-Input: `properties` (of worker.properties), `phase`, and `connectors`, each with `name`, `type`,
-`config`, `tasks`, `fenced_tasks` and `topics`. Exit code 2: the properties are not those of a
+Input: `properties` (of worker.properties), `phase`, and `connectors`, each with the fields of
+`ConnectorFacts`. Exit code 2: the properties are not those of a
 distributed worker; the reason is on stderr.
 """
 
@@ -14,13 +14,11 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
-from typing import Any
 
-from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.acls.facts import ConnectorFacts
 
 EXIT_CONFIG = 2
 
@@ -34,20 +32,9 @@ def main() -> int:
     except ConfigException as error:
         print(error, file=sys.stderr)  # noqa: T201 - the answer to who started this
         return EXIT_CONFIG
-    connectors = [_facts(entry) for entry in question["connectors"]]
+    connectors = [ConnectorFacts(**entry) for entry in question["connectors"]]
     json.dump(WorkerAcls(config).report(question["phase"], connectors), sys.stdout)
     return 0
-
-
-def _facts(entry: Mapping[str, Any]) -> ConnectorAclFacts:
-    return ConnectorAclFacts(
-        name=entry["name"],
-        type=entry["type"],
-        config=entry["config"],
-        tasks=entry["tasks"],
-        fenced_tasks=entry["fenced_tasks"],
-        topics=tuple(entry["topics"]),
-    )
 
 
 if __name__ == "__main__":

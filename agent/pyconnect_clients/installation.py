@@ -1,4 +1,4 @@
-"""The origin of this installation, and the command that adds an extra to it.
+"""The version and origin of this installation, and the command that adds an extra to it.
 
 A checkout, a wheel's file or a repository is not known by name to any package index, so its own
 address is repeated (PEP 610: `direct_url.json`). Threads: stateless.
@@ -15,6 +15,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION = "pyconnect-worker"
+
+
+def version() -> str:
+    """Return the installed distribution's version, `unknown` in a bare source tree."""
+    try:
+        return distribution(DISTRIBUTION).version
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def install_command(extra: str) -> str:

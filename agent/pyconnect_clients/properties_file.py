@@ -20,6 +20,10 @@ PROVIDERS = "config.providers"
 _Parameters = Mapping[str, str]
 
 
+class _NotAllowedError(Exception):
+    """The path of a reference is not one that its provider may read."""
+
+
 def read_client_properties(path: str) -> dict[str, str]:
     """Return the properties of a file, references looked up; raises ClientPropertyError."""
     return with_references(load_properties(path))
@@ -72,6 +76,12 @@ def _found(properties: Mapping[str, str], key: str, variable: Variable) -> str:
     }
     try:
         value = look_up(variable, parameters)
+    except _NotAllowedError as exc:
+        raise ClientPropertyError(
+            key,
+            f"its reference cannot be read: {exc} is not allowed",
+            f"add it to {prefix}param.allowed.paths",
+        ) from exc
     except (OSError, UnicodeDecodeError) as exc:
         reason = getattr(exc, "strerror", None) or "it is not UTF-8"
         raise ClientPropertyError(
@@ -86,12 +96,12 @@ def _found(properties: Mapping[str, str], key: str, variable: Variable) -> str:
 
 def _in_file(variable: Variable, parameters: _Parameters) -> str | None:
     path = _allowed(Path(variable.path), parameters)
-    return None if path is None else load_properties(str(path)).get(variable.key)
+    return load_properties(str(path)).get(variable.key)
 
 
 def _in_directory(variable: Variable, parameters: _Parameters) -> str | None:
     path = _allowed(Path(variable.path) / variable.key, parameters)
-    return path.read_bytes().decode() if path is not None and path.is_file() else None
+    return path.read_bytes().decode() if path.is_file() else None
 
 
 def _in_environment(variable: Variable, parameters: _Parameters) -> str | None:
@@ -100,12 +110,12 @@ def _in_environment(variable: Variable, parameters: _Parameters) -> str | None:
     return os.environ.get(variable.key)
 
 
-def _allowed(path: Path, parameters: _Parameters) -> Path | None:
+def _allowed(path: Path, parameters: _Parameters) -> Path:
     roots = [root.strip() for root in parameters.get("allowed.paths", "").split(",")]
     resolved = path.resolve()
     allowed = [Path(root).resolve() for root in roots if root]
     if allowed and not any(resolved.is_relative_to(root) for root in allowed):
-        return None
+        raise _NotAllowedError(str(path))
     return resolved
 
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyconnect_clients.java_program import java_version
 from pyconnect_sandbox.errors import JavaUnavailable
 
 MINIMUM_VERSION = 17
-_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 _INSTALL_COMMANDS = {
     "debian": "sudo apt-get install openjdk-17-jre-headless",
@@ -55,15 +53,6 @@ class Java:
     executable: Path
     version: int
     """The feature version: 17, 21."""
-
-
-def parse_version(text: str) -> int | None:
-    """Return the feature version in the output of `java -version`, or None when it has none.
-
-    Both schemes are read: `1.8.0_402` is 8, `17.0.15` is 17.
-    """
-    found = _VERSION.search(text)
-    return int(found.group(1)) if found else None
 
 
 def platform_family(system: str, os_release: Mapping[str, str]) -> str | None:
@@ -106,22 +95,11 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(found)
 
 
-def _version_of(executable: Path) -> int | None:
-    try:
-        answer = subprocess.run(
-            [executable, "-version"], capture_output=True, text=True, check=False, timeout=30
-        )
-    except OSError:
-        return None
-    # macOS ships a stub named `java` that only says where to get one.
-    return parse_version(answer.stderr + answer.stdout) if answer.returncode == 0 else None
-
-
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the first Java that is new enough; raise JavaUnavailable when there is none."""
     too_old: list[str] = []
     for executable in _candidates(os.environ if environment is None else environment):
-        version = _version_of(executable)
+        version = java_version(executable)
         if version is None:
             continue
         if version >= MINIMUM_VERSION:

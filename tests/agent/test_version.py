@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
-from pyconnect_agent.version import server_info, version
+from pyconnect_agent.version import server_info
+from pyconnect_clients.installation import version
 
 
 def test_clients_find_the_level_of_the_interface_in_version() -> None:

@@ -13,17 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.clients import acl_needs
-from pyconnect_agent.core.clients.configs import sink_group_id
 from pyconnect_agent.core.config.connector_keys import PluginDefaults
 from pyconnect_agent.core.config.sink_keys import sink_config_def
 from pyconnect_agent.core.config.source_keys import source_config_def
-from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
-from pyconnect_agent.core.exactly_once.transactional_ids import (
-    alter_transactional_id,
-    leader_transactional_id,
-    task_transactional_ids,
-)
+from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.offsets.source import partition_key
@@ -35,44 +28,29 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
+from pyconnect_agent.worker import acls
 from pyconnect_api import ConfigType
-from pyconnect_cli.acls.plan import model as acls
 from pyconnect_cli.kafka import reader
-from pyconnect_cli.kafka.transactional_ids import LEADER_ID_KEY, leader_id
-from pyconnect_cli.offsets.plan.orphans import GROUP_PREFIX, connector_of
+from pyconnect_cli.offsets.plan.orphans import connector_of
 from pyconnect_cli.rest.masking import is_secret_key
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.cluster import kafka_group
-from pyconnect_cli.upgrade.plan import model as upgrade
-from pyconnect_cli.upgrade.plan.transactional_ids import ids_of
+from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.principals import SECURITY_KEYS, client_config
+from pyconnect_clients.connect_names import leader_transactional_id
+from tests.support.acls import sasl
 from tests.support.worker_properties import distributed
 
 NAMES = st.text(min_size=1, max_size=8)
 CERTIFICATES = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}
 URL = "http://worker:8083/"
-
-
-@given(group=NAMES, connector=NAMES, tasks=st.integers(0, 4))
-def test_transactional_ids_are_put_together_alike(group: str, connector: str, tasks: int) -> None:
-    """Of the leader, of changed offsets, of each task."""
-    source = upgrade.SourceFacts(name=connector, state="RUNNING", tasks=tasks, tasks_max=tasks)
-    own = alter_transactional_id(group, connector)
-    assert ids_of(group, source) == (own, *task_transactional_ids(group, connector, tasks))
-    assert leader_id(group) == leader_transactional_id(group)
+SECURED = {**sasl("worker"), **sasl("writer", "producer.")}
 
 
 def test_the_agents_own_key_names_the_leaders_id_for_both() -> None:
     """The command line reads it in the properties that the agent is configured with."""
-    properties = {LEADER_ID_KEY: "other"}
-    worker = distributed(**{LEADER_ID_KEY.replace(".", "_"): "other"})
-    assert leader_id(worker.group_id, properties) == worker.leader_transactional_id == "other"
-
-
-def test_the_phases_of_exactly_once_are_the_same_in_the_same_order() -> None:
-    """For who upgrades a worker and for the worker that is configured."""
-    phases = [phase.value for phase in acl_needs.PHASES]
-    assert phases == [phase.value for phase in Phase]
-    assert set(phases) == {support.value for support in ExactlyOnceSourceSupport}
+    worker = distributed(agent_leader_transactional_id="other")
+    shown = leader_transactional_id(worker.group_id, worker.originals)
+    assert shown == worker.leader_transactional_id == "other"
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolVersion))
@@ -119,11 +97,6 @@ def test_a_key_of_offsets_names_its_connector_to_both(
     assert connector_of(partition_key(connector, partition)) == connector
 
 
-def test_a_sinks_group_is_named_alike() -> None:
-    """Unless its config overrides it."""
-    assert sink_group_id(distributed(), "c", {}) == f"{GROUP_PREFIX}c"
-
-
 def test_a_task_count_is_read_as_it_is_written() -> None:
     """It is the one record of the config topic that the command line reads."""
     key, value = config_records.task_count_record("c", 3)
@@ -144,10 +117,13 @@ def test_the_command_line_masks_the_agents_password_keys() -> None:
     assert {name for name in secrets if not is_secret_key(name)} == CERTIFICATES
 
 
-def test_needs_have_the_same_names_in_agent_and_command_line() -> None:
-    """They meet in the answer of an agent that has asked its brokers."""
-    assert {client.value for client in acl_needs.AclClient} <= {role.value for role in acls.Role}
-    operations = {operation.value for operation in acls.GrantOperation}
-    assert {operation.value for operation in acl_needs.AclOperation} <= operations
-    resources = {kind.value for kind in acls.ResourceType}
-    assert {kind.value for kind in acl_needs.AclResource} <= resources
+@pytest.mark.parametrize("role", [Role.PRODUCER, Role.CONSUMER, Role.ADMIN])
+def test_clients_have_the_principals_of_the_agents_clients(role: Role) -> None:
+    """Only admin clients take the worker's credentials; overrides of a connector win."""
+    worker = distributed(**{name.replace(".", "_"): text for name, text in SECURED.items()})
+    for config in ({}, sasl("own", f"{role.value}.override.")):
+        real = acls.client_config(worker, role, config)
+        derived = client_config(role, worker.originals, config)
+        assert {key: derived.get(key) for key in SECURITY_KEYS} == {
+            key: real.get(key) for key in SECURITY_KEYS
+        }

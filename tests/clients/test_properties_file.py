@@ -66,7 +66,12 @@ def test_without_providers_nothing_is_a_reference() -> None:
         (
             {"config.providers.dir.param.allowed.paths": "/proc"},
             "${dir:%s:key}",
-            "key is not",
+            "is not allowed; add it to config.providers.dir.param.allowed.paths",
+        ),
+        (
+            {"config.providers.file.param.allowed.paths": "/proc"},
+            "${file:%s/all.properties:key}",
+            "is not allowed; add it to config.providers.file.param.allowed.paths",
         ),
         (
             {"config.providers.env.param.allowlist.pattern": "OTHER_.*"},

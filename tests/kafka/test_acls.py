@@ -18,24 +18,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pyconnect_agent.core.clients.acl_needs import (
-    AclClient,
-    AclNeed,
-    AclOperation,
-    AclResource,
-    AclVerdict,
-)
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
-from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_cli.acls.plan.model import Evidence
-from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.kafka.acl_words import GrantOperation
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import Evidence, GrantVerdict
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
+from pyconnect_clients.phases import Phase
 from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
@@ -328,18 +320,13 @@ def test_asking_leaves_a_living_producer_alone(
     assert probed["W7", leader] == "proven"
     assert probed["X1", transactional_id] == "denied"
     config = kafka_python_config({"bootstrap.servers": secured.plaintext}, client_id="probe")
-    need = AclNeed(
-        AclClient.PRODUCER,
-        name,
-        AclOperation.WRITE,
-        AclResource.TRANSACTIONAL_ID,
-        transactional_id,
-        ExactlyOnceSourceSupport.ENABLED,
-    )
-    needs = [need, need._replace(resource=leader), need._replace(resource=unused)]
+    needs = [
+        Access(GrantOperation.WRITE, Resource(ResourceType.TRANSACTIONAL_ID, id_))
+        for id_ in (transactional_id, leader, unused)
+    ]
     with AclProbes(config, WAIT_S * 1000) as probes:
         answers = probes.ask(needs)
-    assert {verdict for verdict, _ in answers.values()} == {AclVerdict.PROVEN}
+    assert {verdict for verdict, _ in answers.values()} == {GrantVerdict.PROVEN}
     assert known() == before
     living.produce(name, b"after", b"key")
     living.commit_transaction(30)

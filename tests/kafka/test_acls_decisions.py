@@ -10,26 +10,23 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import admin as kafka_admin
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
     AdminClient,
     ResourcePatternType,
-    ResourceType,
 )
 
-from pyconnect_agent.core.clients import acl_needs
-from pyconnect_agent.core.clients.acl_needs import AclClient, AclNeed, AclResource, AclVerdict
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
-from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
-from pyconnect_cli.acls.plan import model
 from pyconnect_cli.acls.plan.authorizer import Authorizer
-from pyconnect_cli.kafka.acl_words import Resource
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.security import list_acls
+from pyconnect_clients.acls.model import GrantVerdict
+from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
 from tests.support.acls import sasl
 from tests.support.eventually import eventually
 from tests.support.secured import SecuredBroker
@@ -40,24 +37,24 @@ pytestmark = pytest.mark.kafka
 NAMES = 120
 HOST = "127.0.0.1"
 KINDS = {
-    AclResource.TOPIC: ResourceType.TOPIC,
-    AclResource.GROUP: ResourceType.GROUP,
-    AclResource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    ResourceType.TOPIC: kafka_admin.ResourceType.TOPIC,
+    ResourceType.GROUP: kafka_admin.ResourceType.GROUP,
+    ResourceType.TRANSACTIONAL_ID: kafka_admin.ResourceType.TRANSACTIONAL_ID,
 }
 ASKED = {
-    AclResource.TOPIC: ("Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"),
-    AclResource.GROUP: ("Read", "Delete", "Describe"),
-    AclResource.TRANSACTIONAL_ID: ("Write",),
+    ResourceType.TOPIC: ("Read", "Write", "Create", "Delete", "Describe", "DescribeConfigs"),
+    ResourceType.GROUP: ("Read", "Delete", "Describe"),
+    ResourceType.TRANSACTIONAL_ID: ("Write",),
 }
-LISTED = (AclResource.TOPIC, AclResource.GROUP)
+LISTED = (ResourceType.TOPIC, ResourceType.GROUP)
 GRANTED = {
-    AclResource.TOPIC: ("ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER_CONFIGS", "DESCRIBE"),
-    AclResource.GROUP: ("ALL", "READ", "DELETE", "DESCRIBE"),
-    AclResource.TRANSACTIONAL_ID: ("ALL", "WRITE", "DESCRIBE"),
+    ResourceType.TOPIC: ("ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER_CONFIGS", "DESCRIBE"),
+    ResourceType.GROUP: ("ALL", "READ", "DELETE", "DESCRIBE"),
+    ResourceType.TRANSACTIONAL_ID: ("ALL", "WRITE", "DESCRIBE"),
 }
 
 
-def picked(pick: random.Random, kind: AclResource, name: str, user: str) -> AclBinding:
+def picked(pick: random.Random, kind: ResourceType, name: str, user: str) -> AclBinding:
     """One entry about this name, or about a part of its beginning."""
     pattern = pick.choice([ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED])
     if pattern is ResourcePatternType.PREFIXED:
@@ -81,7 +78,10 @@ def entries(pick: random.Random, user: str) -> Iterator[AclBinding]:
         for number in range(NAMES):
             for _ in range(pick.randint(0, 4)):
                 yield picked(pick, kind, f"decided-{number:03}", user)
-    for kind, operation in ((ResourceType.TOPIC, "DELETE"), (ResourceType.GROUP, "DELETE")):
+    for kind, operation in (
+        (kafka_admin.ResourceType.TOPIC, "DELETE"),
+        (kafka_admin.ResourceType.GROUP, "DELETE"),
+    ):
         yield AclBinding(
             kind, "*", ResourcePatternType.LITERAL, f"User:{user}", "*",
             AclOperation[operation], AclPermissionType.ALLOW,
@@ -98,14 +98,7 @@ def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
     for future in admin.create_acls(bindings).values():
         future.result(60)
     needs = [
-        AclNeed(
-            AclClient.PRODUCER,
-            None,
-            acl_needs.AclOperation(operation),
-            kind,
-            f"decided-{number:03}",
-            ExactlyOnceSourceSupport.DISABLED,
-        )
+        Access(GrantOperation(operation), Resource(kind, f"decided-{number:03}"))
         for kind in KINDS
         for number in range(NAMES)
         for operation in ASKED[kind]
@@ -120,7 +113,7 @@ def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
     eventually(decided_alike, describe=lambda: f"seed {seed}: {found}")
 
 
-def differences(secured: SecuredBroker, user: str, needs: list[AclNeed]) -> list[str]:
+def differences(secured: SecuredBroker, user: str, needs: list[Access]) -> list[str]:
     """Where the prediction is another one than the broker's answer.
 
     Of what may not be described a broker tells nothing else.
@@ -136,19 +129,13 @@ def differences(secured: SecuredBroker, user: str, needs: list[AclNeed]) -> list
         answers = probes.ask(needs)
     found = []
     for need, (verdict, evidence) in answers.items():
-        resource = Resource(model.ResourceType(need.resource_type.value), need.resource)
-        operation = model.GrantOperation(need.operation.value)
+        operation, resource = need
         decision = authorizer.decide(f"User:{user}", operation, resource, HOST)
-        shown = authorizer.decide(
-            f"User:{user}", model.GrantOperation.DESCRIBE, resource, HOST
-        ).allowed
-        if (
-            not shown
-            and operation is not model.GrantOperation.DESCRIBE
-            and need.resource_type in LISTED
-        ):
+        describe = GrantOperation.DESCRIBE
+        shown = authorizer.decide(f"User:{user}", describe, resource, HOST).allowed
+        if not shown and operation is not describe and resource.type in LISTED:
             continue
-        assert verdict is not AclVerdict.UNKNOWN, (need, evidence)
-        if decision.allowed is not (verdict is AclVerdict.PROVEN):
+        assert verdict is not GrantVerdict.UNKNOWN, (need, evidence)
+        if decision.allowed is not (verdict is GrantVerdict.PROVEN):
             found.append(f"{need}: {decision.reason}; the broker: {evidence}")
     return found

@@ -5,18 +5,12 @@ from __future__ import annotations
 import pytest
 from kafka.protocol.metadata import MetadataRequest
 
-from pyconnect_agent.core.clients.acl_needs import (
-    AclClient,
-    AclNeed,
-    AclOperation,
-    AclResource,
-    AclVerdict,
-)
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
-from pyconnect_agent.core.config.worker_config import ExactlyOnceSourceSupport
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
+from pyconnect_clients.acls.model import GrantVerdict
+from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 
@@ -28,20 +22,16 @@ MANY = 250
 def test_the_ids_of_many_tasks_are_probed(kafka_broker: SharedBroker) -> None:
     """Each is answered; without an authorizer everything is allowed."""
     needs = [
-        AclNeed(
-            AclClient.PRODUCER,
-            "c",
-            AclOperation.WRITE,
-            AclResource.TRANSACTIONAL_ID,
-            unique_name("never-used"),
-            ExactlyOnceSourceSupport.ENABLED,
+        Access(
+            GrantOperation.WRITE,
+            Resource(ResourceType.TRANSACTIONAL_ID, unique_name("never-used")),
         )
         for _ in range(MANY)
     ]
     java = {"bootstrap.servers": kafka_broker.bootstrap_servers}
     with AclProbes(kafka_python_config(java, client_id="probe"), 30_000) as probes:
         answers = probes.ask(needs)
-    assert {verdict for verdict, _ in answers.values()} == {AclVerdict.PROVEN}, answers
+    assert {verdict for verdict, _ in answers.values()} == {GrantVerdict.PROVEN}, answers
     assert len(answers) == MANY
 
 

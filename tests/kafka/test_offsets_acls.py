@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.plan.check import assess
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
-from pyconnect_cli.acls.plan.model import Evidence
-from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.phases import Phase
 from tests.support.agent import Agent, Agents, closing
 from tests.support.changed_offsets import LINES, PARTITIONS, Groups, Sink
 from tests.support.eventually import eventually

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_clients.java_program import version_in
 from pyconnect_sandbox.errors import JavaUnavailable
-from pyconnect_sandbox.java import find_java, install_hint, parse_version, platform_family
+from pyconnect_sandbox.java import find_java, install_hint, platform_family
 
 pytestmark = pytest.mark.wire
 
@@ -34,7 +35,7 @@ def java_saying(directory: Path, version_line: str, exit_code: int = 0) -> Path:
 )
 def test_the_feature_version_is_read_from_both_schemes(text: str, version: int | None) -> None:
     """1.8 is 8, 17.0.15 is 17, and text without a version has none."""
-    assert parse_version(text) == version
+    assert version_in(text) == version
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_cli.acls.plan.facts import WorkerFacts
+from pyconnect_clients.acls.facts import WorkerFacts
 
 
 def jaas(user: str, password: str = "secret") -> str:

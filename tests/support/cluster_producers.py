@@ -18,15 +18,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyconnect_agent.core.exactly_once.transactional_ids import (
-    task_transactional_id,
-    task_transactional_ids,
-)
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_clients.connect_names import task_transactional_id, task_transactional_ids
 from tests.support.cluster_worker import Worker
 from tests.support.herder_surroundings import Answer, FakeTask
 
@@ -53,7 +50,7 @@ class Instance:
 
     @property
     def transactional_id(self) -> str:
-        return task_transactional_id(GROUP_ID, self.task_id)
+        return task_transactional_id(GROUP_ID, self.task_id.connector, self.task_id.task)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.decide import (
     Again,
     ChangePhase,
@@ -42,6 +41,7 @@ from pyconnect_cli.upgrade.plan.run import (
     applied,
     replay,
 )
+from pyconnect_clients.phases import Phase
 
 LIMITS = StepLimits(settle_ms=300, step_ms=10_000)
 LOOK_MS = 100

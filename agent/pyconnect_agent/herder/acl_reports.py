@@ -9,15 +9,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.herder.service import HerderService
+from pyconnect_clients.acls.facts import ConnectorFacts
 
 
 class AclCheck(Protocol):
     """Asks brokers about the grants of this worker's clients."""
 
-    def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
+    def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         """Ask the brokers (blocks); ValueError for a text that is not a phase."""
         ...
 
@@ -40,16 +40,16 @@ class AclReports:
                 f"phase={phase}: must be disabled, preparing or enabled."
             ) from error
 
-    def _connectors(self) -> tuple[ConnectorAclFacts, ...]:
+    def _connectors(self) -> tuple[ConnectorFacts, ...]:
         state = self._herder.state
         snapshot = state.snapshot
         return tuple(
-            ConnectorAclFacts(
+            ConnectorFacts(
                 name=name,
                 type=state.settings.connector_type(config),
                 config=config,
                 tasks=snapshot.task_count(name),
-                fenced_tasks=snapshot.task_count_records.get(name, 0),
+                fenced_tasks=snapshot.task_count_records.get(name),
                 topics=self._herder.active_topics(name),
             )
             for name, config in sorted(snapshot.connector_configs.items())

@@ -27,6 +27,7 @@ from pyconnect_agent.java.build import (
 )
 from pyconnect_agent.java.launch import JavaInstallation
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.java_program import java_version
 
 JAVA_HOME_KEY = "agent.java.home"
 KAFKA_HOME_KEY = "agent.java.kafka.home"
@@ -40,7 +41,6 @@ _LOGGERS = re.compile(r"(log4j-slf4j|log4j-core|slf4j-reload4j|slf4j-log4j|logba
 _FIRST = re.compile(r"(connect-|kafka-clients|jackson-(core|databind|annotations)|slf4j-api)")
 """Jars of classes that all processes load: to find one, Java opens each jar before its own, and
 keeps the jar's directory in memory."""
-_VERSION = re.compile(r'version "(?:1\.)?(\d+)|^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
 def find_installation(
@@ -93,27 +93,6 @@ def find_java(home: str | None, environment: Mapping[str, str]) -> Path:
             f"{JAVA_HOME_KEY} or JAVA_HOME"
         )
     return _new_enough(Path(found), "PATH")
-
-
-def java_version(java: Path) -> int | None:
-    """Return the feature version, such as 17; None if it cannot be determined."""
-    release = java.resolve().parent.parent / "release"
-    try:
-        return _version_in(release.read_text(encoding="utf-8"))
-    except OSError:
-        pass  # not every Java has the file
-    try:
-        done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, check=False, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return _version_in(done.stderr + done.stdout)
-
-
-def _version_in(text: str) -> int | None:
-    found = _VERSION.search(text)
-    return int(found[1] or found[2]) if found else None
 
 
 def _new_enough(java: Path, source: str) -> Path:

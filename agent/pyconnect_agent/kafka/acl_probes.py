@@ -22,23 +22,22 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
-from pyconnect_agent.core.clients.acl_needs import (
-    ABSENT_TOPIC,
-    AclNeed,
-    AclOperation,
-    AclResource,
-    AclVerdict,
-)
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
+from pyconnect_clients.acls.model import GrantVerdict
+from pyconnect_clients.acls.words import OPERATIONS, Access, GrantOperation, ResourceType
 
-Answer = tuple[AclVerdict, str]
+Answer = tuple[GrantVerdict, str]
+
+ABSENT_TOPIC = "the topic does not exist yet"
+"""The evidence of UNKNOWN for a topic that is still to be created."""
 
 _INVALID_REQUEST = 42
 _NOT_AUTHORIZED = {29: "topic", 30: "group", 31: "cluster", 53: "transactional id"}
 _UNKNOWN_TOPIC = 3
 _AT_ONCE = 200
+_CODES = {operation: code for code, operation in OPERATIONS.items()}
 
 
 class AclProbes:
@@ -64,25 +63,25 @@ class AclProbes:
     def __exit__(self, *_: object) -> None:
         self._admin.close()
 
-    def ask(self, needs: Sequence[AclNeed]) -> dict[AclNeed, Answer]:
-        """Answer each need; a failed request gives UNKNOWN with the reason. Never raises."""
-        answers: dict[AclNeed, Answer] = {}
+    def ask(self, accesses: Sequence[Access]) -> dict[Access, Answer]:
+        """Answer each; a failed request gives UNKNOWN with the reason. Never raises."""
+        answers: dict[Access, Answer] = {}
         for kind, question in (
-            (AclResource.TOPIC, self._topics),
-            (AclResource.GROUP, self._groups),
-            (AclResource.TRANSACTIONAL_ID, self._ids),
+            (ResourceType.TOPIC, self._topics),
+            (ResourceType.GROUP, self._groups),
+            (ResourceType.TRANSACTIONAL_ID, self._ids),
         ):
-            chosen = [need for need in needs if need.resource_type is kind]
-            names = list(dict.fromkeys(need.resource for need in chosen))
+            chosen = [access for access in accesses if access.resource.type is kind]
+            names = list(dict.fromkeys(access.resource.name for access in chosen))
             if not names:
                 continue
             try:
                 found = question(names)
             except (ClientError, OSError, ValueError) as exc:
                 reason = f"the probe failed: {type(exc).__name__}: {exc}"
-                answers |= dict.fromkeys(chosen, (AclVerdict.UNKNOWN, reason))
+                answers |= dict.fromkeys(chosen, (GrantVerdict.UNKNOWN, reason))
             else:
-                answers |= {need: _answer(need, found) for need in chosen}
+                answers |= {access: _answer(access, found) for access in chosen}
         return answers
 
     def _topics(self, names: Sequence[str]) -> dict[str, _Seen]:
@@ -158,23 +157,23 @@ async def _coordinator(admin: Any, group: str) -> int:
     return int(await admin._find_coordinator_id(group))
 
 
-def _answer(need: AclNeed, found: Mapping[str, _Seen]) -> Answer:
-    code, operations = found.get(need.resource, (None, None))
+def _answer(access: Access, found: Mapping[str, _Seen]) -> Answer:
+    code, operations = found.get(access.resource.name, (None, None))
     if code is None:
-        return AclVerdict.UNKNOWN, "the broker did not answer"
+        return GrantVerdict.UNKNOWN, "the broker did not answer"
     if code in _NOT_AUTHORIZED:
-        if need.operation is AclOperation.CREATE:
-            return AclVerdict.UNKNOWN, "the broker does not show the topic"
+        if access.operation is GrantOperation.CREATE:
+            return GrantVerdict.UNKNOWN, "the broker does not show the topic"
         what = _NOT_AUTHORIZED[code]
-        return AclVerdict.DENIED, f"the broker answered: {what} authorization failed ({code})"
-    if need.resource_type is AclResource.TRANSACTIONAL_ID:
+        return GrantVerdict.DENIED, f"the broker answered: {what} authorization failed ({code})"
+    if access.resource.type is ResourceType.TRANSACTIONAL_ID:
         if code == _INVALID_REQUEST:
-            return AclVerdict.PROVEN, "the broker authorized it, then refused our arguments"
-        return AclVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
+            return GrantVerdict.PROVEN, "the broker authorized it, then refused our arguments"
+        return GrantVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
     if code == _UNKNOWN_TOPIC:
-        return AclVerdict.UNKNOWN, ABSENT_TOPIC
+        return GrantVerdict.UNKNOWN, ABSENT_TOPIC
     if code != 0 or operations is None:
-        return AclVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
-    if need.operation.code in operations:
-        return AclVerdict.PROVEN, "the broker lists it as authorized"
-    return AclVerdict.DENIED, "the broker does not list it as authorized"
+        return GrantVerdict.UNKNOWN, f"the broker answered {for_code(code).__name__}"
+    if _CODES[access.operation] in operations:
+        return GrantVerdict.PROVEN, "the broker lists it as authorized"
+    return GrantVerdict.DENIED, "the broker does not list it as authorized"

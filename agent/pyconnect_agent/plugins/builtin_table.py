@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
-from pyconnect_agent.version import version
+from pyconnect_clients.installation import version
 
 EXTRAS = {"pyconnect_connectors.sql": "sql", "pyconnect_connectors.lake": "lake"}
 """The extra that the plugins of a package need."""

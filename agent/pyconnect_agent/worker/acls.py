@@ -15,30 +15,43 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from pyconnect_agent.core.clients.acl_needs import (
-    ABSENT_TOPIC,
-    AclClient,
-    AclFinding,
-    AclNeed,
-    AclVerdict,
-    ConnectorAclFacts,
-    client_config,
-    connector_needs,
-    needs_in,
-    refers_to_secrets,
-    worker_needs,
-)
+from pyconnect_agent.core.clients import configs as client_configs
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig, kafka_python_config
-from pyconnect_agent.core.config.worker_config import DistributedConfig, ExactlyOnceSourceSupport
+from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
-from pyconnect_agent.kafka.acl_probes import AclProbes
+from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, AclProbes, Answer
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, Role
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.words import Access
+from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import principal_of
 
 LOG = logging.getLogger(__name__)
 
 PROBE_TIMEOUT_MS = 10_000
 JavaConfig = Mapping[str, str | None]
+
+_Client = tuple[Role, str]
+"""The role, and its connector or `_WORKER`."""
+
+_WORKER = ""
+_ROLES = (Role.WORKER, Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
+_NOT_ASKED = "O6"
+"""Agents ignore the answer, which takes two requests for each connector."""
+
+_SHOWN = (
+    "client",
+    "principal",
+    "operation",
+    "resource_type",
+    "resource",
+    "phase",
+    "severity",
+    "verdict",
+    "evidence",
+)
 
 
 class Probes(Protocol):
@@ -48,7 +61,7 @@ class Probes(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def ask(self, needs: Sequence[AclNeed]) -> Mapping[AclNeed, tuple[AclVerdict, str]]: ...
+    def ask(self, accesses: Sequence[Access]) -> Mapping[Access, Answer]: ...
 
 
 class WorkerAcls:
@@ -71,117 +84,124 @@ class WorkerAcls:
         """
         phase = self._config.exactly_once_source_support
         findings = self.findings(phase, ())
-        denied = [one for one in findings if one.verdict is AclVerdict.DENIED]
+        denied = [one for one in findings if one.verdict is GrantVerdict.DENIED]
         for one in denied:
             LOG.warning(
                 "the brokers deny rights that this worker needs",
-                extra={"grant": str(one.need), "principal": one.principal, "reason": one.evidence},
+                extra={
+                    "grant": one.need.text,
+                    "principal": one.need.principal,
+                    "reason": one.evidence,
+                },
             )
-        unknown = [
-            one
-            for one in findings
-            if one.verdict is AclVerdict.UNKNOWN
-            and one.need.blocker
-            and one.evidence != ABSENT_TOPIC
-        ]
+        unknown = [one for one in findings if one.undecided and one.evidence != ABSENT_TOPIC]
         if unknown:
             LOG.warning(
                 "some rights of this worker could not be checked",
                 extra={
-                    "grants": [str(one.need) for one in unknown],
+                    "grants": [one.need.text for one in unknown],
                     "reason": unknown[0].evidence,
                 },
             )
-        blockers = [one for one in denied if one.need.blocker]
+        blockers = [one.need for one in denied if one.blocks]
         if blockers and phase.uses_transactional_leader:
-            grants = "; ".join(f"{one.need} for {one.principal}" for one in blockers)
+            grants = "; ".join(f"{need.text} for {need.principal}" for need in blockers)
             raise WorkerStartError(
                 f"exactly.once.source.support={phase.value} needs rights that the brokers deny this"
                 f" worker: {grants}. Grant it (`pyconnect acls generate` prints the commands), or"
                 " set the property to disabled."
             )
 
-    def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
+    def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         """Return the document of `GET /agent/acls`; `phase` None: that of the worker.
 
         ValueError for a wrong phase. Blocks while brokers are asked.
         """
-        support = ExactlyOnceSourceSupport(phase or self._config.exactly_once_source_support.value)
+        support = Phase(phase or self._config.exactly_once_source_support.value)
         findings = self.findings(support, connectors)
         return {
             "phase": support.value,
             "principals": {
-                client.value: principal_of(client_config(self._config, client, {}))
-                for client in AclClient
+                role.value: principal_of(client_config(self._config, role, {})) for role in _ROLES
             },
             "task_counts": {one.name: one.fenced_tasks for one in connectors if one.fenced_tasks},
-            "grants": [finding.to_json() for finding in findings],
+            "grants": [_document(finding) for finding in findings],
         }
 
-    def findings(
-        self, phase: ExactlyOnceSourceSupport, connectors: Sequence[ConnectorAclFacts]
-    ) -> list[AclFinding]:
+    def findings(self, phase: Phase, connectors: Sequence[ConnectorFacts]) -> list[GrantFinding]:
         """Ask the brokers about all needs of a phase."""
-        configs = {one.name: one.config for one in connectors}
-        needs = [*worker_needs(self._config)]
-        for one in connectors:
-            needs += connector_needs(self._config, one)
-        wanted = [need for need in needs if needs_in(phase, need.phase)]
-        with self._one_at_a_time:
-            found = dict(self._found(wanted, configs))
-        return [found[need] for need in wanted]
-
-    def _found(
-        self, needs: Iterable[AclNeed], configs: Mapping[str, JavaConfig]
-    ) -> Iterable[tuple[AclNeed, AclFinding]]:
-        """Group needs by the client that has them: one connection for each."""
-        clients: dict[tuple[AclClient, str | None], list[AclNeed]] = defaultdict(list)
+        worker = WorkerFacts(name=_WORKER, properties=self._config.originals, is_agent=True)
+        facts = ClusterFacts(workers=(worker,), connectors=tuple(connectors))
+        needs = [need for need in cluster_needs(facts, phase).needs if need.rule.id != _NOT_ASKED]
+        clients: dict[_Client, list[Access]] = defaultdict(list)
         for need in needs:
-            clients[(need.client, need.connector)].append(need)
-        alike: dict[frozenset[tuple[str, str | None]], list[AclNeed]] = defaultdict(list)
-        for (client, connector), own in clients.items():
-            config = configs.get(connector or "", {})
-            try:
-                java = _connection(client_config(self._config, client, config))
-            except ConfigException as error:
-                yield from _unknown(own, None, str(error))
-                continue
-            if refers_to_secrets(java):
-                reason = "its credentials are looked up in child processes only"
-                yield from _unknown(own, None, reason)
-            else:
-                alike[frozenset(java.items())] += own
-        for items, own in alike.items():
-            yield from self._asked(dict(items), own)
+            clients[need.rule.role, need.owner].append(need.access)
+        with self._one_at_a_time:
+            answers = self._answers(clients, {one.name: one.config for one in connectors})
+        return [
+            GrantFinding(need=need, verdict=verdict, evidence=evidence)
+            for need in needs
+            for verdict, evidence in [answers[need.rule.role, need.owner][need.access]]
+        ]
 
-    def _asked(
-        self, java: JavaConfig, needs: Sequence[AclNeed]
-    ) -> Iterable[tuple[AclNeed, AclFinding]]:
-        principal = principal_of(java)
+    def _answers(
+        self, clients: Mapping[_Client, Sequence[Access]], configs: Mapping[str, JavaConfig]
+    ) -> dict[_Client, Mapping[Access, Answer]]:
+        """Ask for each client; clients that connect alike share a connection."""
+        answers: dict[_Client, Mapping[Access, Answer]] = {}
+        alike: dict[frozenset[tuple[str, str | None]], list[_Client]] = defaultdict(list)
+        for client, accesses in clients.items():
+            role, owner = client
+            try:
+                java = _connection(client_config(self._config, role, configs.get(owner, {})))
+            except ConfigException as error:
+                answers[client] = _unknown(accesses, str(error))
+                continue
+            if any("${" in (value or "") for value in java.values()):
+                reason = "its credentials are looked up in child processes only"
+                answers[client] = _unknown(accesses, reason)
+            else:
+                alike[frozenset(java.items())].append(client)
+        for items, same in alike.items():
+            wanted = dict.fromkeys(access for client in same for access in clients[client])
+            answers |= dict.fromkeys(same, self._asked(dict(items), list(wanted)))
+        return answers
+
+    def _asked(self, java: JavaConfig, accesses: Sequence[Access]) -> Mapping[Access, Answer]:
         client_id = f"{self._config.client_id_base}acl-probe"
         try:
             config = kafka_python_config(java, client_id=client_id)
             with self._connect(config, PROBE_TIMEOUT_MS) as probes:
-                answers = probes.ask(list(dict.fromkeys(needs)))
+                return probes.ask(accesses)
         except (KafkaError, WorkerConfigError, ConfigException) as error:
-            yield from _unknown(needs, principal, str(error))
-            return
-        for need, (verdict, evidence) in answers.items():
-            yield (
-                need,
-                AclFinding(need=need, verdict=verdict, evidence=evidence, principal=principal),
-            )
+            return _unknown(accesses, str(error))
 
 
-def _unknown(
-    needs: Iterable[AclNeed], principal: str | None, reason: str
-) -> Iterable[tuple[AclNeed, AclFinding]]:
-    for need in needs:
-        verdict = AclVerdict.UNKNOWN
-        yield (
-            need,
-            AclFinding(need=need, verdict=verdict, evidence=reason, principal=principal),
-        )
+def _document(finding: GrantFinding) -> dict[str, object]:
+    shown = finding.to_json()
+    owner = finding.need.owner
+    return {"connector": None if owner == _WORKER else owner} | {key: shown[key] for key in _SHOWN}
+
+
+def _unknown(accesses: Iterable[Access], reason: str) -> dict[Access, Answer]:
+    return dict.fromkeys(accesses, (GrantVerdict.UNKNOWN, reason))
+
+
+def client_config(worker: DistributedConfig, role: Role, config: JavaConfig) -> JavaConfig:
+    """Return the configuration with which a client of a connector, or the worker, connects.
+
+    Raises ConfigException for an override that the worker's policy forbids.
+    """
+    client_id = f"{worker.group_id}-acl-probe"
+    match role:
+        case Role.PRODUCER:
+            return client_configs.connector_producer(worker, config, client_id).java_config
+        case Role.CONSUMER:
+            return client_configs.sink_consumer(worker, "", config, client_id).java_config
+        case Role.ADMIN:
+            return client_configs.connector_admin(worker, config, client_id).java_config
+        case _:
+            return client_configs.shared_admin(worker).java_config
 
 
 def _connection(java: JavaConfig) -> dict[str, str | None]:

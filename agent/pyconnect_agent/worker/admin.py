@@ -18,8 +18,8 @@ from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity
 from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_agent.restarting import restart_of
-from pyconnect_agent.version import version
 from pyconnect_agent.worker.acls import WorkerAcls
+from pyconnect_clients.installation import version
 
 
 def admin_interface(

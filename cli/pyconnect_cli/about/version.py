@@ -14,9 +14,9 @@ app = typer.Typer(help="Show the version of this command.")
 @app.command()
 def version(context: typer.Context) -> None:
     """Show the version of this command."""
-    from importlib.metadata import version as installed
+    from pyconnect_clients.installation import version as installed
 
     session = session_of(context)
-    document = {"pyconnect": installed("pyconnect-worker"), "python": platform.python_version()}
+    document = {"pyconnect": installed(), "python": platform.python_version()}
     text = f"pyconnect {document['pyconnect']} (Python {document['python']})"
     session.output.document(document, text=text)

@@ -20,7 +20,6 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_cli.acls.plan.rules import RULES
 from pyconnect_cli.acls.run import acl_report, report_of
 from pyconnect_cli.errors import (
     ExitCode,
@@ -29,6 +28,7 @@ from pyconnect_cli.errors import (
     PyconnectError,
 )
 from pyconnect_cli.session import Session, session_of
+from pyconnect_clients.acls.rules import RULES
 
 app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
 

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pyconnect_cli.acls.options import AclOptions
-from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import CLUSTER, Evidence, ProbeAnswer, ProbeKey, Role
-from pyconnect_cli.acls.plan.needs import TOOL
 from pyconnect_cli.acls.probe import probed_here
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import (
@@ -20,7 +17,6 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.kafka.acl_words import GrantOperation, Resource, ResourceType
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.reader import task_counts
@@ -32,9 +28,13 @@ from pyconnect_cli.kafka.security import (
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.binding import Json, as_list, as_object, optional_text
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import worker_properties
+from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import CLUSTER, Evidence, ProbeAnswer, ProbeKey, Role
+from pyconnect_clients.acls.needs import TOOL
+from pyconnect_clients.acls.words import GrantOperation, Resource, ResourceType
+from pyconnect_clients.phases import Phase
 
 _AT_ONCE = 8
 PURPOSE = "listing ACLs needs Kafka itself"

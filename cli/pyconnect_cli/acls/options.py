@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_cli.acls.plan.facts import Named
-from pyconnect_cli.acls.plan.model import Role
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import OptionSpec
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.verbs import Verb
+from pyconnect_clients.acls.facts import Named
+from pyconnect_clients.acls.model import Role
+from pyconnect_clients.phases import Phase
 
 BROKER_OPTIONS = (
     OptionSpec(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.model import GrantFinding, GrantVerdict, NeedSeverity
-from pyconnect_cli.kafka.acl_words import ResourceType
 from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.tables import Column
+from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity
+from pyconnect_clients.acls.words import ResourceType
 
 _STYLES = {
     GrantVerdict.PROVEN.value: "good",

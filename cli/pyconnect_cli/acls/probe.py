@@ -10,12 +10,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 
-from pyconnect_cli.acls.plan.facts import ClusterFacts, WorkerFacts
 from pyconnect_cli.errors import PyconnectError, ServerError, UsageError, WaitTimedOut
 from pyconnect_cli.rest.binding import Json, as_object
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
+from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
+from pyconnect_clients.phases import Phase
 
 _COMMAND = [sys.executable, "-m", "pyconnect_agent.acl_probe"]
 _EXIT_CONFIG = 2
@@ -40,17 +41,7 @@ def _report(session: Session, facts: ClusterFacts, phase: Phase, worker: WorkerF
     question = {
         "properties": {**_UNIMPORTANT, **worker.properties},
         "phase": phase.value,
-        "connectors": [
-            {
-                "name": connector.name,
-                "type": connector.type,
-                "config": dict(connector.config),
-                "tasks": connector.tasks,
-                "fenced_tasks": connector.fenced_tasks or 0,
-                "topics": list(connector.topics),
-            }
-            for connector in facts.connectors
-        ],
+        "connectors": [asdict(connector) for connector in facts.connectors],
     }
     try:
         ended = subprocess.run(

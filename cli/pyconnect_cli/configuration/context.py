@@ -83,9 +83,7 @@ def list_contexts(context: typer.Context) -> None:
 def current(context: typer.Context) -> None:
     """Print the name of the context in force; exit 3 when there is none."""
     session = session_of(context)
-    name = session.settings.context
-    if name is None:
-        raise NotFound("no context is chosen", hint="choose one: pyconnect context use NAME")
+    name = _current(session)
     session.output.document({"name": name}, text=name, name=name)
 
 
@@ -167,9 +165,18 @@ def set_context(
 
 
 @app.command()
-def show(context: typer.Context, name: NameArgument) -> None:
+def show(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[CONTEXT]", help="name of the context (default: the context in force)"
+        ),
+    ] = "",
+) -> None:
     """Show the keys of a context; secrets are not shown."""
     session = session_of(context)
+    name = name or _current(session)
     file, values = _files(session).find_context(name)
     shown = {key: shown_setting(key, value) for key, value in sorted(values.items())}
     text = "\n".join(key_value_lines({**shown, "file": str(file.path)}))
@@ -246,6 +253,13 @@ def _given_settings(session: Session) -> dict[str, Setting]:
             value = tuple(text for text in value if text)
         values[name] = value if isinstance(value, bool | int | tuple) else str(value)
     return values
+
+
+def _current(session: Session) -> str:
+    name = session.settings.context
+    if name is None:
+        raise NotFound("no context is chosen", hint="choose one: pyconnect context use NAME")
+    return name
 
 
 def _row(session: Session, files: ConfigFiles, name: str) -> ContextRow:

@@ -5,38 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, ResourceType
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
+from pyconnect_clients.acls.words import OPERATIONS, RESOURCE_TYPES, Binding, Pattern
 
 _ANY = 1
 _NONE, _UNKNOWN_TOPIC, _NOT_AUTHORIZED, _NO_AUTHORIZER = 0, 3, 31, 54
 _BEFORE_IDEMPOTENCE_FOR_ALL = (2, 8)
 _ALLOW = 3
-_TYPES = {
-    2: ResourceType.TOPIC,
-    3: ResourceType.GROUP,
-    4: ResourceType.CLUSTER,
-    5: ResourceType.TRANSACTIONAL_ID,
-    6: ResourceType.DELEGATION_TOKEN,
-    7: ResourceType.USER,
-}
 _PATTERNS = {3: Pattern.LITERAL, 4: Pattern.PREFIXED}
-_OPERATIONS = {
-    2: GrantOperation.ALL,
-    3: GrantOperation.READ,
-    4: GrantOperation.WRITE,
-    5: GrantOperation.CREATE,
-    6: GrantOperation.DELETE,
-    7: GrantOperation.ALTER,
-    8: GrantOperation.DESCRIBE,
-    9: GrantOperation.CLUSTER_ACTION,
-    10: GrantOperation.DESCRIBE_CONFIGS,
-    11: GrantOperation.ALTER_CONFIGS,
-    12: GrantOperation.IDEMPOTENT_WRITE,
-    13: GrantOperation.CREATE_TOKENS,
-    14: GrantOperation.DESCRIBE_TOKENS,
-    15: GrantOperation.TWO_PHASE_COMMIT,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,19 +48,19 @@ def list_acls(protocol: KafkaProtocol) -> ListedAcls:
     return ListedAcls(
         bindings=tuple(
             Binding(
-                _TYPES[resource.resource_type],
+                RESOURCE_TYPES[resource.resource_type],
                 resource.resource_name,
                 _PATTERNS[resource.pattern_type],
                 acl.principal,
                 acl.host,
-                _OPERATIONS[acl.operation],
+                OPERATIONS[acl.operation],
                 acl.permission_type == _ALLOW,
             )
             for resource in response.resources
             # Types of later brokers do not concern clients of a Connect cluster.
-            if resource.resource_type in _TYPES and resource.pattern_type in _PATTERNS
+            if resource.resource_type in RESOURCE_TYPES and resource.pattern_type in _PATTERNS
             for acl in resource.acls
-            if acl.operation in _OPERATIONS
+            if acl.operation in OPERATIONS
         )
     )
 

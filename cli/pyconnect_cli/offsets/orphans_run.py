@@ -15,7 +15,6 @@ from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, StateWish, plan_undo
 from pyconnect_cli.offsets.plan.orphans import (
-    GROUP_PREFIX,
     SINK,
     Configs,
     Orphan,
@@ -28,6 +27,7 @@ from pyconnect_cli.offsets.plan.orphans import (
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.rest.model import ConnectCluster
 from pyconnect_cli.session import Session
+from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
 
 NEEDS_KAFKA = "reading orphans needs Kafka itself: REST knows only connectors that exist"
 UNTOUCHED = "nothing was changed"
@@ -84,7 +84,7 @@ class OrphanKeeper:
     @property
     def searched(self) -> str:
         """The places that were searched, as a text."""
-        return f"{', '.join(self.topics)} and the groups {GROUP_PREFIX}*"
+        return f"{', '.join(self.topics)} and the groups {SINK_GROUP_PREFIX}*"
 
     def find(self) -> list[Orphan]:
         """Read topics and groups; UsageError for a topic without offsets of connectors."""
@@ -95,7 +95,7 @@ class OrphanKeeper:
                 f"{', '.join(wrong)}: contains records, but no offsets of connectors",
                 hint="--topic is the workers' offset.storage.topic, or a connector's own",
             )
-        groups = self._groups.starting_with(GROUP_PREFIX)
+        groups = self._groups.starting_with(SINK_GROUP_PREFIX)
         return find_orphans(records, groups, self.existing)
 
     def require_own(self, orphans: Iterable[Orphan], confirmed: Collection[str]) -> None:
@@ -165,7 +165,7 @@ class OrphanKeeper:
         identity = self._back_up(self._as_it_is(snapshot)) if backup else None
         if snapshot.type == SINK:
             offsets = _group_offsets(snapshot)
-            group = f"{GROUP_PREFIX}{snapshot.connector}"
+            group = f"{SINK_GROUP_PREFIX}{snapshot.connector}"
             if offsets:
                 self._groups.commit(group, offsets)
             else:
@@ -179,7 +179,7 @@ class OrphanKeeper:
         now = utc_text(datetime.now(UTC))
         now_there = replace(snapshot, time=now, action="undo", left=snapshot.offsets)
         if snapshot.type == SINK:
-            entries = sink_entries(self._groups.offsets(f"{GROUP_PREFIX}{snapshot.connector}"))
+            entries = sink_entries(self._groups.offsets(f"{SINK_GROUP_PREFIX}{snapshot.connector}"))
             return replace(now_there, offsets=entries)
         found = self._records.read({record.topic for record in snapshot.records})
         records = tuple(

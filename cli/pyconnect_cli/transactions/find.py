@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
 from pyconnect_cli.kafka.protocol import KafkaProtocol, kafka_protocol
-from pyconnect_cli.kafka.transactional_ids import leader_id
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,
@@ -19,6 +18,7 @@ from pyconnect_cli.kafka.transactions import (
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
 from pyconnect_cli.transactions.plan import LEADER, hanging, owner_of
+from pyconnect_clients.connect_names import leader_transactional_id
 
 MIN_IDLE = "15m"
 """The brokers' default of transaction.max.timeout.ms: no living transaction is older."""
@@ -78,7 +78,7 @@ def asked_cluster(
     group = group_id or told.get("group.id") or session.settings.group or ""
     return AskedCluster(
         group_id=group,
-        leader_id=leader_id(group, told),
+        leader_id=leader_transactional_id(group, told),
         connectors=names,
         chosen=wanted,
         topics=tuple(topic for key in _INTERNAL if (topic := told.get(key))),

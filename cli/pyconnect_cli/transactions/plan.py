@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pyconnect_cli.kafka.model import OpenProducer, Transaction
+from pyconnect_clients.connect_names import alter_transactional_id
 
 LEADER = "the leader"
 
@@ -36,7 +37,7 @@ def owner_of(
         return Owner(LEADER)
     found: list[Owner] = []
     for connector in connectors:
-        stem = f"{group_id}-{connector}"
+        stem = alter_transactional_id(group_id, connector)
         if transactional_id == stem:
             found.append(Owner(connector))
         elif transactional_id.startswith(f"{stem}-"):

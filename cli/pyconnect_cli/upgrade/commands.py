@@ -150,6 +150,8 @@ def _upgrade(
     *,
     resume: bool,
 ) -> None:
+    from pyconnect_clients.installation import version
+
     unfinished = _unfinished(session, observer)
     wish = options.wish
     if resume and unfinished is None:
@@ -160,13 +162,13 @@ def _upgrade(
     if unfinished is not None and (resume or _same(unfinished.started, wish)):
         _tell_unfinished(session, unfinished)
         session.confirm(f"continue the run to {unfinished.started.target}?")
-        _carry_out(session, observer, limits, Resumed(tool_version=_version()))
+        _carry_out(session, observer, limits, Resumed(tool_version=version()))
         return
     planned = _plan(session, observer, options)
     _show_refusable(session, planned, replaces=unfinished)
     if planned.legs:
         session.confirm(f"take {len(planned.view.workers)} workers to {wish.target}?")
-        _carry_out(session, observer, limits, planned.started(_run_id(), _version()))
+        _carry_out(session, observer, limits, planned.started(_run_id(), version()))
 
 
 def _tell_unfinished(session: Session, run: Run) -> None:
@@ -264,9 +266,3 @@ def _same(started: Started, wish: PhaseWish) -> bool:
 
 def _run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("pyconnect-worker")

@@ -8,13 +8,10 @@ from dataclasses import replace
 from pyconnect_cli.acls.gather import file_workers
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.plan.model import GrantFinding, GrantVerdict
-from pyconnect_cli.acls.plan.principals import server_set
 from pyconnect_cli.acls.run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.cluster import java, kafka_group
 from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
@@ -32,6 +29,9 @@ from pyconnect_cli.upgrade.plan.model import (
     UpgradedWorker,
     View,
 )
+from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
+from pyconnect_clients.acls.principals import server_set
+from pyconnect_clients.phases import Phase
 
 OFFSETS_TOPIC = "offset.storage.topic"
 INTERNAL_TOPICS = {

@@ -9,11 +9,11 @@ from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.options import OptionSpec
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.verbs import ChangingVerb, Verb
+from pyconnect_clients.phases import Phase
 
 CLUSTER_OPTIONS = (
     OptionSpec(

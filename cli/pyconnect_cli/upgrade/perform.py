@@ -18,10 +18,10 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.rest.masking import mask_command
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.cluster.observe import Workers
 from pyconnect_cli.upgrade.plan.model import Means, UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import Run
+from pyconnect_clients.phases import Phase
 
 PROPERTY = "exactly.once.source.support"
 _TAIL = 400

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.children.ports import ChildDetails
-from pyconnect_agent.core.clients.acl_needs import ConnectorAclFacts
 from pyconnect_agent.core.errors import (
     AgentError,
     BadRequestError,
@@ -30,6 +29,7 @@ from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
 from pyconnect_agent.phase_file import PhaseFile
+from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.support.fake_restart import FakeRestart
 
 HERE = ConnectorTaskId("c", 0)
@@ -75,7 +75,7 @@ class Herder:
 class Acls:
     """Implements `acl_reports.AclCheck`: tells what it was asked."""
 
-    def report(self, phase: str | None, connectors: Sequence[ConnectorAclFacts]) -> dict[str, Any]:
+    def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         if phase == "never":
             raise ValueError(phase)
         return {"phase": phase, "connectors": list(connectors)}

@@ -21,8 +21,8 @@ from pyconnect_agent.plugins.discovery import (
 )
 from pyconnect_agent.plugins.loading import BASE_CLASSES, load
 from pyconnect_agent.plugins.scan import scan, scan_directory
-from pyconnect_agent.version import version
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
+from pyconnect_clients.installation import version
 from tests.support.plugin_table import PlainSource, TablePluginSource
 
 CONNECTOR = """

@@ -8,15 +8,13 @@ from typing import Self
 
 import pytest
 
-from pyconnect_agent.core.clients.acl_needs import (
-    ABSENT_TOPIC,
-    AclNeed,
-    AclVerdict,
-    ConnectorAclFacts,
-)
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerStartError
+from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, Answer
 from pyconnect_agent.worker.acls import WorkerAcls
+from pyconnect_clients.acls.facts import ConnectorFacts
+from pyconnect_clients.acls.model import GrantVerdict
+from pyconnect_clients.acls.words import Access
 from tests.support.acls import sasl
 from tests.support.worker_properties import distributed
 
@@ -50,13 +48,13 @@ class Brokers:
     def __exit__(self, *_: object) -> None:
         """Nothing is open."""
 
-    def ask(self, needs: Sequence[AclNeed]) -> Mapping[AclNeed, tuple[AclVerdict, str]]:
-        return {need: (self._verdict(str(need)), self.evidence) for need in needs}
+    def ask(self, accesses: Sequence[Access]) -> Mapping[Access, Answer]:
+        return {access: (self._verdict(str(access)), self.evidence) for access in accesses}
 
-    def _verdict(self, text: str) -> AclVerdict:
+    def _verdict(self, text: str) -> GrantVerdict:
         if text in self.denied:
-            return AclVerdict.DENIED
-        return AclVerdict.UNKNOWN if text in self.unknown else AclVerdict.PROVEN
+            return GrantVerdict.DENIED
+        return GrantVerdict.UNKNOWN if text in self.unknown else GrantVerdict.PROVEN
 
 
 def check_start(brokers: Brokers, phase: str) -> None:
@@ -113,11 +111,11 @@ def test_brokers_that_do_not_answer_do_not_stop_the_worker(
     assert "could not be checked" in caplog.text
 
 
-def source(**config: str) -> ConnectorAclFacts:
+def source(**config: str) -> ConnectorFacts:
     settings: dict[str, str | None] = {
         name.replace("_", "."): text for name, text in config.items()
     }
-    return ConnectorAclFacts(
+    return ConnectorFacts(
         name="c", type="source", config={"topic": "t", **settings}, tasks=2, fenced_tasks=2
     )
 
@@ -146,6 +144,22 @@ def test_each_principal_is_asked_for_itself_over_one_connection() -> None:
         ("admin", "User:worker"),
     ]
     assert "secret" not in str(document)
+
+
+def test_rights_to_read_the_workers_offsets_topic_are_warnings() -> None:
+    """An agent reads it for its connectors, so it has the same weight as in `pyconnect acls`."""
+    document = WorkerAcls(distributed(), Brokers()).report("enabled", [source()])
+    offsets = {
+        (grant["client"], grant["operation"]): grant["severity"]
+        for grant in document["grants"]
+        if grant["resource"] == "offsets" and grant["connector"] == "c"
+    }
+    assert offsets == {
+        ("producer", "Write"): "blocker",
+        ("consumer", "Read"): "warning",
+        ("admin", "Describe"): "warning",
+        ("admin", "DescribeConfigs"): "warning",
+    }
 
 
 def test_credentials_that_stand_elsewhere_are_not_looked_up() -> None:

@@ -83,6 +83,16 @@ def test_secrets_are_described_and_never_shown(run: Run, environ: dict[str, str]
     assert json.loads(viewed)["password"] == {"value": "(a value)", "origin": "context p"}
 
 
+def test_the_context_in_force_is_shown_without_a_name(run: Run) -> None:
+    """That of --context wins over the current one; without any, exit 3."""
+    assert run("context", "show", address=None).code == 3
+    for name in ("other", "p"):
+        run("context", "set", name, "--url", f"http://{name}:1", "--use", address=None)
+    assert json.loads(run("context", "show", "-o", "json", address=None).out)["name"] == "p"
+    chosen = run("--context", "other", "context", "show", "-o", "json", address=None)
+    assert json.loads(chosen.out)["name"] == "other"
+
+
 def test_an_unknown_context_names_the_near_ones(run: Run, url: str) -> None:
     """Exit 3 with a suggestion."""
     run("context", "set", "production", "--url", url, address=None)

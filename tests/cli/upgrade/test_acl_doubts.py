@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_cli.acls.plan.check import check
-from pyconnect_cli.acls.plan.facts import ClusterFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import Evidence
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.gather import acl_doubts
+from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
+from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.phases import Phase
 
 PRINCIPAL = "User:connect"
 WORKER = WorkerFacts(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.errors import Conflict, UsageError
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry, unfinished_group
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
@@ -24,6 +23,7 @@ from pyconnect_cli.upgrade.plan.run import (
     StepVerified,
     replay,
 )
+from pyconnect_clients.phases import Phase
 
 STARTED = Started(
     run_id="r",

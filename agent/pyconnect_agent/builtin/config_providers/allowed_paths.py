@@ -11,6 +11,7 @@ from pathlib import Path
 from pyconnect_api.errors import ConfigException
 
 ALLOWED_PATHS = "allowed.paths"
+NOT_ALLOWED = "add it to config.providers.<name>.param.allowed.paths of the worker to allow it"
 
 
 class AllowedPaths:

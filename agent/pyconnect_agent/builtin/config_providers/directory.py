@@ -8,7 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from pyconnect_agent.builtin.config_providers.allowed_paths import ALLOWED_PATHS, AllowedPaths
+from pyconnect_agent.builtin.config_providers.allowed_paths import (
+    ALLOWED_PATHS,
+    NOT_ALLOWED,
+    AllowedPaths,
+)
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.errors import ConfigException
 
@@ -35,7 +39,8 @@ class DirectoryConfigProvider(ConfigProvider):
             return ConfigData(data={})
         directory = self._allowed.allowed(path)
         if directory is None or not directory.is_dir():
-            _log.warning("The path %s is not an allowed directory and is not read", path)
+            reason = NOT_ALLOWED if directory is None else "it is not a directory"
+            _log.warning("The path %s is not read: %s", path, reason)
             return ConfigData(data={})
         values: dict[str, str] = {}
         for entry in sorted(directory.iterdir()):

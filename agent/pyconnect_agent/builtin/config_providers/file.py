@@ -8,7 +8,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from pyconnect_agent.builtin.config_providers.allowed_paths import ALLOWED_PATHS, AllowedPaths
+from pyconnect_agent.builtin.config_providers.allowed_paths import (
+    ALLOWED_PATHS,
+    NOT_ALLOWED,
+    AllowedPaths,
+)
 from pyconnect_agent.config_file import load_properties
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.errors import ConfigException
@@ -35,7 +39,7 @@ class FileConfigProvider(ConfigProvider):
             return ConfigData(data={})
         file = self._allowed.allowed(path)
         if file is None:
-            _log.warning("The path %s is not in %s and is not read", path, ALLOWED_PATHS)
+            _log.warning("The path %s is not read: %s", path, NOT_ALLOWED)
             return ConfigData(data={})
         try:
             values = load_properties(file)

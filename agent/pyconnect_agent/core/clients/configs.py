@@ -24,6 +24,7 @@ from pyconnect_agent.core.config.client_overrides import (
     overrides_of,
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
+from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
 
 _FOR_LEADER = (
     "for the worker's config topic producer when exactly-once source support is enabled or in "
@@ -181,15 +182,6 @@ def sink_consumer(
     return _layered(worker, connector_config, ClientKind.CONSUMER, base)
 
 
-def sink_group_id(
-    worker: WorkerConfig, connector: str, connector_config: Mapping[str, str | None]
-) -> str:
-    """Return the consumer group of a sink connector, for offset operations too."""
-    worker_group = worker.originals.get("consumer.group.id")
-    override = connector_config.get("consumer.override.group.id")
-    return override or worker_group or f"connect-{connector}"
-
-
 def source_offsets_consumer(
     worker: WorkerConfig,
     connector: str,
@@ -256,7 +248,7 @@ def _base(worker: WorkerConfig, client_id: str) -> dict[str, str]:
 
 def _consumer_base(connector: str) -> dict[str, str]:
     return {
-        "group.id": f"connect-{connector}",
+        "group.id": f"{SINK_GROUP_PREFIX}{connector}",
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
     }

@@ -19,6 +19,7 @@ from pyconnect_api.connector import (
     ExactlyOnceSupport,
     SourceConnector,
 )
+from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
 
 RawConfig: TypeAlias = Mapping[str, str | None]
 DLQ_TOPIC = "errors.deadletterqueue.topic.name"
@@ -76,7 +77,7 @@ def _check_consumer_group(
             result.add_error_message(
                 f"Consumer group {group} conflicts with Connect worker group {worker_group}"
             )
-    elif worker_group == f"connect-{results['name'].value}":
+    elif worker_group == f"{SINK_GROUP_PREFIX}{results['name'].value}":
         results["name"].add_error_message(
             f"Consumer group for sink connector named {results['name'].value} "
             f"conflicts with Connect worker group {worker_group}"

@@ -22,7 +22,6 @@ from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.response_headers import HeaderRule, parse_header_rules
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
 from pyconnect_agent.core.config.worker_keys import worker_config_def
-from pyconnect_agent.core.exactly_once.transactional_ids import leader_transactional_id
 from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_api.configdef import (
     ClassResolver,
@@ -33,25 +32,14 @@ from pyconnect_api.configdef import (
     parse_type,
 )
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.connect_names import leader_transactional_id
+from pyconnect_clients.phases import Phase
 
 SHORTEST_KEY_BITS = 40
 """Of a key generator in Java."""
 
 HIGHEST_PORT = 65_535
 _ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:([0-9]+)")
-
-
-class ExactlyOnceSourceSupport(Enum):
-    """Phase of exactly-once support for source connectors (KIP-618)."""
-
-    DISABLED = "disabled"
-    PREPARING = "preparing"
-    ENABLED = "enabled"
-
-    @property
-    def uses_transactional_leader(self) -> bool:
-        """Whether the leader writes to the config topic through a transactional producer."""
-        return self is not ExactlyOnceSourceSupport.DISABLED
 
 
 class ConnectProtocol(Enum):
@@ -170,7 +158,7 @@ class DistributedConfig(WorkerConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
-    exactly_once_source_support: ExactlyOnceSourceSupport
+    exactly_once_source_support: Phase
     agent_allow_phase_change: bool
     agent_restart_command: str | None
     agent_leader_transactional_id: str | None
@@ -234,7 +222,7 @@ class DistributedConfig(WorkerConfig):
     @property
     def exactly_once_source_enabled(self) -> bool:
         """Whether source tasks run exactly-once."""
-        return self.exactly_once_source_support is ExactlyOnceSourceSupport.ENABLED
+        return self.exactly_once_source_support is Phase.ENABLED
 
     @property
     def client_id_base(self) -> str:
@@ -377,6 +365,6 @@ _CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
     "listeners": _listeners,
     "admin.listeners": _listeners,
     "response.http.headers.config": parse_header_rules,
-    "exactly.once.source.support": lambda value: ExactlyOnceSourceSupport(value.lower()),
+    "exactly.once.source.support": lambda value: Phase(value.lower()),
     "connect.protocol": ConnectProtocol,
 }

@@ -1,32 +1,11 @@
-"""Transactional ids of source connectors (KIP-618). Layer: core."""
+"""Transactional ids that two source connectors would share (KIP-618). Layer: core."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
-from pyconnect_agent.core.ids import ConnectorTaskId
-
-
-def task_transactional_id(group_id: str, task_id: ConnectorTaskId) -> str:
-    """Return `<group>-<connector>-<task>`; nothing is escaped."""
-    return f"{group_id}-{task_id.connector}-{task_id.task}"
-
-
-def task_transactional_ids(group_id: str, connector: str, count: int) -> tuple[str, ...]:
-    """Return the ids of the first `count` tasks of a connector."""
-    numbers: Iterable[int] = range(count)
-    return tuple(task_transactional_id(group_id, ConnectorTaskId(connector, n)) for n in numbers)
-
-
-def alter_transactional_id(group_id: str, connector: str) -> str:
-    """Return `<group>-<connector>`, under which the connector's offsets are changed."""
-    return f"{group_id}-{connector}"
-
-
-def leader_transactional_id(group_id: str) -> str:
-    """Return the id under which Kafka's leader writes to the config topic."""
-    return f"connect-cluster-{group_id}"
+from pyconnect_clients.connect_names import alter_transactional_id, task_transactional_ids
 
 
 class SharedId(NamedTuple):

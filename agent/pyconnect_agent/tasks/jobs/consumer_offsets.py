@@ -7,11 +7,12 @@ its overrides may hold secrets, which no worker process sees.
 from __future__ import annotations
 
 from pyconnect_agent.channel import ConsumerOffsets, Message, ReadConsumerOffsetsJob
-from pyconnect_agent.core.clients.configs import connector_admin, sink_group_id
+from pyconnect_agent.core.clients.configs import connector_admin
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import SinkConnector
+from pyconnect_clients.connect_names import sink_group_id
 
 
 def read_consumer_offsets(job: ReadConsumerOffsetsJob) -> Message:
@@ -24,6 +25,6 @@ def _read(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
     if not isinstance(worker.connector(config), SinkConnector):
         return ConsumerOffsets(committed=None)
     admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
-    group = sink_group_id(worker.config, job.connector, config)
+    group = sink_group_id(job.connector, config, worker.config.originals)
     committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)
     return ConsumerOffsets(committed=committed)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 
 from pyconnect_agent.channel import ChangeOffsetsJob
-from pyconnect_agent.core.clients.configs import connector_admin, sink_group_id
+from pyconnect_agent.core.clients.configs import connector_admin
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import AgentError, InternalError, WorkerConfigError
 from pyconnect_agent.core.offsets.changes import (
@@ -28,6 +28,7 @@ from pyconnect_agent.kafka.group_offset_changes import (
 )
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_api import SinkConnector, TopicPartition
+from pyconnect_clients.connect_names import sink_group_id
 
 LOG = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class SinkOffsetChange:
         self._connector = connector
         self._config = config
         self._deadline = deadline
-        self._group = sink_group_id(worker, job.connector, config)
+        self._group = sink_group_id(job.connector, config, worker.originals)
         client_id = f"connector-worker-adminclient-{job.connector}"
         self._admin = connector_admin(worker, config, client_id)
         self._asked: dict[TopicPartition, int | None] = {}

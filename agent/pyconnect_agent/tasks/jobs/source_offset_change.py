@@ -19,11 +19,6 @@ from pyconnect_agent.core.clients.configs import exactly_once_producer
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import AgentError, AuthorizationError, InternalError
-from pyconnect_agent.core.exactly_once.transactional_ids import (
-    alter_transactional_id,
-    task_transactional_id,
-)
-from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.offsetlog import content_of, parse_key
 from pyconnect_agent.core.offsets.changes import failed_text, read_pairs, source_entries_asked
 from pyconnect_agent.core.offsets.connector_offsets import source_offsets
@@ -35,6 +30,7 @@ from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_api import SourceConnector
+from pyconnect_clients.connect_names import alter_transactional_id, task_transactional_id
 
 LOG = logging.getLogger(__name__)
 
@@ -154,8 +150,7 @@ class SourceOffsetChange:
         """A Java leader may have begun such a change, with the id of task 0, and hang in it."""
         worker = self._worker
         assert isinstance(worker, DistributedConfig)
-        first_task = ConnectorTaskId(self._job.connector, 0)
-        transactional_id = task_transactional_id(worker.group_id, first_task)
+        transactional_id = task_transactional_id(worker.group_id, self._job.connector, 0)
         config = self._producer_config(worker, transactional_id)
         try:
             fence({transactional_id: config.properties}, self._deadline.remaining_ms())

@@ -1,1 +1,1 @@
-"""Decisions about ACLs: needs, grants, verdicts. Pure."""
+"""Decisions about ACLs: verdicts, grants and explanations. Pure."""

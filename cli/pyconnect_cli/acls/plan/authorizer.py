@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
 
 ANYBODY = "User:*"
 ANY = "*"

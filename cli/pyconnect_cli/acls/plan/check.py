@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyconnect_cli.acls.plan.authorizer import AclDecision, Authorizer, implies
-from pyconnect_cli.acls.plan.facts import ClusterFacts
-from pyconnect_cli.acls.plan.model import (
+from pyconnect_cli.errors import ExitCode
+from pyconnect_clients.acls.facts import ClusterFacts
+from pyconnect_clients.acls.model import (
     CLUSTER,
     Evidence,
     GrantFinding,
@@ -23,10 +24,9 @@ from pyconnect_cli.acls.plan.model import (
     ProbeAnswer,
     ProbeKey,
 )
-from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.kafka.acl_words import GrantOperation, Resource, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.words import GrantOperation, Resource, ResourceType
+from pyconnect_clients.phases import Phase
 
 OPEN = "the brokers have no authorizer: everything is allowed"
 

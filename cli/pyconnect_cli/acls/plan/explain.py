@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.authorizer import implies
-from pyconnect_cli.acls.plan.model import GrantFinding
-from pyconnect_cli.kafka.acl_words import GrantOperation, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantFinding
+from pyconnect_clients.acls.words import GrantOperation, Resource, ResourceType
 
 _NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
 _IDS = ("X1", "X2", "W7")

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_cli.acls.plan.model import GrantFinding, GrantVerdict, Need
-from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, Need
+from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
 
 _IMPLIES = frozenset(
     {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}

@@ -15,8 +15,8 @@ from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.model import SinkGroup, StoredRecord, TopicPartition
 from pyconnect_cli.offsets.plan.checks import read_entry
 from pyconnect_cli.rest.offset_entries import SINK_OFFSET_KEY, OffsetEntry, by_key
+from pyconnect_clients.connect_names import SINK_GROUP_PREFIX, sink_group_id
 
-GROUP_PREFIX = "connect-"
 SOURCE, SINK = "source", "sink"
 
 Configs = Mapping[str, Mapping[str, str | None]]
@@ -66,9 +66,9 @@ def find_orphans(
         Orphan(name=name, records=tuple(own), entries=source_entries(own))
         for name, own in by_name.items()
     ]
-    used = {group_of(name, config) for name, config in existing.items()}
+    used = {sink_group_id(name, config) for name, config in existing.items()}
     for group in groups:
-        name = group.group.removeprefix(GROUP_PREFIX)
+        name = group.group.removeprefix(SINK_GROUP_PREFIX)
         if name != group.group and name not in existing and group.group not in used:
             found.append(Orphan(name=name, group=group, entries=sink_entries(group.offsets)))
     return sorted(found, key=lambda orphan: (orphan.name, orphan.type))
@@ -81,10 +81,6 @@ def topics_of_others(records: Iterable[StoredRecord]) -> list[str]:
         known = holds_offsets.get(record.topic, False)
         holds_offsets[record.topic] = known or connector_of(record.key) is not None
     return sorted(topic for topic, holds in holds_offsets.items() if not holds)
-
-
-def group_of(name: str, config: Mapping[str, str | None]) -> str:
-    return config.get("consumer.override.group.id") or f"{GROUP_PREFIX}{name}"
 
 
 def connector_of(key: bytes) -> str | None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.model import Validation
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.rest.request import Request
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker
+from pyconnect_clients.phases import Phase
 
 SUPPORT = "exactly.once.support"
 NOT_ENABLED = "This worker does not have exactly-once source support enabled."

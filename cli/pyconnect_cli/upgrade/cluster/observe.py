@@ -13,14 +13,12 @@ from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
 from pyconnect_cli.kafka.protocol import KafkaProtocol
-from pyconnect_cli.kafka.transactional_ids import leader_id
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.cluster import java, kafka_group
 from pyconnect_cli.upgrade.cluster.kafka_group import WorkerGroup
@@ -32,6 +30,8 @@ from pyconnect_cli.upgrade.plan.model import (
     UpgradedWorker,
     View,
 )
+from pyconnect_clients.connect_names import leader_transactional_id
+from pyconnect_clients.phases import Phase
 
 LOOK_S = 5.0
 STATES_S = 20.0
@@ -154,10 +154,12 @@ class Observer:
         agents = [worker for worker in found if worker.kind is Kind.AGENT and worker.reachable]
         for worker in sorted(agents, key=lambda worker: not worker.leader):
             try:
-                return leader_id(self.group_id, self.workers.admin(worker.url).config())
+                return leader_transactional_id(
+                    self.group_id, self.workers.admin(worker.url).config()
+                )
             except PyconnectError:
                 continue
-        return leader_id(self.group_id)
+        return leader_transactional_id(self.group_id)
 
     def _connectors(self, found: Iterable[UpgradedWorker]) -> Mapping[str, ConnectorView] | None:
         """Ask the workers in turn, the leader first; None if no worker answers."""

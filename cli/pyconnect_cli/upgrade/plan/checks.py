@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan import versions
 from pyconnect_cli.upgrade.plan.gates import PROTOCOLS
 from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
-from pyconnect_cli.upgrade.plan.transactional_ids import collisions, ids_of, shared_with
+from pyconnect_clients.connect_names import (
+    alter_transactional_id,
+    collisions,
+    source_transactional_ids,
+)
+from pyconnect_clients.phases import Phase
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
 AGENTS_ONLY = (
@@ -286,24 +291,44 @@ def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """An id has one owner; while no worker here is transactional, no producer uses the ids."""
     if wish.target is not Phase.ENABLED:
         return
-    for collision in collisions(view.group_id, view.leader_transactional_id, view.sources):
+    ids = {
+        source.name: source_transactional_ids(
+            view.group_id, source.name, max(source.tasks, source.tasks_max)
+        )
+        for source in view.sources
+    }
+    for collision in collisions(view.leader_transactional_id, ids):
         yield PlanFinding(
             message=f"{collision}, which would fence each other",
             hint="rename a connector",
             blocks=False,
         )
-    for shared in shared_with(view.group_id, view.sources, view.other_groups):
+    for shared in _shared_with_groups(view):
         yield PlanFinding(message=shared, hint="check the connectors of that group", blocks=False)
     if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
         return
-    ids = {name for source in view.sources for name in ids_of(view.group_id, source)}
-    for name in sorted(ids & {found.transactional_id for found in view.open_transactions}):
+    in_use = {found.transactional_id for found in view.open_transactions}
+    for name in sorted(in_use.intersection(chain.from_iterable(ids.values()))):
         yield PlanFinding(
             message=f"another producer uses the transactional id {name}: no task of this cluster"
             " uses it yet",
             hint="find its owner: pyconnect transactions describe " + name,
             blocks=False,
         )
+
+
+def _shared_with_groups(view: View) -> Iterator[str]:
+    """Yield a sentence for each connector whose ids may be those of another Connect group."""
+    for other in view.other_groups:
+        for source in view.sources:
+            own = alter_transactional_id(view.group_id, source.name)
+            # A group with a shorter name matches every connector; only ids in use show a collision.
+            if len(other) > len(view.group_id) and own.startswith(f"{other}-"):
+                theirs = own.removeprefix(f"{other}-")
+                yield (
+                    f"the transactional ids of {source.name} would be those of a connector"
+                    f" {theirs} in group {other}"
+                )
 
 
 def _aborted(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:

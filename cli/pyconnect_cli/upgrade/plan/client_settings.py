@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pyconnect_cli.acls.plan.model import Role
-from pyconnect_cli.acls.plan.principals import client_config, server_set
-
-Config = Mapping[str, str | None]
+from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.principals import Config, client_config, client_layers, server_set
 
 MOST_IN_FLIGHT = 5
 _FLUSH_INTERVAL_MS = "60000"
@@ -23,14 +21,14 @@ _CLIENTS = (Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 def replaced(worker: Config, connector: Config) -> tuple[str, ...]:
     """Return a source connector's settings that are ignored once it is exactly-once."""
     return (
-        *_idempotence(_layers(worker, connector, Role.PRODUCER)),
-        *_isolation(_layers(worker, connector, Role.CONSUMER)),
+        *_idempotence(client_layers(Role.PRODUCER, worker, connector)),
+        *_isolation(client_layers(Role.CONSUMER, worker, connector)),
     )
 
 
 def breaking(worker: Config, connector: Config) -> tuple[str, ...]:
     """Return settings that its transactional producer refuses, so that its tasks would fail."""
-    return tuple(_breaking(_layers(worker, connector, Role.PRODUCER)))
+    return tuple(_breaking(client_layers(Role.PRODUCER, worker, connector)))
 
 
 def replaced_of_leader(worker: Config, *, enabled: bool) -> tuple[str, ...]:
@@ -52,7 +50,7 @@ def clusters(worker: Config, connector: Config) -> frozenset[frozenset[str]]:
 
 def transaction_timeout_ms(worker: Config, connector: Config) -> int | None:
     """Return the configured timeout of a task's transactions; None: the client's default."""
-    found = _layers(worker, connector, Role.PRODUCER).get("transaction.timeout.ms")
+    found = client_layers(Role.PRODUCER, worker, connector).get("transaction.timeout.ms")
     return _number(found[1]) if found else None
 
 
@@ -67,15 +65,6 @@ def boundary_interval_ms(worker: Config, connector: Config) -> int | None:
 
 Layers = Mapping[str, tuple[str, str | None]]
 """By the client's own key: the key as it is written, and its value."""
-
-
-def _layers(worker: Config, connector: Config, role: Role) -> Layers:
-    found: dict[str, tuple[str, str | None]] = {}
-    for config, prefix in ((worker, f"{role.value}."), (connector, f"{role.value}.override.")):
-        for key, value in config.items():
-            if key.startswith(prefix):
-                found[key.removeprefix(prefix)] = (key, value)
-    return found
 
 
 def _idempotence(layers: Layers) -> Iterator[str]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.gates import (
     broken_invariant,
     gate_problem,
@@ -40,6 +39,7 @@ from pyconnect_cli.upgrade.plan.run import (
     StepVerified,
     WorkerStep,
 )
+from pyconnect_clients.phases import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ because further steps could only make it worse.
 
 from __future__ import annotations
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan import versions
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker, View
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, WorkerStep
+from pyconnect_clients.phases import Phase
 
 PROTOCOLS = ("default", "compatible", "sessioned")
 """As the group names them, the weakest first; `default` is the eager one."""

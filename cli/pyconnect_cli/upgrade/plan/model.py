@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.phases import Phase
 
 
 class PhaseSource(StrEnum):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.checks import PhaseWish, PlanFinding, findings
 from pyconnect_cli.upgrade.plan.model import PhaseSource, UpgradedWorker, View, phase_range
 from pyconnect_cli.upgrade.plan.run import Inventoried, Leg, Started
+from pyconnect_clients.phases import Phase
 
 DISABLED, PREPARING, ENABLED = Phase.DISABLED, Phase.PREPARING, Phase.ENABLED
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.phases import Phase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

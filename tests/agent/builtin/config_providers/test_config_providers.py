@@ -41,11 +41,14 @@ def test_an_unreadable_file_is_an_error(secrets: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../outside.properties", "link.properties"])
-def test_paths_outside_the_allowed_ones_give_nothing(secrets: Path, path: str) -> None:
-    """Neither `..` nor a symbolic link gets around the list."""
+def test_paths_outside_the_allowed_ones_give_nothing(
+    secrets: Path, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither `..` nor a symbolic link gets around the list; the log names the key to change."""
     provider = FileConfigProvider()
     provider.configure({"allowed.paths": str(secrets)})
     assert provider.get(str(secrets / path)).data == {}
+    assert "add it to config.providers.<name>.param.allowed.paths" in caplog.text
     assert provider.get(str(secrets / "db.properties")).data
 
 

@@ -14,13 +14,13 @@ from pyconnect_agent.core.clients.configs import (
     internal_producer,
     leader_producer,
     sink_consumer,
-    sink_group_id,
     source_offsets_consumer,
 )
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_api import ConfigException
+from pyconnect_clients.connect_names import sink_group_id
 from tests.support.worker_properties import PROPERTIES
 
 
@@ -150,7 +150,7 @@ def test_a_sinks_group_may_be_overridden() -> None:
         (worker(consumer__group__id="w"), {"consumer.override.group.id": "o"}, "o"),
     ]
     for configured, config, group in cases:
-        assert sink_group_id(configured, "c", config) == group
+        assert sink_group_id("c", config, configured.originals) == group
         assert sink_consumer(configured, "c", config, "i").java_config["group.id"] == group
 
 

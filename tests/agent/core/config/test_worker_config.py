@@ -17,11 +17,11 @@ from pyconnect_agent.core.config.response_headers import (
 from pyconnect_agent.core.config.worker_config import (
     ConnectProtocol,
     DistributedConfig,
-    ExactlyOnceSourceSupport,
     StandaloneConfig,
     worker_config_warnings,
 )
 from pyconnect_api.errors import ConfigException
+from pyconnect_clients.phases import Phase
 from tests.support.worker_properties import PROPERTIES, distributed
 
 CONNECT_KEYS = json.loads(
@@ -50,7 +50,7 @@ def test_values_are_typed_and_named_after_their_keys() -> None:
         offset_flush_interval_ms="10",
         bootstrap_servers="a:1, b:2",
     )
-    assert config.exactly_once_source_support is ExactlyOnceSourceSupport.PREPARING
+    assert config.exactly_once_source_support is Phase.PREPARING
     assert config.connect_protocol is ConnectProtocol.EAGER
     assert config.offset_flush_interval_ms == 10
     assert config.bootstrap_servers == ("a:1", "b:2")

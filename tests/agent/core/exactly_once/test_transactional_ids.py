@@ -6,9 +6,11 @@ import pytest
 
 from pyconnect_agent.core.exactly_once.transactional_ids import (
     SharedId,
+    shared_id,
+)
+from pyconnect_clients.connect_names import (
     alter_transactional_id,
     leader_transactional_id,
-    shared_id,
     task_transactional_ids,
 )
 

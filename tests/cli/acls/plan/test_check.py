@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_cli.acls.plan.check import AclReport, check
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts
 from pyconnect_cli.acls.plan.grants import missing_grants
-from pyconnect_cli.acls.plan.model import (
+from pyconnect_cli.errors import ExitCode
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
+from pyconnect_clients.acls.model import (
     CLUSTER,
     Evidence,
     GrantFinding,
@@ -18,9 +19,8 @@ from pyconnect_cli.acls.plan.model import (
     ProbeKey,
     Role,
 )
-from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Pattern, Resource, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.phases import Phase
 from tests.support.acls import WORKER, sasl
 
 SOURCE = ConnectorFacts(

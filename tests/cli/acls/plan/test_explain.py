@@ -6,9 +6,9 @@ import pytest
 
 from pyconnect_cli.acls.plan.check import check
 from pyconnect_cli.acls.plan.explain import explain
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts
-from pyconnect_cli.acls.plan.model import Evidence
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
+from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.phases import Phase
 from tests.support.acls import WORKER
 
 SOURCE = ConnectorFacts(name="c", type="source", config={"topic": "records"}, tasks=1)

@@ -8,7 +8,6 @@ import subprocess
 from dataclasses import replace
 
 from pyconnect_cli.acls.plan.check import check
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, Named
 from pyconnect_cli.acls.plan.grants import (
     Grant,
     foreign_ids,
@@ -17,9 +16,10 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_cli.acls.plan.model import Evidence, GrantFinding, Role
-from pyconnect_cli.kafka.acl_words import GrantOperation, Pattern, Resource, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named
+from pyconnect_clients.acls.model import Evidence, GrantFinding, Role
+from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.phases import Phase
 from tests.support.acls import WORKER
 
 SOURCE = ConnectorFacts(

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.model import (
     Kind,
     OpenTransaction,
@@ -15,6 +14,7 @@ from pyconnect_cli.upgrade.plan.model import (
     View,
 )
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
+from pyconnect_clients.phases import Phase
 from tests.support.upgrade_world import Killed, World
 
 pytestmark = pytest.mark.simulation

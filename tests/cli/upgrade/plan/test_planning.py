@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pyconnect_cli.rest.phases import Phase
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Brokers,
@@ -21,6 +20,7 @@ from pyconnect_cli.upgrade.plan.model import (
     View,
 )
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
+from pyconnect_clients.phases import Phase
 
 DISABLED, PREPARING, ENABLED = Phase
 

@@ -14,10 +14,6 @@ from pyconnect_agent.core.errors import (
     PrivilegedWriteError,
     RetriableKafkaError,
 )
-from pyconnect_agent.core.exactly_once.transactional_ids import (
-    alter_transactional_id,
-    task_transactional_ids,
-)
 from pyconnect_agent.core.herder.effects import (
     FenceProducers,
     ReadConfigToEnd,
@@ -40,6 +36,7 @@ from pyconnect_agent.core.herder.requests.operations import (
 from pyconnect_agent.core.herder.state import ApplyTaskConfigs, Operation, Step
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.waiters import OperationWaiter
+from pyconnect_clients.connect_names import alter_transactional_id, task_transactional_ids
 
 FENCING_TIMEOUT_MS = 90_000
 

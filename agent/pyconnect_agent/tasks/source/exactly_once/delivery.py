@@ -21,7 +21,6 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
     PollBoundary,
     RequestedTransactions,
 )
-from pyconnect_agent.core.exactly_once.transactional_ids import task_transactional_id
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
@@ -32,6 +31,7 @@ from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_api import SourceTask, TransactionContext
+from pyconnect_clients.connect_names import task_transactional_id
 
 LOG = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def _producer_config(setup: TaskSetup, worker: DistributedConfig) -> LibrdkafkaC
         worker,
         overrides,
         f"connector-producer-{setup.task_id}",
-        task_transactional_id(worker.group_id, setup.task_id),
+        task_transactional_id(worker.group_id, setup.task_id.connector, setup.task_id.task),
     ).build()
     for warning in config.warnings:
         LOG.warning("client setting is not used as given", extra={"reason": warning})

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from pyconnect_cli.kafka.acl_words import Binding, GrantOperation, Resource, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.words import Access, Binding, GrantOperation, Resource, ResourceType
+from pyconnect_clients.phases import Phase
 
 CLUSTER = Resource(ResourceType.CLUSTER, "kafka-cluster")
 
@@ -69,9 +69,13 @@ class Need(NamedTuple):
     unasked: bool = False
 
     @property
+    def access(self) -> Access:
+        return Access(self.rule.operation, self.resource)
+
+    @property
     def text(self) -> str:
         """As `Write TransactionalId group-connector-0`."""
-        return f"{self.rule.operation.value} {self.resource}"
+        return str(self.access)
 
 
 class GrantVerdict(Enum):

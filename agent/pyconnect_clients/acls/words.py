@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 
 class GrantOperation(Enum):
-    """An operation; the value is Kafka's name, as its tools print it."""
+    """An operation; the value is Kafka's name, as its tools print it.
+
+    The order is that of Kafka's protocol, which numbers them from 2.
+    """
 
     ALL = "All"
     READ = "Read"
@@ -26,7 +29,7 @@ class GrantOperation(Enum):
 
 
 class ResourceType(Enum):
-    """A type of resource; the value is Kafka's name."""
+    """A type of resource; the value is Kafka's name, the order as above."""
 
     TOPIC = "Topic"
     GROUP = "Group"
@@ -34,6 +37,10 @@ class ResourceType(Enum):
     TRANSACTIONAL_ID = "TransactionalId"
     DELEGATION_TOKEN = "DelegationToken"  # noqa: S105 - a kind of resource
     USER = "User"
+
+
+OPERATIONS = dict(enumerate(GrantOperation, 2))
+RESOURCE_TYPES = dict(enumerate(ResourceType, 2))
 
 
 class Pattern(Enum):
@@ -51,6 +58,16 @@ class Resource(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.type.value} {self.name}"
+
+
+class Access(NamedTuple):
+    """One operation on one resource, as text `Write TransactionalId group-connector-0`."""
+
+    operation: GrantOperation
+    resource: Resource
+
+    def __str__(self) -> str:
+        return f"{self.operation.value} {self.resource}"
 
 
 class Binding(NamedTuple):

@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import CLUSTER, Need, NeedSeverity, Role
-from pyconnect_cli.acls.plan.principals import (
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Role
+from pyconnect_clients.acls.principals import (
     client_config,
     overrides_security,
     principal_of,
     server_set,
 )
-from pyconnect_cli.acls.plan.rules import RULES
-from pyconnect_cli.kafka.acl_words import Resource, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.rules import RULES
+from pyconnect_clients.acls.words import Resource, ResourceType
+from pyconnect_clients.connect_names import sink_group_id, source_transactional_ids
+from pyconnect_clients.phases import Phase
 
 DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 
@@ -44,19 +45,13 @@ class ConnectorNeeds:
 
     @cached_property
     def transactional_ids(self) -> tuple[str, ...]:
-        """The ids of running tasks, of tasks that may be configured, and of tasks to fence."""
+        """The id of our agents' changes of offsets, then the ids of tasks.
+
+        Those of running tasks, of tasks that may be configured, and of tasks to fence.
+        """
         connector = self._connector
         count = max(connector.tasks, self._tasks_max(), connector.fenced_tasks or 0)
-        return tuple(f"{self._prefix}-{task}" for task in range(count))
-
-    @property
-    def alter_id(self) -> str:
-        """The id with which our agents alter and reset offsets (KIP-875)."""
-        return self._prefix
-
-    @property
-    def _prefix(self) -> str:
-        return f"{self._worker.group_id}-{self._connector.name}"
+        return source_transactional_ids(self._worker.group_id, connector.name, count)
 
     @property
     def offsets_topic(self) -> str:
@@ -71,15 +66,15 @@ class ConnectorNeeds:
     def _source(self) -> Iterator[Need]:
         yield from self._targets()
         yield from self._offsets()
-        several = len(self.transactional_ids) > 1
-        fencing = NeedSeverity.BLOCKER if several else NeedSeverity.WARNING
-        for transactional_id in self.transactional_ids:
+        altering, *tasks = self.transactional_ids
+        fencing = NeedSeverity.BLOCKER if len(tasks) > 1 else NeedSeverity.WARNING
+        for transactional_id in tasks:
             yield self._need("X1", ResourceType.TRANSACTIONAL_ID, transactional_id)
             yield self._need(
                 "X2", ResourceType.TRANSACTIONAL_ID, transactional_id, severity=fencing
             )
-        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{self._prefix}-0")
-        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, self.alter_id)
+        yield self._need("X3", ResourceType.TRANSACTIONAL_ID, f"{altering}-0")
+        yield self._need("X4", ResourceType.TRANSACTIONAL_ID, altering)
         if self._facts.old_brokers:
             for rule in ("X5p", "X5a"):
                 yield self._need(rule, *CLUSTER)
@@ -135,7 +130,8 @@ class ConnectorNeeds:
 
     def _sink_topics(self) -> Sequence[str]:
         config = self._connector.config
-        listed = {name.strip() for name in (config.get("topics") or "").split(",") if name.strip()}
+        named = {name.strip() for name in (config.get("topics") or "").split(",") if name.strip()}
+        listed = named.union(self._connector.topics)
         if pattern := config.get("topics.regex"):
             existing = self._existing(Role.CONSUMER)
             try:
@@ -151,8 +147,8 @@ class ConnectorNeeds:
         return sorted(listed)
 
     def _group(self) -> str:
-        config = client_config(Role.CONSUMER, self._worker.properties, self._connector.config)
-        return config.get("group.id") or f"connect-{self._connector.name}"
+        connector = self._connector
+        return sink_group_id(connector.name, connector.config, self._worker.properties)
 
     def _existing(self, role: Role) -> frozenset[str] | None:
         return self._facts.existing_topics.get(self._clients[role][1])
@@ -163,7 +159,7 @@ class ConnectorNeeds:
 
     def _tasks_max(self) -> int:
         text = self._connector.config.get("tasks.max") or "1"
-        return int(text) if text.strip().isdigit() else 1
+        return int(text) if text.strip().isdecimal() else 1
 
     def _need(
         self,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from pyconnect_cli.acls.plan.connector_needs import ConnectorNeeds, worker_profiles
-from pyconnect_cli.acls.plan.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_cli.acls.plan.model import CLUSTER, Need, Role
-from pyconnect_cli.acls.plan.principals import principal_of, worker_client_config
-from pyconnect_cli.acls.plan.rules import RULES
-from pyconnect_cli.kafka.acl_words import Resource, ResourceType
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.connector_needs import ConnectorNeeds, worker_profiles
+from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
+from pyconnect_clients.acls.model import CLUSTER, Need, Role
+from pyconnect_clients.acls.principals import principal_of, worker_client_config
+from pyconnect_clients.acls.rules import RULES
+from pyconnect_clients.acls.words import Resource, ResourceType
+from pyconnect_clients.connect_names import collisions
+from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import ANONYMOUS
 
 TOOL = "pyconnect"
@@ -35,7 +36,7 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
     notes: list[str] = []
     for worker in facts.workers:
         needs += _worker_needs(facts, worker)
-    ids: dict[str, list[str]] = {facts.workers[0].leader_transactional_id: ["the leader"]}
+    ids: dict[str, Sequence[str]] = {}
     profiles = worker_profiles(facts.workers)
     for connector in facts.connectors:
         own = ConnectorNeeds(facts, connector, profiles[0])
@@ -44,12 +45,14 @@ def cluster_needs(facts: ClusterFacts, phase: Phase) -> Needs:
         if len(profiles) > 1:
             needs += _needs_elsewhere(facts, connector, profiles)
         if connector.type != "sink":
-            for transactional_id in (*own.transactional_ids, own.alter_id):
-                ids.setdefault(transactional_id, []).append(connector.name)
+            ids[connector.name] = own.transactional_ids
             notes += _unsecured(facts.workers[0], connector, own)
     needs += _tool_needs(facts)
     if phase is Phase.ENABLED:
-        notes += _collisions(ids)
+        notes += (
+            f"{collision}, which would fence each other; rename a connector"
+            for collision in collisions(facts.workers[0].leader_transactional_id, ids)
+        )
     wanted = tuple(need for need in needs if need.phase.rank <= phase.rank)
     return Needs(wanted, (*notes, *_unknown_principals(wanted)))
 
@@ -125,15 +128,6 @@ def _tool_needs(facts: ClusterFacts) -> Iterator[Need]:
             phase=rule.first_phase,
             severity=rule.severity,
         )
-
-
-def _collisions(ids: dict[str, list[str]]) -> Iterator[str]:
-    for transactional_id, owners in ids.items():
-        if len(owners) > 1:
-            yield (
-                f"the transactional id {transactional_id} belongs to {' and '.join(owners)},"
-                " which would fence each other; rename a connector"
-            )
 
 
 def _unsecured(worker: WorkerFacts, connector: ConnectorFacts, own: ConnectorNeeds) -> list[str]:

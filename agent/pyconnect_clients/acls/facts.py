@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyconnect_cli.acls.plan.model import Role
-from pyconnect_cli.acls.plan.principals import Config
-from pyconnect_cli.kafka.transactional_ids import leader_id
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.model import Role
+from pyconnect_clients.acls.principals import Config
+from pyconnect_clients.connect_names import leader_transactional_id
+from pyconnect_clients.phases import Phase
 
 _TOPIC_KEYS = ("topic", "offsets.storage.topic", "errors.deadletterqueue.topic.name")
 SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
@@ -43,7 +43,7 @@ class WorkerFacts:
     @property
     def leader_transactional_id(self) -> str:
         """The transactional id with which it writes to the config topic as leader."""
-        return leader_id(self.group_id, self.properties)
+        return leader_transactional_id(self.group_id, self.properties)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from pyconnect_cli.acls.plan.model import NeedSeverity, Role, Rule
-from pyconnect_cli.kafka.acl_words import GrantOperation
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.model import NeedSeverity, Role, Rule
+from pyconnect_clients.acls.words import GrantOperation
+from pyconnect_clients.phases import Phase
 
 _TABLE = """
 W1  WORKER  READ  BLOCKER  DISABLED

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyconnect_cli.acls.plan.model import Role
 from pyconnect_clients import security
+from pyconnect_clients.acls.model import Role
 
 Config = Mapping[str, str | None]
 
 SECURITY_KEYS = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
-_OVERRIDES = {
-    Role.PRODUCER: "producer.override.",
-    Role.CONSUMER: "consumer.override.",
-    Role.ADMIN: "admin.override.",
-}
+_KEYS = ("bootstrap.servers", *SECURITY_KEYS, "group.id")
+
+
+def client_layers(
+    role: Role, worker: Config, connector: Config
+) -> dict[str, tuple[str, str | None]]:
+    """Return the worker's keys for one kind of connectors' clients, and the connector's overrides.
+
+    By the client's own key: the key as it is written, and its value.
+    """
+    return {
+        key.removeprefix(prefix): (key, value)
+        for config, prefix in ((worker, f"{role.value}."), (connector, f"{role.value}.override."))
+        for key, value in config.items()
+        if key.startswith(prefix)
+    }
 
 
 def client_config(role: Role, worker: Config, connector: Config) -> dict[str, str | None]:
@@ -27,13 +38,10 @@ def client_config(role: Role, worker: Config, connector: Config) -> dict[str, st
     Producers and consumers take only `producer.*` or `consumer.*` and the addresses from the
     worker; admin clients also take all keys without a prefix.
     """
-    prefix = f"{role.value}."
-    keys = ("bootstrap.servers", *SECURITY_KEYS, "group.id")
-    unprefixed = keys[:-1] if role is Role.ADMIN else keys[:1]
+    unprefixed = _KEYS[:-1] if role is Role.ADMIN else _KEYS[:1]
     config = {key: worker[key] for key in unprefixed if key in worker}
-    config |= {key: worker[prefix + key] for key in keys if prefix + key in worker}
-    override = _OVERRIDES[role]
-    return config | {key: connector[override + key] for key in keys if override + key in connector}
+    layers = client_layers(role, worker, connector)
+    return config | {key: layers[key][1] for key in _KEYS if key in layers}
 
 
 def worker_client_config(worker: Config) -> dict[str, str | None]:
@@ -44,7 +52,7 @@ def worker_client_config(worker: Config) -> dict[str, str | None]:
 
 def overrides_security(role: Role, connector: Config) -> bool:
     """Return whether a connector overrides the credentials of one kind of client."""
-    return any(_OVERRIDES[role] + key in connector for key in SECURITY_KEYS)
+    return any(f"{role.value}.override.{key}" in connector for key in SECURITY_KEYS)
 
 
 def principal_of(config: Config) -> str | None:

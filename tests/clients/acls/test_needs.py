@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pyconnect_cli.acls.plan.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
-from pyconnect_cli.acls.plan.model import Need, NeedSeverity, Role
-from pyconnect_cli.acls.plan.needs import cluster_needs
-from pyconnect_cli.acls.plan.principals import principal_of
-from pyconnect_cli.rest.phases import Phase
+from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
+from pyconnect_clients.acls.model import Need, NeedSeverity, Role
+from pyconnect_clients.acls.needs import cluster_needs
+from pyconnect_clients.acls.principals import principal_of
+from pyconnect_clients.phases import Phase
 from tests.support.acls import WORKER, jaas
 
 SOURCE = ConnectorFacts(

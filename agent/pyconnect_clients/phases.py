@@ -1,4 +1,4 @@
-"""The phases of an upgrade to exactly-once: values of `exactly.once.source.support`. Pure."""
+"""The phases of an upgrade to exactly-once (KIP-618). Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """A phase; `rank` gives the order of the phases, which comparison of the texts does not."""
+    """A value of `exactly.once.source.support`.
+
+    `rank` gives the order of the phases, which comparison of the texts does not.
+    """
 
     DISABLED = "disabled"
     PREPARING = "preparing"
@@ -16,6 +19,11 @@ class Phase(StrEnum):
     def rank(self) -> int:
         """Neighbours differ by one."""
         return list(Phase).index(self)
+
+    @property
+    def uses_transactional_leader(self) -> bool:
+        """Whether the leader writes to the config topic through a transactional producer."""
+        return self is not Phase.DISABLED
 
     @property
     def following(self) -> Phase:

@@ -1,0 +1,64 @@
+"""The names that Connect derives from its workers' group and its connectors. Pure.
+
+Transactional ids are those of KIP-618. An id joins names with `-` and escapes nothing, so two pairs
+of names may give the same id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+LEADER_ID_KEY = "agent.leader.transactional.id"
+"""Of pyconnect's own agents: the leader's id instead of Kafka's, the same on every worker."""
+
+SINK_GROUP_PREFIX = "connect-"
+Properties = Mapping[str, str | None]
+
+
+def leader_transactional_id(group_id: str, properties: Properties | None = None) -> str:
+    """Return the id under which the leader writes to the config topic.
+
+    Without the properties of a worker it is Kafka's.
+    """
+    return (properties or {}).get(LEADER_ID_KEY) or f"connect-cluster-{group_id}"
+
+
+def task_transactional_id(group_id: str, connector: str, task: int) -> str:
+    """Return the id of the producer of a source task."""
+    return f"{group_id}-{connector}-{task}"
+
+
+def task_transactional_ids(group_id: str, connector: str, count: int) -> tuple[str, ...]:
+    """Return the ids of the first `count` tasks of a connector."""
+    return tuple(task_transactional_id(group_id, connector, task) for task in range(count))
+
+
+def alter_transactional_id(group_id: str, connector: str) -> str:
+    """Return the id under which an agent changes the offsets of a connector (KIP-875)."""
+    return f"{group_id}-{connector}"
+
+
+def source_transactional_ids(group_id: str, connector: str, tasks: int) -> tuple[str, ...]:
+    """Return all ids of a source connector: of changes of its offsets, then of its tasks."""
+    own = alter_transactional_id(group_id, connector)
+    return (own, *task_transactional_ids(group_id, connector, tasks))
+
+
+def sink_group_id(connector: str, config: Properties, worker: Properties | None = None) -> str:
+    """Return the consumer group of a sink connector with this config on a worker."""
+    return (
+        config.get("consumer.override.group.id")
+        or (worker or {}).get("consumer.group.id")
+        or f"{SINK_GROUP_PREFIX}{connector}"
+    )
+
+
+def collisions(leader_id: str, ids: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """Yield a sentence for each id that has several owners; `ids`: of each source connector."""
+    owners: dict[str, list[str]] = {leader_id: ["the leader"]}
+    for connector, own in ids.items():
+        for transactional_id in own:
+            owners.setdefault(transactional_id, []).append(connector)
+    for transactional_id, names in owners.items():
+        if len(names) > 1:
+            yield f"the transactional id {transactional_id} belongs to {' and '.join(names)}"
