@@ -52,6 +52,28 @@ with spark_session(settings, app_name="x", work_directory=Path("."), events=even
     print(read_topics(spark, cluster, [part], isolation="read_committed").count())
 """
 
+# Avro's functions are in a jar that one of two sessions brings.
+BESIDE_AVRO = """
+import sys
+from pathlib import Path
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.spark.session import spark_session
+from pyconnect_reconcile.spec import SparkSettings
+url, *jars = sys.argv[1:]
+def session(*jars):
+    settings = SparkSettings(remote=url, jars=jars)
+    return spark_session(
+        settings, app_name="x", work_directory=Path("."), events=Events(machine=False)
+    )
+with session() as other:
+    other.catalog.clearCache()
+    with session(*jars) as brings:
+        bytes_of_longs = brings.range(1).selectExpr("X'02' AS value", "id").where("id < 5")
+        longs = bytes_of_longs.selectExpr("from_avro(value, '\\"long\\"', map()) AS n").persist()
+        print(other.range(3).count(), [row.n for row in longs.collect()])
+        longs.unpersist()
+"""
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
@@ -187,6 +209,17 @@ def test_offsets_avro_and_the_order_of_keys_are_audited_over_connect(
     )
     assert sequence.found == [("missing", [])]
     assert ordered.found == [("disorder", [(0, 1), (0, 2)])]
+
+
+def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
+    server: ConnectServer,
+) -> None:
+    """The server compares each query with the cached plans, by the classes of the query's session.
+
+    Nothing else is cached, as when an audit of Avro is the first to cache a plan.
+    """
+    done = run_python(["-c", BESIDE_AVRO, server.url, *map(str, avro_jars())], os.environ, RUN_S)
+    assert done.stdout == "3 [1]\n", done.stderr
 
 
 def test_reports_are_written_by_the_client(

@@ -12,14 +12,15 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyconnect_reconcile.errors import InvalidQuestion, ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spec import SparkSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 REMOTE_VARIABLE = "SPARK_REMOTE"
 REACH_S = 10.0
@@ -64,6 +65,11 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
             ) from exc
     if settings.jars:
         session.addArtifacts(*settings.jars)
+        # Spark puts a plan that is cached into its canonical form when it meets another one in the
+        # cache: if there is none, then in the next query, which may be one of a session without
+        # these jars. For functions of a jar (`from_avro`) that query would fail with
+        # AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE. This row is the other plan.
+        _own_row(session).persist()
 
 
 @contextmanager
@@ -117,6 +123,7 @@ def release(session: SparkSession) -> None:
     # A server that has gone took with it what it ran.
     with suppress(PySparkException):
         session.interruptAll()
+        _own_row(session).unpersist()
     ExecutePlanResponseReattachableIterator.shutdown()
     session.stop()
 
@@ -133,6 +140,12 @@ def tell_progress(session: SparkSession, events: Events) -> None:
             )
 
     session.registerProgressHandler(told)
+
+
+def _own_row(session: SparkSession) -> DataFrame:
+    """Return a row that no other session has: equal plans share one place in the cache."""
+    number = cast("RemoteSession", session).session_id
+    return session.range(1).selectExpr(f"'{number}' AS session")
 
 
 def _require_reachable(url: str) -> None:
