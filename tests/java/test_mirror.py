@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -67,35 +68,54 @@ def test_records_offsets_and_groups_are_mirrored(
     agent.create("records", _records_config(clusters, topic))
     agent.create("beats", _config("Heartbeat", clusters, emit_heartbeats_interval_seconds="1"))
     eventually(lambda: agent.states("records") == ("RUNNING", "RUNNING"), WAIT_S)
-    _kill_in_transaction(agent, "records", target, mirrored, records)
-    # MirrorMaker translates no offsets from before it knew of the group.
+    # The transaction that was seen may have ended before the kill.
+    eventually(
+        lambda: (
+            _kill_in_transaction(agent, "records", target, mirrored, records)
+            or aborted_transactions(target, [mirrored])
+        ),
+        WAIT_S,
+    )
+    # The connector has a task for a group that is there.
     _commit(source, group, topic, records.written)
     agent.create("groups", _groups_config(clusters, group))
     eventually(lambda: agent.states("groups") == ("RUNNING", "RUNNING"), WAIT_S)
-    records.write(STEP)
-    has_read = records.written
-    _commit(source, group, topic, has_read)
+    _move_group(group, source, topic, target, mirrored, records)
     _await_copies(agent, target, mirrored, records)
-    # MirrorMaker writes ten offset translations at a time; later records make it write the others.
-    records.write(10)
-    _await_copies(agent, target, mirrored, records)
-    expected = _by_partition(source, topic)
-    assert _by_partition(target, mirrored) == expected
-    assert aborted_transactions(target, [mirrored]) == 1
-    for partition in PARTITIONS:
-        eventually(
-            lambda partition=partition: 0 < _next(target, group, mirrored, partition) <= has_read,
-            WAIT_S,
-            lambda partition=partition: (
-                _next(target, group, mirrored, partition),
-                read_topic(target, f"{alias}.checkpoints.internal")[-3:],
-            ),
-        )
+    assert _by_partition(target, mirrored) == _by_partition(source, topic)
     eventually(
         lambda: any(alias.encode() in (beat.key() or b"") for beat in read_topic(target, BEATS)),
         WAIT_S,
     )
     assert agent.states("groups") == agent.states("beats") == ("RUNNING", "RUNNING")
+
+
+def _move_group(
+    group: str, source: str, topic: str, target: str, mirrored: str, records: Records
+) -> None:
+    """Commit places of the group until the target has one for each partition, none behind it.
+
+    MirrorMaker translates no offset from before its checkpoint task has read the topic of offset
+    translations, which it does after its start, and writes ten of these translations at a time.
+    """
+
+    def places() -> list[int]:
+        return [_next(target, group, mirrored, partition) for partition in PARTITIONS]
+
+    end = time.monotonic() + WAIT_S
+    while True:
+        records.write(STEP)
+        has_read = records.written
+        _commit(source, group, topic, has_read)
+        records.write(10)
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: all(place > 0 for place in places()), 10)
+        found = places()
+        assert all(place <= has_read for place in found), (found, has_read)
+        if all(place > 0 for place in found):
+            return
+        checkpoints = f"{mirrored.partition('.')[0]}.checkpoints.internal"
+        assert time.monotonic() < end, (found, read_topic(target, checkpoints)[-3:])
 
 
 def _config(kind: str, clusters: Mapping[str, str], **settings: str) -> dict[str, str]:
@@ -168,7 +188,10 @@ def _commit(bootstrap_servers: str, group: str, topic: str, offset: int) -> None
 def _kill_in_transaction(
     agent: Agent, name: str, target: str, mirrored: str, records: Records
 ) -> None:
-    """Kill the task's Java process while records wait for their commit; restart the task."""
+    """Kill the task's Java process while records wait for their commit; have the task run again.
+
+    Its new producer has ended the transaction then.
+    """
 
     def is_open() -> bool:
         records.write(10)
@@ -183,6 +206,7 @@ def _kill_in_transaction(
     java.kill()
     agent.wait_for_states(name, "RUNNING", "FAILED", timeout_s=WAIT_S)
     agent.do("POST", f"/connectors/{name}/tasks/0/restart")
+    agent.wait_for_states(name, "RUNNING", "RUNNING", timeout_s=WAIT_S)
 
 
 def _await_copies(agent: Agent, target: str, mirrored: str, records: Records) -> None:
