@@ -44,6 +44,12 @@ def source_transactional_ids(group_id: str, connector: str, tasks: int) -> tuple
     return (own, *task_transactional_ids(group_id, connector, tasks))
 
 
+def tasks_max(config: Properties) -> int:
+    """Return the most tasks that a connector may have; one for a text that is not a number."""
+    text = (config.get("tasks.max") or "1").strip()
+    return int(text) if text.isdecimal() else 1
+
+
 def sink_group_id(connector: str, config: Properties, worker: Properties | None = None) -> str:
     """Return the consumer group of a sink connector with this config on a worker."""
     return (

@@ -31,6 +31,7 @@ from pyconnect_cli.upgrade.plan.model import (
 )
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
 from pyconnect_clients.acls.principals import server_set
+from pyconnect_clients.connect_names import tasks_max
 from pyconnect_clients.phases import Phase
 
 OFFSETS_TOPIC = "offset.storage.topic"
@@ -187,12 +188,11 @@ def _source(view: ConnectorView, worker: Properties) -> SourceFacts:
     config = view.info.config
     timeout_ms = client_settings.transaction_timeout_ms(worker, config)
     addresses = client_settings.clusters(worker, config)
-    tasks_max = config.get("tasks.max") or "1"
     return SourceFacts(
         name=view.name,
         state=view.state,
         tasks=len(view.info.tasks),
-        tasks_max=int(tasks_max) if tasks_max.strip().isdigit() else 1,
+        tasks_max=tasks_max(config),
         offsets_topic=config.get("offsets.storage.topic"),
         requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
         boundary=(config.get("transaction.boundary") or "poll").lower(),
