@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyconnect_cli.acls.gather import file_workers
+from pyconnect_cli.acls.gather import file_workers, gather
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
@@ -212,7 +211,7 @@ def _acls(
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:
-        report = acl_report(session, replace(options, phase=target))
+        report = gather(session, replace(options, phase=target)).report()
     except UsageError as error:
         # There are only Java workers, which do not report their configuration.
         return (), (error.message,)
