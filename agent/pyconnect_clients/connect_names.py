@@ -12,6 +12,7 @@ LEADER_ID_KEY = "agent.leader.transactional.id"
 """Of pyconnect's own agents: the leader's id instead of Kafka's, the same on every worker."""
 
 SINK_GROUP_PREFIX = "connect-"
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 Properties = Mapping[str, str | None]
 
 

@@ -19,11 +19,14 @@ from pyconnect_clients.acls.principals import (
 )
 from pyconnect_clients.acls.rules import RULES
 from pyconnect_clients.acls.words import Resource, ResourceType
-from pyconnect_clients.connect_names import sink_group_id, source_transactional_ids, tasks_max
+from pyconnect_clients.connect_names import (
+    DEAD_LETTER_TOPIC,
+    sink_group_id,
+    source_transactional_ids,
+    tasks_max,
+)
 from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import principal_of
-
-DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 
 
 class ConnectorNeeds:
