@@ -32,11 +32,11 @@ from pyconnect_agent.worker import acls
 from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader
 from pyconnect_cli.offsets.plan.orphans import connector_of
-from pyconnect_cli.rest.masking import is_secret_key
 from pyconnect_cli.upgrade.cluster import kafka_group
 from pyconnect_clients.acls.model import Role
 from pyconnect_clients.acls.principals import SECURITY_KEYS, client_config
 from pyconnect_clients.connect_names import leader_transactional_id
+from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.acls import sasl
 from tests.support.worker_properties import distributed
 
