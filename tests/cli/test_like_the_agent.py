@@ -1,7 +1,7 @@
 """Facts of Kafka that agent and command line know each for itself: both know the same.
 
-They share no code of it, so that the command line speaks to any Connect cluster; this holds them
-equal.
+What they share is in `pyconnect_clients`. The rest are bytes that one writes and the other reads,
+and settings that the agent gives its clients.
 """
 
 from __future__ import annotations

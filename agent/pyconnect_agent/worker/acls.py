@@ -1,10 +1,10 @@
 """Check that the brokers grant this worker the rights of its phase.
 
-Composition root. Answers `/agent/acls`. The worker asks
-before it reads its topics and joins its group. It refuses `preparing` and `enabled` only if a
-broker denies a needed right; a right that could not be checked gives a warning.
-On request the check includes connectors' clients, with their own configuration, unless it refers to
-secrets: only child processes resolve these.
+Composition root. Answers `/agent/acls`. The worker asks before it reads its topics and joins its
+group. It refuses `preparing` and `enabled` only if a broker denies a needed right; a right that
+could not be checked gives a warning. On request the check includes connectors' clients, with their
+own configuration, unless it refers to secrets: only child processes resolve these.
+`pyconnect_clients.acls` derives the rights.
 """
 
 from __future__ import annotations
