@@ -15,11 +15,11 @@ from typer import Context
 
 from pyconnect_cli.about.help import TOPICS
 from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, load_noun
 from pyconnect_cli.parsing.help_text import HelpText
 from pyconnect_cli.parsing.nouns import NOUNS, Noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec
 from pyconnect_cli.parsing.root_help import SUMMARY, describe_option
-from pyconnect_cli.verbs import CONTEXT_SETTINGS, load_noun
 
 SHARED = "Global options"
 POINTER = "All global options"

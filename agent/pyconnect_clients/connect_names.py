@@ -12,6 +12,7 @@ LEADER_ID_KEY = "agent.leader.transactional.id"
 """Of pyconnect's own agents: the leader's id instead of Kafka's, the same on every worker."""
 
 SINK_GROUP_PREFIX = "connect-"
+DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
 Properties = Mapping[str, str | None]
 
 
@@ -42,6 +43,12 @@ def source_transactional_ids(group_id: str, connector: str, tasks: int) -> tuple
     """Return all ids of a source connector: of changes of its offsets, then of its tasks."""
     own = alter_transactional_id(group_id, connector)
     return (own, *task_transactional_ids(group_id, connector, tasks))
+
+
+def tasks_max(config: Properties) -> int:
+    """Return the most tasks that a connector may have; one for a text that is not a number."""
+    text = (config.get("tasks.max") or "1").strip()
+    return int(text) if text.isdecimal() else 1
 
 
 def sink_group_id(connector: str, config: Properties, worker: Properties | None = None) -> str:

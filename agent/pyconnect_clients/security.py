@@ -146,7 +146,10 @@ def parse_security(properties: Mapping[str, str | None]) -> Security:
 
 
 def principal_of(properties: Mapping[str, str | None]) -> str | None:
-    """Return a client's principal; None if its properties do not show it (TLS, tokens)."""
+    """Return a client's principal; None if its properties do not show it (TLS, tokens, secrets).
+
+    A user name is the principal `User:<name>` unless the broker maps it otherwise.
+    """
     protocol = (properties.get(_PROTOCOL) or Protocol.PLAINTEXT.value).strip().upper()
     if protocol == Protocol.PLAINTEXT.value:
         return ANONYMOUS
@@ -157,7 +160,7 @@ def principal_of(properties: Mapping[str, str | None]) -> str | None:
         username = parse_jaas(properties.get(JAAS_CONFIG) or "").options.get("username")
     except ClientPropertyError:
         return None
-    return f"User:{username}" if username else None
+    return f"User:{username}" if username and "${" not in username else None
 
 
 def refuse_other_names(properties: Mapping[str, str]) -> None:

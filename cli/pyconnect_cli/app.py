@@ -18,13 +18,14 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
+from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, RootGroup
 from pyconnect_cli.parsing.near_names import slip_of
 from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.streams import discard, tell
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.proposals import proposer
 from pyconnect_cli.settings.several_contexts import combined, several_contexts
-from pyconnect_cli.verbs import CONTEXT_SETTINGS, RootGroup
+from pyconnect_sandbox.errors import SandboxError
 
 UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -105,6 +106,8 @@ def _invoke(session: Session, arguments: list[str]) -> int:
         raise Interrupted("interrupted") from None
     except typer.TyperException as exc:
         raise usage_error(exc) from exc
+    except SandboxError as exc:
+        raise PyconnectError(exc.message, hint=exc.hint, exit_code=exc.exit_code) from exc
     return answer if isinstance(answer, int) else ExitCode.OK
 
 

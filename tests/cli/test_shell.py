@@ -25,10 +25,10 @@ import pytest
 from pyconnect_cli.__main__ import main
 from pyconnect_cli.completion.commands import completion_script
 from pyconnect_cli.completion.offers import TypedWords, offers
+from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.examples import EXAMPLES
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
-from pyconnect_cli.verbs import load_noun
 from tests.cli.conftest import NAME_WORDS, Run
 from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from pyconnect_clients.record_keys import split_task
+
 
 class ConnectorTaskId(NamedTuple):
     """One task of one connector; ordered by connector name, then number.
@@ -23,14 +25,11 @@ class ConnectorTaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> ConnectorTaskId:
-        """Split at the last `-`, since connector names may contain it.
-
-        Raises ValueError when there is no name or no number.
-        """
-        connector, separator, number = text.rpartition("-")
-        if not separator or not connector or not number.isascii() or not number.isdigit():
+        """Raise ValueError when there is no name or no number."""
+        found = split_task(text)
+        if found is None:
             raise ValueError(f"not a task id: {text!r}")
-        return cls(connector, int(number))
+        return cls(*found)
 
 
 class TargetState(Enum):

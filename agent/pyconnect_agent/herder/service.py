@@ -8,7 +8,6 @@ children, flush the statuses), `close`. All methods run on the event loop and do
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,9 +17,8 @@ from typing import Any
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.ports import ChildListener
 from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
+from pyconnect_agent.core.errors import AgentError, RequestTimedOutError
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.requests.messages import (
     FenceZombies,
@@ -28,7 +26,6 @@ from pyconnect_agent.core.herder.requests.messages import (
     Probe,
     Request,
 )
-from pyconnect_agent.core.herder.requests.operations import SHUTTING_DOWN
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
 from pyconnect_agent.core.herder.work.fencing import FENCING_TIMEOUT_MS
@@ -62,15 +59,12 @@ from pyconnect_agent.herder.performer import (
     Group,
 )
 from pyconnect_agent.herder.statuses import StatusView
+from pyconnect_agent.herder.unanswered import UnansweredRequests
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.stores.ports import ConfigStore, OffsetStore, StatusStore
 from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)
-
-REPLY_GRACE_S = 5.0
-"""Time after the herder's own deadline until a client stops waiting for a herder that hangs."""
-
 
 LEAVE_TIMEOUT_MS = 5_000
 ALIVE_WITHIN_MS = 3_000
@@ -130,9 +124,7 @@ class HerderService:
         self._offset_reader = ConnectorOffsetReader(
             stores.offset, children, catalog, options.may_have_own_offsets_topic
         )
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._request_ids = itertools.count(1)
-        self._closed = False
+        self._unanswered = UnansweredRequests(self._loop.post, clock)
         self._open = asyncio.Event()
         self.child_listener: ChildListener = ChildEvents(
             self._loop.post, stores.status, clock, track_topics=options.track_topics
@@ -156,7 +148,7 @@ class HerderService:
                 request_fencing=self._request_fencing,
             ),
             post=self._loop.post,
-            reply=self._replied,
+            reply=self._unanswered.replied,
             clock=clock,
             snapshot=lambda: self._loop.state.snapshot,
         )
@@ -179,7 +171,7 @@ class HerderService:
                 )
             )
         )
-        self._group.begin_after(self._latest_generation())
+        self._group.begin_after(self._statuses.latest_generation())
         await self._performer.in_thread(self._group.start)
         self._loop.post(on.Started(snapshot=self._stores.config.snapshot()))
 
@@ -215,7 +207,7 @@ class HerderService:
 
     async def close(self) -> None:
         """Leave the group and stop the stores; no request may follow."""
-        self._closed = True
+        self._unanswered.refuse()
         await self._performer.in_thread(partial(self._group.stop, LEAVE_TIMEOUT_MS))
         stops = (self._stores.status.stop, self._stores.config.stop, self._stores.offset.stop)
         results = await asyncio.gather(
@@ -225,34 +217,15 @@ class HerderService:
             if isinstance(result, BaseException):
                 LOG.warning("store did not stop in order", extra={"reason": str(result)})
         await self._performer.close()
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(InternalError(SHUTTING_DOWN))
+        self._unanswered.fail()
 
     # The clients' side: see port.Herder
 
     async def submit(self, request: Request, *, timeout_ms: int) -> Any:
-        if self._closed:
-            raise InternalError(SHUTTING_DOWN)
+        self._unanswered.require_open()
         if isinstance(request, Probe):
             await self._wait_until_open(timeout_ms)
-        request_id = next(self._request_ids)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[request_id] = future
-        self._loop.post(
-            on.RequestArrived(
-                request_id=request_id,
-                request=request,
-                deadline_ms=self._clock.now_ms() + timeout_ms,
-            )
-        )
-        try:
-            async with asyncio.timeout(timeout_ms / 1000 + REPLY_GRACE_S):
-                return await future
-        except TimeoutError:
-            raise RequestTimedOutError("Request timed out") from None
-        finally:
-            del self._waiting[request_id]
+        return await self._unanswered.submit(request, timeout_ms)
 
     async def validate(self, config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
         try:
@@ -385,26 +358,6 @@ class HerderService:
 
     def _config_changed(self, snapshot: ConfigSnapshot, changes: tuple[ConfigChange, ...]) -> None:
         self._loop.post_threadsafe(on.ConfigAdvanced(snapshot=snapshot, changes=changes))
-
-    def _replied(self, reply: Reply) -> None:
-        future = self._waiting.get(reply.request_id)
-        if future is None or future.done():
-            return
-        if reply.error is not None:
-            future.set_exception(reply.error)
-        else:
-            future.set_result(reply.result)
-
-    def _latest_generation(self) -> int:
-        """Return the latest generation of any status: new statuses must not look older."""
-        store = self._stores.status
-        generations = [0]
-        for name in store.connectors():
-            status = store.connector(name)
-            if status is not None:
-                generations.append(status.generation)
-            generations.extend(task.generation for task in store.tasks(name).values())
-        return max(generations)
 
 
 def _reason(error: BaseException) -> str:

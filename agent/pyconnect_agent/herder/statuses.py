@@ -35,6 +35,17 @@ class StatusView:
             type=self._connector_type(snapshot.connector_config(connector)),
         )
 
+    def latest_generation(self) -> int:
+        """Return the latest generation of any status: new statuses must not look older."""
+        store = self._store
+        generations = [0]
+        for name in store.connectors():
+            status = store.connector(name)
+            if status is not None:
+                generations.append(status.generation)
+            generations.extend(task.generation for task in store.tasks(name).values())
+        return max(generations)
+
     def clean(self, snapshot: ConfigSnapshot, revoked: Work) -> None:
         """Tombstone statuses of what is not configured; tasks before their connector.
 

@@ -1,10 +1,10 @@
 """Check that the brokers grant this worker the rights of its phase.
 
-Composition root. Answers `/agent/acls`. The worker asks
-before it reads its topics and joins its group. It refuses `preparing` and `enabled` only if a
-broker denies a needed right; a right that could not be checked gives a warning.
-On request the check includes connectors' clients, with their own configuration, unless it refers to
-secrets: only child processes resolve these.
+Composition root. Answers `/agent/acls`. The worker asks before it reads its topics and joins its
+group. It refuses `preparing` and `enabled` only if a broker denies a needed right; a right that
+could not be checked gives a warning. On request the check includes connectors' clients, with their
+own configuration, unless it refers to secrets: only child processes resolve these.
+`pyconnect_clients.acls` derives the rights.
 """
 
 from __future__ import annotations
@@ -41,17 +41,8 @@ _ROLES = (Role.WORKER, Role.PRODUCER, Role.CONSUMER, Role.ADMIN)
 _NOT_ASKED = "O6"
 """Agents ignore the answer, which takes two requests for each connector."""
 
-_SHOWN = (
-    "client",
-    "principal",
-    "operation",
-    "resource_type",
-    "resource",
-    "phase",
-    "severity",
-    "verdict",
-    "evidence",
-)
+_OF_COMMANDS = frozenset({"rule", "owner", "bootstrap_servers", "why", "symptom"})
+"""Members of a finding that `GET /agent/acls` leaves out."""
 
 
 class Probes(Protocol):
@@ -178,9 +169,8 @@ class WorkerAcls:
 
 
 def _document(finding: GrantFinding) -> dict[str, object]:
-    shown = finding.to_json()
-    owner = finding.need.owner
-    return {"connector": None if owner == _WORKER else owner} | {key: shown[key] for key in _SHOWN}
+    shown = {key: value for key, value in finding.to_json().items() if key not in _OF_COMMANDS}
+    return {"connector": finding.need.owner or None} | shown
 
 
 def _unknown(accesses: Iterable[Access], reason: str) -> dict[Access, Answer]:

@@ -15,15 +15,18 @@ from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Role
 from pyconnect_clients.acls.principals import (
     client_config,
     overrides_security,
-    principal_of,
     server_set,
 )
 from pyconnect_clients.acls.rules import RULES
 from pyconnect_clients.acls.words import Resource, ResourceType
-from pyconnect_clients.connect_names import sink_group_id, source_transactional_ids
+from pyconnect_clients.connect_names import (
+    DEAD_LETTER_TOPIC,
+    sink_group_id,
+    source_transactional_ids,
+    tasks_max,
+)
 from pyconnect_clients.phases import Phase
-
-DEAD_LETTER_TOPIC = "errors.deadletterqueue.topic.name"
+from pyconnect_clients.security import principal_of
 
 
 class ConnectorNeeds:
@@ -50,7 +53,7 @@ class ConnectorNeeds:
         Those of running tasks, of tasks that may be configured, and of tasks to fence.
         """
         connector = self._connector
-        count = max(connector.tasks, self._tasks_max(), connector.fenced_tasks or 0)
+        count = max(connector.tasks, tasks_max(connector.config), connector.fenced_tasks or 0)
         return source_transactional_ids(self._worker.group_id, connector.name, count)
 
     @property
@@ -156,10 +159,6 @@ class ConnectorNeeds:
     def _missing(self, topic: str, role: Role) -> bool:
         existing = self._existing(role)
         return existing is not None and topic not in existing
-
-    def _tasks_max(self) -> int:
-        text = self._connector.config.get("tasks.max") or "1"
-        return int(text) if text.strip().isdecimal() else 1
 
     def _need(
         self,

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pyconnect_clients.acls.model import Role
 from pyconnect_clients.acls.principals import Config
-from pyconnect_clients.connect_names import leader_transactional_id
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, leader_transactional_id
 from pyconnect_clients.phases import Phase
 
-_TOPIC_KEYS = ("topic", "offsets.storage.topic", "errors.deadletterqueue.topic.name")
+_TOPIC_KEYS = ("topic", "offsets.storage.topic", DEAD_LETTER_TOPIC)
 SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 
 

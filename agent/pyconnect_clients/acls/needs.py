@@ -8,12 +8,12 @@ from typing import NamedTuple
 from pyconnect_clients.acls.connector_needs import ConnectorNeeds, worker_profiles
 from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
 from pyconnect_clients.acls.model import CLUSTER, Need, Role
-from pyconnect_clients.acls.principals import principal_of, worker_client_config
+from pyconnect_clients.acls.principals import worker_client_config
 from pyconnect_clients.acls.rules import RULES
 from pyconnect_clients.acls.words import Resource, ResourceType
 from pyconnect_clients.connect_names import collisions
 from pyconnect_clients.phases import Phase
-from pyconnect_clients.security import ANONYMOUS
+from pyconnect_clients.security import ANONYMOUS, principal_of
 
 TOOL = "pyconnect"
 _TOPIC_RULES = {

@@ -1,14 +1,9 @@
-"""The principal of a client for a broker, from the client's configuration in Java's keys. Pure.
-
-A user name of SASL is the principal `User:<name>` unless the broker maps it otherwise. A TLS
-certificate's principal depends on the broker's rules, so it is not known here.
-"""
+"""The keys that determine a client's cluster and principal, from a worker and a connector. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyconnect_clients import security
 from pyconnect_clients.acls.model import Role
 
 Config = Mapping[str, str | None]
@@ -53,12 +48,6 @@ def worker_client_config(worker: Config) -> dict[str, str | None]:
 def overrides_security(role: Role, connector: Config) -> bool:
     """Return whether a connector overrides the credentials of one kind of client."""
     return any(f"{role.value}.override.{key}" in connector for key in SECURITY_KEYS)
-
-
-def principal_of(config: Config) -> str | None:
-    """Return the principal, None when the configuration does not show it (TLS, tokens, secrets)."""
-    principal = security.principal_of(config)
-    return None if principal is not None and "${" in principal else principal
 
 
 def server_set(servers: str | None) -> frozenset[str]:

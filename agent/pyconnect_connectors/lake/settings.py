@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pyconnect_api import Password
+from pyconnect_connectors.attempts import RetrySettings
 from pyconnect_connectors.lake import names
 from pyconnect_connectors.lake.definitions import sink_config_def, source_config_def
 from pyconnect_connectors.lake.names import (
@@ -27,7 +28,7 @@ SCHEMES = (*LOCAL_SCHEMES, "s3", "s3a", "gs", "az", "abfs", "abfss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Location:
+class Location(RetrySettings):
     """Where the lake is and how to reach it."""
 
     url: str = setting(names.URL)
@@ -38,8 +39,6 @@ class Location:
     gcs_credentials: str | None = setting("gcs.credentials.path")
     azure_account: str | None = setting("azblob.account.name")
     azure_key: Password | None = setting("azblob.account.key")
-    max_retries: int = setting("max.retries")
-    backoff_ms: int = setting("retry.backoff.ms")
 
     @property
     def scheme(self) -> str:

@@ -7,11 +7,9 @@ are written first; otherwise their next owner would read them again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 
 from pyconnect_api import (
-    ConnectException,
     DataException,
     RetriableException,
     SinkRecord,
@@ -19,6 +17,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_connectors import version
+from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.names import NULLS
 from pyconnect_connectors.lake.settings import SinkSettings
@@ -46,7 +45,7 @@ class LakeSinkTask(SinkTask):
     def __init__(self) -> None:
         self._settings: SinkSettings
         self._target: Target
-        self._failures = 0
+        self._attempts: Attempts
         self._is_checked = False
 
     def version(self) -> str:
@@ -55,12 +54,13 @@ class LakeSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         settings = self._settings = SinkSettings.parse(props)
         self._target = target_of(settings)
+        self._attempts = settings.location.attempts("writing failed and is repeated")
 
     def stop(self) -> None:
         """Nothing is held open."""
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
-        with self._repeated_by_worker():
+        with self._attempts.limited(self.context.timeout):
             if not self._is_checked:
                 check_sink(self._settings)
                 self._is_checked = True
@@ -72,7 +72,7 @@ class LakeSinkTask(SinkTask):
         self._target.close(partitions)
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        with self._repeated_by_worker():
+        with self._attempts.limited(self.context.timeout):
             self._add(records)
             self._target.write_due()
         self._rewind()
@@ -118,21 +118,3 @@ class LakeSinkTask(SinkTask):
     def _rewind(self) -> None:
         for partition, offset in self._target.take_rewinds().items():
             self.context.offset(partition, offset)
-
-    @contextmanager
-    def _repeated_by_worker(self) -> Iterator[None]:
-        """Have the worker repeat a call that failed, after the backoff, unless it was the last."""
-        try:
-            yield
-        except RetriableException as error:
-            self._failed(error)
-            self.context.timeout(self._settings.location.backoff_ms)
-            raise
-        self._failures = 0
-
-    def _failed(self, error: RetriableException) -> None:
-        """Raise ConnectException after the last attempt."""
-        self._failures += 1
-        if self._failures > self._settings.location.max_retries:
-            raise ConnectException(f"{error} ({self._failures} attempts)") from error
-        LOG.warning("writing failed and is repeated", extra={"reason": str(error)})

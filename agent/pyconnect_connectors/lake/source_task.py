@@ -6,7 +6,6 @@ file's last row says so, and the file is not opened again.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 import zlib
@@ -15,19 +14,18 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, overload
 
 from pyconnect_api import (
-    ConnectException,
     RetriableException,
     SourceRecord,
     SourceRecords,
     SourceTask,
 )
 from pyconnect_connectors import version
+from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.lake.names import Order
 from pyconnect_connectors.lake.reading import Batch, batches
 from pyconnect_connectors.lake.settings import SourceSettings
 from pyconnect_connectors.lake.storage import Storage, StoredFile, storage_errors
 
-LOG = logging.getLogger(__name__)
 FILE_FIELD = "file"
 ROW_FIELD = "row"
 DONE_FIELD = "done"
@@ -45,8 +43,7 @@ class LakeSourceTask(SourceTask):
         self._reading: _Place | None = None
         self._batches: Generator[Batch, None, None] | None = None
         self._next_look_s = 0.0
-        self._failures = 0
-        self._waited = False
+        self._attempts: Attempts
 
     def version(self) -> str:
         return version()
@@ -54,34 +51,22 @@ class LakeSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
         self._storage = Storage.open(self._settings.location, writes=False)
+        self._attempts = self._settings.location.attempts("reading failed and is repeated")
 
     def stop(self) -> None:
         self._close_file()
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        if self._failures and not self._waited:
-            # Not before the failure was raised: the worker shows it in the status.
-            self._waited = True
-            if self.context.stop_requested.wait(self._settings.location.backoff_ms / 1000):
-                return None
-        try:
-            batch = self._next_batch()
-        except RetriableException as error:
-            self._failed(error)
-            raise
-        self._failures = 0
-        return batch
-
-    def _failed(self, error: RetriableException) -> None:
-        """Have the next poll wait; ConnectException after the last attempt."""
-        if self._reading is not None:
-            self._waiting.appendleft(self._reading)
-        self._close_file()
-        self._failures += 1
-        if self._failures > self._settings.location.max_retries:
-            raise ConnectException(f"{error} ({self._failures} attempts)") from error
-        self._waited = False
-        LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
+        if not self._attempts.wait(self.context.stop_requested):
+            return None
+        with self._attempts.limited():
+            try:
+                return self._next_batch()
+            except RetriableException:
+                if self._reading is not None:
+                    self._waiting.appendleft(self._reading)
+                self._close_file()
+                raise
 
     def _next_batch(self) -> SourceRecords | None:
         if self._reading is None and not self._begin():

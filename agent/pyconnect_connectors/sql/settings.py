@@ -9,6 +9,7 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from pyconnect_api import Password
+from pyconnect_connectors.attempts import RetrySettings
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 from pyconnect_connectors.sql.definitions import (
     EXCLUDE,
@@ -27,15 +28,13 @@ from pyconnect_connectors.sql.definitions import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
+class Connection(RetrySettings):
     """How to reach the database; `zone` is that of its timestamps without one."""
 
     url: str = setting("connection.url")
     user: str | None = setting("connection.user")
     password: Password | None = setting("connection.password")
     zone: ZoneInfo = setting("db.timezone")
-    max_retries: int = setting("max.retries")
-    backoff_ms: int = setting("retry.backoff.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ after the stored offsets were read again: stored records are left out.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -17,7 +16,6 @@ from sqlalchemy import JSON, Connection, Dialect, Engine, Table
 from sqlalchemy.exc import ProgrammingError
 
 from pyconnect_api import (
-    ConnectException,
     DataException,
     RetriableException,
     SinkRecord,
@@ -25,6 +23,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from pyconnect_connectors import version
+from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.sql.database import connected, database_errors, has_copy, open_engine
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
@@ -32,8 +31,6 @@ from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables
-
-LOG = logging.getLogger(__name__)
 
 
 class SqlSinkTask(SinkTask):
@@ -49,7 +46,7 @@ class SqlSinkTask(SinkTask):
         self._epochs: dict[TopicPartition, int] = {}
         self._stored: dict[TopicPartition, int] = {}
         self._outcome_unknown = False
-        self._failures = 0
+        self._attempts: Attempts
 
     def version(self) -> str:
         return version()
@@ -58,6 +55,7 @@ class SqlSinkTask(SinkTask):
         settings = self._settings = SinkSettings.parse(props)
         self._engine = open_engine(settings.connection, writes=True)
         self._tables = TargetTables(settings)
+        self._attempts = settings.connection.attempts("writing failed and is repeated")
         if settings.exactly_once:
             self._offsets = OffsetTable(settings.offsets_table, settings.name)
 
@@ -101,24 +99,15 @@ class SqlSinkTask(SinkTask):
     @contextmanager
     def _repeated_by_worker(self, action: str) -> Iterator[None]:
         """Have the worker repeat a call that failed, after the backoff, unless it was the last."""
-        try:
-            with database_errors(action):
-                yield
-        except RetriableException as error:
-            self._outcome_unknown = True
-            self._failed(error)
-            self.context.timeout(self._settings.connection.backoff_ms)
-            raise
-        self._failures = 0
-
-    def _failed(self, error: RetriableException) -> None:
-        """Drop the connection; ConnectException after the last attempt."""
-        self._disconnect()
-        self._tables.forget()
-        self._failures += 1
-        if self._failures > self._settings.connection.max_retries:
-            raise ConnectException(f"{error} ({self._failures} attempts)") from error
-        LOG.warning("writing failed and is repeated", extra={"reason": str(error)})
+        with self._attempts.limited(self.context.timeout):
+            try:
+                with database_errors(action):
+                    yield
+            except RetriableException:
+                self._outcome_unknown = True
+                self._disconnect()
+                self._tables.forget()
+                raise
 
     def _write(self, records: Sequence[SinkRecord]) -> None:
         connection = self._connected()

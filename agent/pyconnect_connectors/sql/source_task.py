@@ -5,7 +5,6 @@ One connection, one transaction for each pass over a table. Between passes there
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Generator, Mapping
 from contextlib import suppress
@@ -13,14 +12,14 @@ from contextlib import suppress
 from sqlalchemy import Connection, Engine, MetaData, Table
 from sqlalchemy.exc import SQLAlchemyError
 
-from pyconnect_api import ConnectException, RetriableException, SourceRecords, SourceTask
+from pyconnect_api import RetriableException, SourceRecords, SourceTask
 from pyconnect_connectors import version
+from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.sql.database import abandon, connected, database_errors, open_engine
 from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
 
-LOG = logging.getLogger(__name__)
 LONGEST_WAIT_S = 1.0
 
 
@@ -36,8 +35,7 @@ class SqlSourceTask(SourceTask):
         self._batches: Generator[SourceRecords, None, None] | None = None
         self._reading = ""
         self._pass_ended = True
-        self._failures = 0
-        self._waited = False
+        self._attempts: Attempts
 
     def version(self) -> str:
         return version()
@@ -45,6 +43,7 @@ class SqlSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._settings = SourceSettings.parse(props)
         self._engine = open_engine(self._settings.connection, writes=False)
+        self._attempts = self._settings.connection.attempts("reading failed and is repeated")
         names = (QUERY_VIEW,) if self._settings.query is not None else self._settings.tables
         self._due_s = dict.fromkeys(names, 0.0)
 
@@ -52,29 +51,15 @@ class SqlSourceTask(SourceTask):
         self._disconnect()
 
     def poll(self) -> SourceRecords | None:
-        if self._failures and not self._waited:
-            # Not before the failure was raised: the worker shows it in the status.
-            self._waited = True
-            if self.context.stop_requested.wait(self._settings.connection.backoff_ms / 1000):
-                return None
-        try:
-            with database_errors("Cannot read from the database"):
-                batch = self._next_batch()
-        except RetriableException as error:
-            self._failed(error)
-            raise
-        self._failures = 0
-        return batch
-
-    def _failed(self, error: RetriableException) -> None:
-        """Wait before the next attempt; ConnectException after the last."""
-        connection = self._settings.connection
-        self._disconnect()
-        self._failures += 1
-        if self._failures > connection.max_retries:
-            raise ConnectException(f"{error} ({self._failures} attempts)") from error
-        self._waited = False
-        LOG.warning("reading failed and is repeated", extra={"reason": str(error)})
+        if not self._attempts.wait(self.context.stop_requested):
+            return None
+        with self._attempts.limited():
+            try:
+                with database_errors("Cannot read from the database"):
+                    return self._next_batch()
+            except RetriableException:
+                self._disconnect()
+                raise
 
     def _next_batch(self) -> SourceRecords | None:
         if self._batches is None and not self._begin():

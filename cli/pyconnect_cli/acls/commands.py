@@ -20,7 +20,6 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_cli.acls.run import acl_report, report_of
 from pyconnect_cli.errors import (
     ExitCode,
     NotFound,
@@ -50,7 +49,7 @@ def check(
     blockers are unknown because listing the ACLs is denied. Exit 9: blockers are unknown.
     """
     session = session_of(context)
-    report = acl_report(session, acl_options(session.given))
+    report = gather(session, acl_options(session.given)).report()
     show_report(session.output, report, everything=everything)
     _end(report, accept_unknown=accept_unknown)
 
@@ -70,7 +69,7 @@ def explain(
     session = session_of(context)
     found = explain_text(" ".join(text))
     try:
-        report = acl_report(session, acl_options(session.given))
+        report = gather(session, acl_options(session.given)).report()
     except PyconnectError as error:
         if not found.rules and found.denial is None:
             raise
@@ -139,7 +138,8 @@ def generate(
     grants themselves.
     """
     session = session_of(context)
-    report = report_of(gathered := gather(session, acl_options(session.given)))
+    gathered = gather(session, acl_options(session.given))
+    report = gathered.report()
     found = missing_grants(
         report.findings,
         everything=everything or remove,  # only existing grants can be revoked

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from pyconnect_cli.acls.options import AclOptions
+from pyconnect_cli.acls.plan.check import AclReport, check
 from pyconnect_cli.acls.probe import probed_here
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import (
@@ -48,11 +49,16 @@ class Gathered:
     phase: Phase
     evidence: Evidence
 
+    def report(self) -> AclReport:
+        """Return the needs of the phase, each with its verdict."""
+        return check(self.facts, self.phase, self.evidence)
+
 
 def gather(session: Session, options: AclOptions) -> Gathered:
-    """Ask workers and brokers; without a phase, about the phase after that of the workers.
+    """Ask workers, agents and known brokers; by default about the phase after the workers' own.
 
-    UsageError when no worker's configuration is known.
+    UsageError when no worker's configuration is known: there are only Java workers, and no file of
+    theirs was given.
     """
     workers = [*file_workers(options), *_agents(session, options)]
     if not workers:

@@ -186,7 +186,7 @@ class TypedWords:
 
     def _enter(self, word: str) -> None:
         """Go from the root to a noun, from a noun to a verb."""
-        from pyconnect_cli.verbs import VERB_ALIASES, load_noun
+        from pyconnect_cli.noun_groups import VERB_ALIASES, load_noun
 
         if self.noun is None:
             self.noun = find_noun(word)

@@ -26,10 +26,10 @@ from pyconnect_cli.topics.commands import (
     shown_bytes,
     shown_time,
 )
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 app = typer.Typer()
 
-TOPIC = "errors.deadletterqueue.topic.name"
 HEADERS = "errors.deadletterqueue.context.headers.enable"
 PREFIX = "__connect.errors."
 
@@ -83,10 +83,10 @@ def dead_letters(
     """
     session = session_of(context)
     config = known_connector(session, name).config
-    topic = config.get(TOPIC)
+    topic = config.get(DEAD_LETTER_TOPIC)
     if not topic:
         raise PreconditionFailed(
-            f"{name} has no dead letter queue: {TOPIC} is not set",
+            f"{name} has no dead letter queue: {DEAD_LETTER_TOPIC} is not set",
             hint="only sinks have one; it also needs errors.tolerance=all",
         )
     settings = kafka_cluster(session, PURPOSE).librdkafka()

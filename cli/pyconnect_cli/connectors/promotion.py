@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from pyconnect_cli.connectors.plan import Config, ConnectorFile
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, is_secret_key, mask_value
+from pyconnect_cli.rest.masking import MASK, REFERENCES_ONLY, mask_value
+from pyconnect_clients.secret_keys import is_secret_key
 
 REFERENCE = re.compile(r"\$\{([^}]*)\}")
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.kafka.model import TopicPartition
+from pyconnect_clients.record_keys import TASK_COUNT
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -27,9 +28,6 @@ WAIT_S = 10.0
 _BATCH = 10_000
 _SLICE_S = 0.2
 """A call waits so long for a whole batch, also when the ends were reached."""
-
-
-_TASK_COUNT = "tasks-fencing-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +51,10 @@ def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int
     counts: dict[str, int] = {}
     for record in records(settings, config_topic, "read_committed"):
         key = bytes(record.key() or b"").decode(errors="replace")
-        if key.startswith(_TASK_COUNT):
+        if key.startswith(TASK_COUNT):
             count = _task_count(record.value())
             if count is not None:
-                counts[key.removeprefix(_TASK_COUNT)] = count
+                counts[key.removeprefix(TASK_COUNT)] = count
     return counts
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pyconnect_cli.kafka.model import kafka_offset, topic_partition
 from pyconnect_cli.reconcile.audited import Config, Document
 from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 
 def simple_class(config: Config) -> str:
@@ -77,7 +78,7 @@ def sink_topics(config: Config, committed: Mapping[str, object]) -> list[str]:
 
 def dead_letters(config: Config) -> list[str]:
     """Return the connector's dead letter queue, if it has one."""
-    name = config.get("errors.deadletterqueue.topic.name")
+    name = config.get(DEAD_LETTER_TOPIC)
     return [name] if name else []
 
 

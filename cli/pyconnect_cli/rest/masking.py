@@ -10,20 +10,10 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
+from pyconnect_clients.secret_keys import is_secret_key
+
 MASK = "********"
 
-SECRET_KEY = re.compile(
-    r"passw(?:or)?d|passphrase|pwd$|secret|token|jaas|credential"
-    r"|(?:api|access|private|account|encryption|shared|signing|license|auth|sas)[._-]?key"
-    r"|ssl\.keystore\.key$|connection[._]?string",
-    re.IGNORECASE,
-)
-# Names with one of the words above whose values are not secrets.
-HARMLESS_KEY = re.compile(
-    r"(?:^|\.)(?:token\.type|credentials\.provider(?:\.class)?|sasl\.oauthbearer\.token\.endpoint\.url)$"
-    r"|\.(?:path|location|file)$",
-    re.IGNORECASE,
-)
 REFERENCES_ONLY = re.compile(r"(?:\$\{[^}]*\})+")
 # A password may contain `@`: the last `@` of the authority ends it.
 URL_PASSWORD = re.compile(r"(://[^/@:\s]*):(?:[^/?#\s\"']+|[^/@\s]+)@")
@@ -31,11 +21,6 @@ SECRET_OPTIONS = frozenset({"--password", "--token"})
 ASSIGNMENT = re.compile(r"(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)", re.DOTALL)
 HEADER = re.compile(r"(?i)\b((?:authorization|cookie)\s*:\s*|bearer\s+)\S.*", re.DOTALL)
 PARAMETER = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=([^&;,}\s\"']+)")
-
-
-def is_secret_key(key: str) -> bool:
-    """Return whether values of this configuration key must not be shown."""
-    return SECRET_KEY.search(key) is not None and HARMLESS_KEY.search(key) is None
 
 
 def mask_text(text: str) -> str:

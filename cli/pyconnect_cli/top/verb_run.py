@@ -11,11 +11,11 @@ from typing import NamedTuple
 import typer
 
 from pyconnect_cli.errors import ExitCode, PyconnectError
+from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
 from pyconnect_cli.render.styles import paint
 from pyconnect_cli.session import Session
-from pyconnect_cli.verbs import load_noun
 
 
 class Ended(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import ClassVar, TypeVar, cast
@@ -23,6 +23,7 @@ from textual.widgets import DataTable, Input, Static
 from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
+from pyconnect_cli.top.live_table import LiveTable, styled
 from pyconnect_cli.top.screens import AskScreen, TextScreen
 from pyconnect_cli.top.source import Source
 from pyconnect_cli.top.state import (
@@ -41,19 +42,11 @@ from pyconnect_cli.top.state import (
     WentBack,
     after,
 )
-from pyconnect_cli.top.table import Line, Table, sort_columns, table
+from pyconnect_cli.top.table import sort_columns, table
 from pyconnect_cli.top.verb_run import Ended
-from pyconnect_cli.top.words import Part, help_lines, hints, summary
+from pyconnect_cli.top.words import help_lines, hints, summary
 
 Answer = TypeVar("Answer")
-STYLES = {
-    "good": "green",
-    "bad": "bold red",
-    "warning": "yellow",
-    "dim": "dim",
-    "strong": "bold",
-    "accent": "cyan",
-}
 LAG_EVERY_S = 5.0
 """Offsets of sinks are a request each: they are read less often than states."""
 
@@ -109,7 +102,6 @@ class Top(App[None]):
         self._looking = False
         self._switching = False
         self._lag_read_s: float | None = None
-        self._drawn = Table(title="", heads=(), lines=())
 
     def compose(self) -> ComposeResult:
         """Lay the view out."""
@@ -117,7 +109,7 @@ class Top(App[None]):
         yield Static(id="running")
         yield Static(id="hints")
         yield Static(id="title")
-        yield DataTable[Text](cursor_type="row", zebra_stripes=False)
+        yield LiveTable()
         yield Static(id="message")
         yield Input(id="prompt", compact=True, select_on_focus=False)
 
@@ -152,9 +144,9 @@ class Top(App[None]):
         kind, text = submitted.value[:1], submitted.value[1:]
         self._close_prompt()
         if kind == ":":
-            self._apply(Commanded(text, self._row))
+            self._apply(Commanded(text, self._table.row))
         elif kind == "/":
-            self._apply(Filtered(text, self._row))
+            self._apply(Filtered(text, self._table.row))
 
     def on_input_changed(self, changed: Input.Changed) -> None:
         """Filter while the pattern is typed; a prompt without its first character is closed."""
@@ -163,7 +155,7 @@ class Top(App[None]):
         if not changed.value:
             self._close_prompt()
         elif changed.value.startswith("/"):
-            self._apply(Filtered(changed.value[1:], self._row))
+            self._apply(Filtered(changed.value[1:], self._table.row))
 
     def action_prompt(self, kind: str) -> None:
         """Open the prompt of `:` or `/`."""
@@ -188,8 +180,8 @@ class Top(App[None]):
 
     def action_mark(self) -> None:
         """Mark the row and go to the next one."""
-        if self._row is not None:
-            self._apply(Marked(self._row))
+        if self._table.row is not None:
+            self._apply(Marked(self._table.row))
             self._table.action_cursor_down()
 
     def action_move(self, where: str) -> None:
@@ -206,8 +198,8 @@ class Top(App[None]):
     def action_verb(self, key: str) -> None:
         """Run the command line of a key."""
         found, page = BY_KEY[key], self.state.place.page
-        row = self._row
-        marked = [line.name for line in self._drawn.lines if line.name in self.state.marked]
+        row = self._table.row
+        marked = [line.name for line in self._table.shown.lines if line.name in self.state.marked]
         rows = [row] if row and (found.one or not marked) else marked
         command = command_line_of(found, page, rows)
         if command is None:
@@ -323,7 +315,7 @@ class Top(App[None]):
             return
         if self.state.wanted is not None and not self._switching:
             self._switch(self.state.wanted)
-        self._draw(self.state.place.row if self.state.place != before else self._row)
+        self._draw(self.state.place.row if self.state.place != before else self._table.row)
 
     def _draw(self, row: str | None = None) -> None:
         """Draw the state; the cursor stays on `row`, by its name."""
@@ -331,50 +323,13 @@ class Top(App[None]):
             return
         width = self.size.width
         first, second = summary(self.state, self._source.title)
-        self._static("cluster").update(_line(first))
-        self._static("running").update(_line(second))
+        self._static("cluster").update(styled(first))
+        self._static("running").update(styled(second))
         self._static("hints").update(hints(self.state.place.page, width - 2))
         self._static("message").update(Text(self.state.message, no_wrap=True, overflow="ellipsis"))
         shown = table(self.state, width=width - 2, now_ms=round(time.time() * 1000))
         self._static("title").update(Text(shown.title))
-        if shown != self._drawn:
-            self._fill(shown, row)
-
-    def _fill(self, shown: Table, row: str | None) -> None:
-        """Update the widget; if the rows are the same, draw only cells that changed."""
-        widget, drawn = self._table, self._drawn
-        same_heads = shown.heads == drawn.heads
-        self._drawn = shown
-        names = [line.name for line in shown.lines]
-        if same_heads and names == [line.name for line in drawn.lines]:
-            for line, old in zip(shown.lines, drawn.lines, strict=True):
-                for head, cell, old_cell, text in zip(
-                    shown.heads, line.cells, old.cells, self._cells(shown, line), strict=True
-                ):
-                    if cell != old_cell:
-                        widget.update_cell(line.name, head.key, text)
-            return
-        widget.clear(columns=not same_heads)
-        if not same_heads:
-            for head in shown.heads:
-                label = Text(head.text, justify="right" if head.right else "left")
-                widget.add_column(label, width=head.width, key=head.key)
-        for line in shown.lines:
-            widget.add_row(*self._cells(shown, line), key=line.name)
-        if row in names:
-            widget.move_cursor(row=names.index(row), animate=False)
-
-    @staticmethod
-    def _cells(shown: Table, line: Line) -> list[Text]:
-        return [
-            Text(
-                cell.text,
-                style=STYLES.get(cell.style or "", ""),
-                justify="right" if head.right else "left",
-                no_wrap=True,
-            )
-            for head, cell in zip(shown.heads, line.cells, strict=True)
-        ]
+        self._table.show(shown, row)
 
     def _fatal_error(self) -> None:
         """End without the library's own report: it prints local variables, secrets among them."""
@@ -394,14 +349,8 @@ class Top(App[None]):
         self.screen_stack[0].set_focus(self._table)
 
     @property
-    def _row(self) -> str | None:
-        """The name under the cursor."""
-        at, lines = self._table.cursor_row, self._drawn.lines
-        return lines[at].name if 0 <= at < len(lines) else None
-
-    @property
-    def _table(self) -> DataTable[Text]:
-        return self.screen_stack[0].query_one(DataTable)
+    def _table(self) -> LiveTable:
+        return self.screen_stack[0].query_one(LiveTable)
 
     @property
     def _prompt(self) -> Input:
@@ -409,11 +358,3 @@ class Top(App[None]):
 
     def _static(self, name: str) -> Static:
         return self.screen_stack[0].query_one(f"#{name}", Static)
-
-
-def _line(parts: Sequence[Part]) -> Text:
-    return Text.assemble(
-        *((text, STYLES.get(style or "", "")) for text, style in parts),
-        no_wrap=True,
-        overflow="ellipsis",
-    )

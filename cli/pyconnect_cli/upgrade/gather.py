@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pyconnect_cli.acls.gather import file_workers
+from pyconnect_cli.acls.gather import file_workers, gather
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport
-from pyconnect_cli.acls.run import acl_report
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
@@ -31,6 +30,7 @@ from pyconnect_cli.upgrade.plan.model import (
 )
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
 from pyconnect_clients.acls.principals import server_set
+from pyconnect_clients.connect_names import tasks_max
 from pyconnect_clients.phases import Phase
 
 OFFSETS_TOPIC = "offset.storage.topic"
@@ -187,12 +187,11 @@ def _source(view: ConnectorView, worker: Properties) -> SourceFacts:
     config = view.info.config
     timeout_ms = client_settings.transaction_timeout_ms(worker, config)
     addresses = client_settings.clusters(worker, config)
-    tasks_max = config.get("tasks.max") or "1"
     return SourceFacts(
         name=view.name,
         state=view.state,
         tasks=len(view.info.tasks),
-        tasks_max=int(tasks_max) if tasks_max.strip().isdigit() else 1,
+        tasks_max=tasks_max(config),
         offsets_topic=config.get("offsets.storage.topic"),
         requires_exactly_once=(config.get(java.SUPPORT) or "").lower() == "required",
         boundary=(config.get("transaction.boundary") or "poll").lower(),
@@ -212,7 +211,7 @@ def _acls(
     java_urls = [worker.url for worker in view.workers if worker.kind is Kind.JAVA]
     unseen: tuple[str, ...] = ()
     try:
-        report = acl_report(session, replace(options, phase=target))
+        report = gather(session, replace(options, phase=target)).report()
     except UsageError as error:
         # There are only Java workers, which do not report their configuration.
         return (), (error.message,)

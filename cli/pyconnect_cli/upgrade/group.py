@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typer.core import TyperOption
 
-from pyconnect_cli.verbs import NounGroup
+from pyconnect_cli.noun_groups import NounGroup
 
 if TYPE_CHECKING:
     from typer._click.core import Context

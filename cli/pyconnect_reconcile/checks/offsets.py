@@ -132,8 +132,7 @@ def _status_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, dict[str, ob
     """Yield the statuses of connectors and tasks; their traces stay where they are."""
     fields = "from_json(CAST(value AS STRING), 'state STRING, worker_id STRING, generation INT')"
     columns = ("CAST(key AS STRING) AS key", f"{fields} AS fields", "value IS NULL AS removed")
-    prefixes = (task_statuses.TASK_KEY, task_statuses.CONNECTOR_KEY)
-    for row in _rows(bench, (topic,), *columns, prefixes=prefixes):
+    for row in _rows(bench, (topic,), *columns, prefixes=task_statuses.KEYS):
         content = row.fields.asDict() if row.fields is not None else {}
         yield _place(row), None if row.removed else content
 

@@ -13,10 +13,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pyconnect_clients.record_keys import COMMIT, CONNECTOR, TASK, split_task
 from pyconnect_reconcile.findings import Finding, Place, Severity
 
-CONNECTOR_KEY, TASK_KEY, COMMIT_KEY = "connector-", "task-", "commit-"
-KEYS = (CONNECTOR_KEY, TASK_KEY, COMMIT_KEY)
+KEYS = (CONNECTOR, TASK, COMMIT)
 Properties = Mapping[str, str]
 
 
@@ -80,21 +80,22 @@ class TaskConfigSet:
 
     def _apply(self, place: Place, content: Mapping[str, object] | None) -> None:
         key = place.key or ""
-        if key.startswith(CONNECTOR_KEY):
-            name = key.removeprefix(CONNECTOR_KEY)
+        if key.startswith(CONNECTOR):
+            name = key.removeprefix(CONNECTOR)
             if content is None:
                 self._known.discard(name)
                 self._written.pop(name, None)
             else:
                 self._known.add(name)
-        elif key.startswith(TASK_KEY):
-            name, _, number = key.removeprefix(TASK_KEY).rpartition("-")
+        elif key.startswith(TASK):
+            task = split_task(key.removeprefix(TASK))
             properties = (content or {}).get("properties")
-            if number.isdecimal() and isinstance(properties, Mapping):
+            if task is not None and isinstance(properties, Mapping):
+                name, number = task
                 texts = {str(each): str(value) for each, value in properties.items()}
-                self._written.setdefault(name, {})[int(number)] = texts
-        elif key.startswith(COMMIT_KEY):
-            self._commit(place, key.removeprefix(COMMIT_KEY), (content or {}).get("tasks"))
+                self._written.setdefault(name, {})[number] = texts
+        elif key.startswith(COMMIT):
+            self._commit(place, key.removeprefix(COMMIT), (content or {}).get("tasks"))
 
     def _commit(self, place: Place, name: str, count: object) -> None:
         written = self._written.pop(name, {})

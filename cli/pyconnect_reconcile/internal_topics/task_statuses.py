@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pyconnect_clients.record_keys import STATUS_CONNECTOR, STATUS_TASK, split_task
 from pyconnect_reconcile.findings import Finding, Place, Severity
 
-TASK_KEY, CONNECTOR_KEY = "status-task-", "status-connector-"
+KEYS = (STATUS_TASK, STATUS_CONNECTOR)
 # States of a task that a worker holds; in all others it holds none, or one that has ended.
 HOLDING = frozenset({"RUNNING", "PAUSED", "RESTARTING"})
 STOPPED = "STOPPED"
@@ -54,16 +55,12 @@ def read_status(place: Place, fields: Mapping[str, object] | None) -> StatusRepo
     """
     key = place.key or ""
     task: int | None = None
-    if key.startswith(TASK_KEY):
-        connector, _, number = key.removeprefix(TASK_KEY).rpartition("-")
-        if not number.isdecimal():
+    if key.startswith(STATUS_TASK):
+        found = split_task(key.removeprefix(STATUS_TASK))
+        if found is None:
             return None
-        task = int(number)
-    elif key.startswith(CONNECTOR_KEY):
-        connector = key.removeprefix(CONNECTOR_KEY)
-    else:
-        return None
-    if not connector:
+        connector, task = found
+    elif not (connector := key.removeprefix(STATUS_CONNECTOR)) or connector == key:
         return None
     if fields is None:
         return StatusReport(place=place, connector=connector, task=task, state=None)

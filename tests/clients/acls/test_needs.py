@@ -9,8 +9,8 @@ import pytest
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named, WorkerFacts
 from pyconnect_clients.acls.model import Need, NeedSeverity, Role
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.acls.principals import principal_of
 from pyconnect_clients.phases import Phase
+from pyconnect_clients.security import principal_of
 from tests.support.acls import WORKER, jaas
 
 SOURCE = ConnectorFacts(
@@ -115,6 +115,13 @@ def test_ids_cover_present_possible_and_former_tasks(
         tasks=tasks, fenced_tasks=fenced, config={**SOURCE.config, "tasks.max": tasks_max}
     )
     assert len(texts("X2", facts)) == ids
+
+
+def test_topics_that_a_sink_has_read_are_among_its_topics() -> None:
+    """From its history, or given with --topic."""
+    sink = replace(SINK, topics=("seen", "more"))
+    facts = replace(FACTS, connectors=(sink,))
+    assert texts("K2", facts) == ["Read Topic more", "Read Topic records", "Read Topic seen"]
 
 
 def test_fencing_a_single_task_is_not_a_blocker() -> None:

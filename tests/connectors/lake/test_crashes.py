@@ -74,6 +74,7 @@ class Task(LakeSinkTask):
     def start(self, props: Any) -> None:
         self._settings = SinkSettings.parse(props)
         self._target = FileTarget(self._settings, self.storage, lambda: self.now_ms)
+        self._attempts = self._settings.location.attempts("writing failed and is repeated")
 
 
 ACTIONS = st.one_of(

@@ -19,10 +19,9 @@ from pyconnect_api.connector import (
     ExactlyOnceSupport,
     SourceConnector,
 )
-from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, SINK_GROUP_PREFIX
 
 RawConfig: TypeAlias = Mapping[str, str | None]
-DLQ_TOPIC = "errors.deadletterqueue.topic.name"
 
 
 def is_set(text: str | None) -> bool:
@@ -47,7 +46,7 @@ def check_sink(config: RawConfig, results: dict[str, ConfigValue], worker: Worke
 
 
 def _check_dead_letter_queue(config: RawConfig, results: Mapping[str, ConfigValue]) -> None:
-    dlq, regex = (config.get(DLQ_TOPIC) or "").strip(), config.get("topics.regex") or ""
+    dlq, regex = (config.get(DEAD_LETTER_TOPIC) or "").strip(), config.get("topics.regex") or ""
     if not dlq:
         return
     parsed = parse_type("topics", config.get("topics"), ConfigType.LIST)

@@ -14,17 +14,12 @@ from typing import Any
 from pyconnect_agent.core.config.variables import SHORTEST_SECRET
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, convert_to_string
+from pyconnect_clients.secret_keys import is_secret_key
 
 HIDDEN = "[hidden]"
 """As Kafka prints a password."""
 
-_SECRET = re.compile(
-    r"(password|secret|token|credential|passphrase|jaas\.config|user\.info|keystore\.key"
-    r"|private\.key|api\.key|access\.key)",
-    re.IGNORECASE,
-)
 _SWITCHES = frozenset({"true", "false", "none", "null"})
-_LOCATION = re.compile(r"\.(file|location|path|url|uri|class|endpoint|ms|seconds)$", re.IGNORECASE)
 _USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@\s,:]*):([^/@\s,]*)@")
 _JAAS_PASSWORD = re.compile(r'(?:password|clientSecret)\s*=\s*["\']([^"\']+)["\']')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s,]*:[^/@\s,]*@")
@@ -77,7 +72,7 @@ def _shown(name: str, value: str | None, password: bool) -> str | None:
     """Return a value without secrets; a reference is shown, because it holds no secret itself."""
     if not value or _REFERENCE.fullmatch(value.strip()):
         return value
-    if password or (_SECRET.search(name) and not _LOCATION.search(name)):
+    if password or is_secret_key(name):
         return HIDDEN
     return _USER_INFO.sub(f"{HIDDEN}@", value)
 
@@ -88,7 +83,7 @@ def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
     for name, value in config.items():
         if not value or value.lower() in _SWITCHES or _REFERENCE.search(value):
             continue
-        if _SECRET.search(name) and not _LOCATION.search(name):
+        if is_secret_key(name):
             found |= {value, value.strip(), *_JAAS_PASSWORD.findall(value)}
         found |= {part[2] for part in _USER_AND_PASSWORD.finditer(value)}
     return {secret: HIDDEN for secret in found if len(secret) >= SHORTEST_SECRET}

@@ -23,7 +23,6 @@ from pyconnect_agent.core.config.config_infos import (
     prefixed_infos,
 )
 from pyconnect_agent.core.config.connector_checks import (
-    DLQ_TOPIC,
     RawConfig,
     check_sink,
     check_source,
@@ -60,6 +59,7 @@ from pyconnect_api.connector import (
     SourceConnector,
 )
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 __all__ = [
     "ConfigInfo",
@@ -331,7 +331,7 @@ def _clients_used(config: RawConfig, *, is_source: bool, worker: WorkerConfig) -
         and isinstance(worker, DistributedConfig)
         and (worker.exactly_once_source_enabled or is_set(config.get("offsets.storage.topic")))
     )
-    has_dlq = not is_source and is_set(config.get(DLQ_TOPIC))
+    has_dlq = not is_source and is_set(config.get(DEAD_LETTER_TOPIC))
     uses_admin = uses_topic_creation(config) if is_source else has_dlq
     used = []
     if is_source or has_dlq:

@@ -24,15 +24,16 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.java import json_text
-
-CONNECTOR = "connector-"
-TARGET_STATE = "target-state-"
-TASK = "task-"
-COMMIT = "commit-"
-TASK_COUNT = "tasks-fencing-"
-SESSION_KEY = "session-key"
-RESTART = "restart-connector-"
-LOGGER = "logger-cluster-"
+from pyconnect_clients.record_keys import (
+    COMMIT,
+    CONNECTOR,
+    LOGGER,
+    RESTART,
+    SESSION_KEY,
+    TARGET_STATE,
+    TASK,
+    TASK_COUNT,
+)
 
 
 def connector_config(connector: str, config: ConnectorConfig) -> LogRecord:
@@ -78,7 +79,8 @@ def session_key(key: SessionKey) -> LogRecord:
 
 def restart_request(connector: str, *, only_failed: bool, include_tasks: bool) -> LogRecord:
     return _record(
-        RESTART + connector, {"include-tasks": include_tasks, "only-failed": only_failed}
+        RESTART + connector,
+        {"include-tasks": include_tasks, "only-failed": only_failed},
     )
 
 

@@ -20,7 +20,6 @@ from sys import intern
 from typing import ClassVar, TypeGuard
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
@@ -30,6 +29,7 @@ from pyconnect_agent.core.internal_topics.copy_on_change import NameSet, Table
 from pyconnect_agent.core.internal_topics.log_record import Notice, Severity, json_type, key_text
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.loggers import known_level
+from pyconnect_clients import record_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +180,7 @@ class ConfigLog:
             for prefix, reduce in self._reducers:
                 if place.key.startswith(prefix):
                     return reduce(self, place, place.key[len(prefix) :], decoded)
-            if place.key == config_records.SESSION_KEY:
+            if place.key == record_keys.SESSION_KEY:
                 return self._apply_session_key(place, decoded)
         return place.error("Discarding config update record with invalid key")
 
@@ -346,13 +346,13 @@ class ConfigLog:
 
     # No prefix is a prefix of another, so the order only decides how soon frequent kinds are found.
     _reducers: ClassVar[tuple[tuple[str, Callable[..., Applied]], ...]] = (
-        (config_records.TASK, _apply_task_config),
-        (config_records.COMMIT, _apply_commit),
-        (config_records.CONNECTOR, _apply_connector_config),
-        (config_records.TARGET_STATE, _apply_target_state),
-        (config_records.TASK_COUNT, _apply_task_count_record),
-        (config_records.RESTART, _apply_restart_request),
-        (config_records.LOGGER, _apply_logger_level),
+        (record_keys.TASK, _apply_task_config),
+        (record_keys.COMMIT, _apply_commit),
+        (record_keys.CONNECTOR, _apply_connector_config),
+        (record_keys.TARGET_STATE, _apply_target_state),
+        (record_keys.TASK_COUNT, _apply_task_count_record),
+        (record_keys.RESTART, _apply_restart_request),
+        (record_keys.LOGGER, _apply_logger_level),
     )
 
 

@@ -28,10 +28,8 @@ from pyconnect_agent.core.internal_topics.log_record import (
 )
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.reporting import Status
+from pyconnect_clients.record_keys import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC
 
-CONNECTOR = "status-connector-"
-TASK = "status-task-"
-TOPIC = "status-topic-"
 TOPIC_SEPARATOR = ":connector-"
 
 
@@ -117,12 +115,12 @@ class StatusLog:
         text = "null" if key is None else key_text(key)
         if key is None:
             return _discard(text, "Discarding record with invalid key")
-        if text.startswith(CONNECTOR):
-            return self._apply_connector(text, text[len(CONNECTOR) :], value)
-        if text.startswith(TASK):
-            return self._apply_task(text, text[len(TASK) :], value)
-        if text.startswith(TOPIC):
-            return self._apply_topic(text, text[len(TOPIC) :], value)
+        if text.startswith(STATUS_CONNECTOR):
+            return self._apply_connector(text, text[len(STATUS_CONNECTOR) :], value)
+        if text.startswith(STATUS_TASK):
+            return self._apply_task(text, text[len(STATUS_TASK) :], value)
+        if text.startswith(STATUS_TOPIC):
+            return self._apply_topic(text, text[len(STATUS_TOPIC) :], value)
         return _discard(text, "Discarding record with invalid key")
 
     def _apply_connector(self, key: str, connector: str, value: bytes | None) -> tuple[Notice, ...]:
@@ -178,19 +176,21 @@ class StatusLog:
 
     def send_connector(self, connector: str, status: Status, *, safe: bool) -> StatusSend | None:
         """Number a send; None when `safe` and a newer worker's status must not be overwritten."""
-        return self._send(CONNECTOR + connector, self._connector_entry(connector), status, safe)
+        return self._send(
+            STATUS_CONNECTOR + connector, self._connector_entry(connector), status, safe
+        )
 
     def send_task(
         self, task_id: ConnectorTaskId, status: Status, *, safe: bool
     ) -> StatusSend | None:
         """As `send_connector`."""
-        return self._send(TASK + str(task_id), self._task_entry(task_id), status, safe)
+        return self._send(STATUS_TASK + str(task_id), self._task_entry(task_id), status, safe)
 
     def send_connector_removal(self, connector: str) -> StatusSend:
-        return self._send_removal(CONNECTOR + connector, self._connector_entry(connector))
+        return self._send_removal(STATUS_CONNECTOR + connector, self._connector_entry(connector))
 
     def send_task_removal(self, task_id: ConnectorTaskId) -> StatusSend:
-        return self._send_removal(TASK + str(task_id), self._task_entry(task_id))
+        return self._send_removal(STATUS_TASK + str(task_id), self._task_entry(task_id))
 
     def should_repeat(self, send: StatusSend) -> bool:
         """Decide about a send that failed with a retriable error."""
@@ -267,7 +267,7 @@ def topic_removal(connector: str, topic: str) -> LogRecord:
 
 
 def _topic_key(connector: str, topic: str) -> bytes:
-    return _key(f"{TOPIC}{topic}{TOPIC_SEPARATOR}{connector}")
+    return _key(f"{STATUS_TOPIC}{topic}{TOPIC_SEPARATOR}{connector}")
 
 
 def _key(text: str) -> bytes:

@@ -19,9 +19,9 @@ from pyconnect_agent.tasks.java.process import start_link
 from pyconnect_agent.tasks.java.sink_task import JavaSinkTask
 from pyconnect_agent.tasks.java.source_task import JavaSourceTask, ListeningJavaSourceTask
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC
 
 TASK_CLASS = "task.class"
-QUEUE_TOPIC = "errors.deadletterqueue.topic.name"
 
 
 def java_task(
@@ -34,7 +34,9 @@ def java_task(
     link = start_link(setup.worker, control, config, answers)
     exactly_once = setup.worker.config.exactly_once_source_enabled
     boundary = config.get("transaction.boundary", "").strip().lower()
-    reports = ConnectorSettings.parse(config).errors_log_enable or bool(config.get(QUEUE_TOPIC))
+    reports = ConnectorSettings.parse(config).errors_log_enable or bool(
+        config.get(DEAD_LETTER_TOPIC)
+    )
     job: dict[str, Any] = {
         "mode": "task",
         "connector": connector.to_json(),

@@ -97,7 +97,11 @@ def assess(needs: Sequence[Need], evidence: Evidence) -> tuple[GrantFinding, ...
         for servers, bindings in evidence.bindings.items()
     }
     proofs = _proofs(needs, evidence, authorizers)
-    return tuple(_finding(need, evidence, authorizers.get(need.servers), proofs) for need in needs)
+    return tuple(
+        GrantFinding(need=need, verdict=verdict, evidence=shown)
+        for need in needs
+        for verdict, shown in [_verdict(need, evidence, authorizers.get(need.servers), proofs)]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,39 +151,32 @@ def _probed(need: Need, evidence: Evidence) -> ProbeAnswer | None:
     return evidence.probes.get(ProbeKey(rule.role, need.owner, rule.operation, need.resource))
 
 
-def _finding(
+def _verdict(
     need: Need, evidence: Evidence, authorizer: Authorizer | None, proofs: _Proofs
-) -> GrantFinding:
+) -> tuple[GrantVerdict, str]:
+    """Return the verdict on a need, with its evidence."""
     probed = _probed(need, evidence)
     if probed is not None and probed.allowed is not None:
         if probed.allowed:
-            return GrantFinding(need=need, verdict=GrantVerdict.PROVEN, evidence=probed.evidence)
-        shown = _denial(need, evidence, authorizer, probed)
-        return GrantFinding(need=need, verdict=GrantVerdict.DENIED, evidence=shown)
+            return GrantVerdict.PROVEN, probed.evidence
+        return GrantVerdict.DENIED, _denial(need, evidence, authorizer, probed)
     if proven := proofs.of(need):
-        return GrantFinding(need=need, verdict=GrantVerdict.PROVEN, evidence=proven)
+        return GrantVerdict.PROVEN, proven
     if need.servers in evidence.open_clusters:
-        return GrantFinding(need=need, verdict=GrantVerdict.PROVEN, evidence=OPEN)
+        return GrantVerdict.PROVEN, OPEN
     if authorizer is None:
-        return GrantFinding(
-            need=need, verdict=GrantVerdict.UNKNOWN, evidence=_unseen(need, evidence, probed)
-        )
+        return GrantVerdict.UNKNOWN, _unseen(need, evidence, probed)
     if need.principal is None:
-        return GrantFinding(
-            need=need, verdict=GrantVerdict.UNKNOWN, evidence="the client's principal is not known"
-        )
+        return GrantVerdict.UNKNOWN, "the client's principal is not known"
     decision = _decide(authorizer, need, need.principal, evidence.hosts.get(need.owner))
     if decision.allowed:
-        return GrantFinding(need=need, verdict=GrantVerdict.PREDICTED, evidence=decision.reason)
-    if decision.binding is None and (need.servers, need.principal) in proofs.unexplained:
-        return GrantFinding(
-            need=need,
-            verdict=GrantVerdict.UNKNOWN,
-            evidence=f"{decision.reason}, but brokers allow {need.principal} more than the ACLs"
-            " do: is it a super user? (--super-user)",
-        )
-    verdict = GrantVerdict.MISSING if decision.binding is None else GrantVerdict.DENIED
-    return GrantFinding(need=need, verdict=verdict, evidence=decision.reason)
+        return GrantVerdict.PREDICTED, decision.reason
+    if decision.binding is not None:
+        return GrantVerdict.DENIED, decision.reason
+    if (need.servers, need.principal) in proofs.unexplained:
+        doubt = f"but brokers allow {need.principal} more than the ACLs do: is it a super user?"
+        return GrantVerdict.UNKNOWN, f"{decision.reason}, {doubt} (--super-user)"
+    return GrantVerdict.MISSING, decision.reason
 
 
 def _denial(

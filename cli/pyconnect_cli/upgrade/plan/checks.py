@@ -16,7 +16,6 @@ from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedW
 from pyconnect_clients.connect_names import (
     alter_transactional_id,
     collisions,
-    source_transactional_ids,
 )
 from pyconnect_clients.phases import Phase
 
@@ -291,12 +290,7 @@ def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """An id has one owner; while no worker here is transactional, no producer uses the ids."""
     if wish.target is not Phase.ENABLED:
         return
-    ids = {
-        source.name: source_transactional_ids(
-            view.group_id, source.name, max(source.tasks, source.tasks_max)
-        )
-        for source in view.sources
-    }
+    ids = {source.name: source.transactional_ids(view.group_id) for source in view.sources}
     for collision in collisions(view.leader_transactional_id, ids):
         yield PlanFinding(
             message=f"{collision}, which would fence each other",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pyconnect_clients.connect_names import source_transactional_ids
 from pyconnect_clients.phases import Phase
 
 
@@ -126,6 +127,10 @@ class SourceFacts:
     breaking: tuple[str, ...] = ()
     own_cluster: bool = False
     several_clusters: bool = False
+
+    def transactional_ids(self, group_id: str) -> tuple[str, ...]:
+        """Return the ids of its present and possible tasks, and of changes of its offsets."""
+        return source_transactional_ids(group_id, self.name, max(self.tasks, self.tasks_max))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

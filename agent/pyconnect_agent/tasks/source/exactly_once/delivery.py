@@ -24,6 +24,7 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.setup.client_settings import built
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
@@ -128,12 +129,11 @@ def _interval_ms(settings: SourceSettings, worker: WorkerConfig) -> int:
 
 def _producer_config(setup: TaskSetup, worker: DistributedConfig) -> LibrdkafkaConfig:
     overrides: Mapping[str, str | None] = setup.connector_config
-    config = exactly_once_producer(
-        worker,
-        overrides,
-        f"connector-producer-{setup.task_id}",
-        task_transactional_id(worker.group_id, setup.task_id.connector, setup.task_id.task),
-    ).build()
-    for warning in config.warnings:
-        LOG.warning("client setting is not used as given", extra={"reason": warning})
-    return config
+    return built(
+        exactly_once_producer(
+            worker,
+            overrides,
+            f"connector-producer-{setup.task_id}",
+            task_transactional_id(worker.group_id, setup.task_id.connector, setup.task_id.task),
+        )
+    )
