@@ -11,10 +11,11 @@ Layer: java. Pure. A frame is
 
 Payloads are JSON, except batches of records. These are a length, that many bytes of JSON (the
 facts), and columns, little endian, one after the other. A column of values with variable length has
-first the end offsets of all values, 32 bits each, then their bytes; the end offset of a null is
-inverted. If all values of such a column are null, the column is left out and the facts say so. The
-packed headers of a record are their number, then for each header the length of the name, the name,
-the length of the value (-1: null) and the value.
+first 32 bits for each value, then their bytes. From a source the 32 bits are the end offset,
+inverted for a null; for a sink they are the length, -1 for a null. If all values of such a column
+are null, the column is left out and the facts say so; for a sink they have the bytes of all values
+otherwise. The packed headers of a record are their number, then for each header the length of the
+name, the name, the length of the value (-1: null) and the value.
 
 | batch of a source | columns                                                                     |
 |-------------------|-----------------------------------------------------------------------------|
@@ -31,10 +32,9 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
-from itertools import accumulate
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -192,17 +192,17 @@ def encode_sink(
         bytes(4 * count)
         if len(names) == 1
         else array("i", map(places.__getitem__, topics)).tobytes(),
-        array("i", partitions).tobytes(),
+        _mostly_equal("i", partitions),
         array("q", offsets).tobytes(),
         array("q", timestamps).tobytes(),
-        bytes(types),
+        _mostly_equal("b", types),
     ]
-    used = {}
+    sizes: dict[str, int | None] = {}
     for name, blob in blobs.items():
         encoded = _blob(blob)
-        used[name] = encoded is not None
+        sizes[name] = encoded and len(encoded[1])
         columns += encoded or ()
-    return SinkBatch({"count": count, "topics": names, **used}, columns)
+    return SinkBatch({"count": count, "topics": names, **sizes}, columns)
 
 
 def pack_headers(headers: Headers | None) -> bytes | None:
@@ -269,16 +269,21 @@ def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:
     return facts, columns
 
 
+def _mostly_equal(code: str, numbers: Sequence[int]) -> bytes:
+    if numbers and numbers.count(numbers[0]) == len(numbers):
+        return (array(code, numbers[:1]) * len(numbers)).tobytes()
+    return array(code, numbers).tobytes()
+
+
 def _blob(values: Sequence[bytes | None]) -> tuple[bytes, bytes] | None:
-    """Return ends and bytes, None if all values are null."""
+    """Return the lengths and the bytes of values, None if all are null."""
+    data: Iterable[bytes | None] = values
     try:
-        sizes = list(map(len, values))  # type: ignore[arg-type]  # fails at the first null
+        # A list: the array knows its size then.
+        lengths = list(map(len, values))  # type: ignore[arg-type]  # fails at the first null
     except TypeError:
         if values.count(None) == len(values):
             return None
-        ends = accumulate(0 if value is None else len(value) for value in values)
-        signed = [~end if value is None else end for end, value in zip(ends, values, strict=True)]
-        return array("i", signed).tobytes(), b"".join(filter(None, values))
-    # A list first: the array knows its size then.
-    ends_of_all = array("i", list(accumulate(sizes)))
-    return ends_of_all.tobytes(), b"".join(values)  # type: ignore[arg-type]  # as above
+        lengths = [-1 if value is None else len(value) for value in values]
+        data = filter(None, values)
+    return array("i", lengths).tobytes(), b"".join(data)  # type: ignore[arg-type]  # no null

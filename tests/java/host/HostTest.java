@@ -56,7 +56,7 @@ public final class HostTest {
             throw new IOException(batch.remaining() + " bytes are left");
         }
         for (int row = 0; row < consumed.count; row++) {
-            var raw = consumed.record(row);
+            var raw = consumed.next();
             writer.add(raw.topic(), Map.of("type", raw.type()), raw.partition(), raw.timestamp());
             writer.offsets.add(Long.toString(raw.offset()).getBytes());
             writer.keys.add(raw.key());

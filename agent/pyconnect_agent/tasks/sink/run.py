@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
@@ -56,7 +57,9 @@ class MessageRun:
         kind: Any = type(messages[0])
         if any(map(kind.error, messages)):
             return None
-        types, timestamps = zip(*map(kind.timestamp, messages), strict=True)
+        # Thousands of tuples at once would not be in the processor's cache.
+        types_and_timestamps = list(chain.from_iterable(map(kind.timestamp, messages)))
+        timestamps = types_and_timestamps[1::2]
         if min(timestamps) < 0:
             return None
         topics = list(map(kind.topic, messages))
@@ -73,7 +76,7 @@ class MessageRun:
             topics=topics,
             partitions=partitions,
             timestamps=timestamps,
-            timestamp_types=types,
+            timestamp_types=types_and_timestamps[::2],
             distinct_topics=distinct_topics,
             ends={TopicPartition(*place): last.offset() + 1 for place, last in lasts},
         )

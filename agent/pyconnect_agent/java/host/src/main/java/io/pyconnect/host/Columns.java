@@ -171,21 +171,23 @@ final class Columns {
         }
     }
 
-    /** The columns of records for a sink. */
+    /**
+     * The columns of records for a sink. A record is copied out of them when its turn comes, so that
+     * only the records of the current put are objects.
+     */
     static final class Consumed {
         final JsonNode facts;
         final int count;
+        private final ByteBuffer from;
         private final String[] topics;
-        private final int[] topicOf;
-        private final int[] partitions;
-        private final long[] offsets;
-        private final long[] timestamps;
-        private final byte[] types;
-        private final byte[][] keys;
-        private final byte[][] values;
-        private final byte[][] headers;
+        private final int start;
+        private final Values keys;
+        private final Values values;
+        private final Values headers;
+        private int row;
 
         Consumed(ByteBuffer from) throws IOException {
+            this.from = from;
             facts = Json.read(bytes(from, from.getInt()));
             count = facts.get("count").asInt();
             var names = facts.get("topics");
@@ -193,47 +195,54 @@ final class Columns {
             for (int place = 0; place < topics.length; place++) {
                 topics[place] = names.get(place).asText();
             }
-            topicOf = new int[count];
-            partitions = new int[count];
-            from.asIntBuffer().get(topicOf).get(partitions);
-            from.position(from.position() + 8 * count);
-            offsets = new long[count];
-            timestamps = new long[count];
-            from.asLongBuffer().get(offsets).get(timestamps);
-            from.position(from.position() + 16 * count);
-            types = bytes(from, count);
-            keys = readBlob(from, "keys");
-            values = readBlob(from, "values");
-            headers = readBlob(from, "headers");
+            start = from.position();
+            from.position(start + 25 * count);
+            keys = new Values(from, count, facts.get("keys"));
+            values = new Values(from, count, facts.get("values"));
+            headers = new Values(from, count, facts.get("headers"));
         }
 
-        Raw record(int row) {
+        /** Returns the next record. */
+        Raw next() {
+            int at = row++;
             return new Raw(
-                    topics[topicOf[row]],
-                    partitions[row],
-                    offsets[row],
-                    timestamps[row],
-                    types[row],
-                    keys[row],
-                    values[row],
-                    headers[row]);
+                    topics[from.getInt(start + 4 * at)],
+                    from.getInt(start + 4 * (count + at)),
+                    from.getLong(start + 8 * (count + at)),
+                    from.getLong(start + 8 * (2 * count + at)),
+                    from.get(start + 24 * count + at),
+                    keys.next(),
+                    values.next(),
+                    headers.next());
+        }
+    }
+
+    /** A column of values of any length; without a size all are null. */
+    private static final class Values {
+        private final ByteBuffer from;
+        private int nextLength;
+        private int nextValue;
+
+        Values(ByteBuffer from, int count, JsonNode size) {
+            this.from = size.isNull() ? null : from;
+            if (!size.isNull()) {
+                nextLength = from.position();
+                nextValue = nextLength + 4 * count;
+                from.position(nextValue + size.asInt());
+            }
         }
 
-        /** Reads a column of values that the Python process wrote as {@code Blob} does. */
-        private byte[][] readBlob(ByteBuffer from, String name) {
-            var values = new byte[count][];
-            if (facts.get(name).asBoolean()) {
-                var ends = new int[count];
-                from.asIntBuffer().get(ends);
-                from.position(from.position() + 4 * count);
-                for (int row = 0, start = 0; row < count; row++) {
-                    if (ends[row] >= 0) {
-                        values[row] = bytes(from, ends[row] - start);
-                        start = ends[row];
-                    }
-                }
+        byte[] next() {
+            int length = from == null ? -1 : from.getInt(nextLength);
+            if (length < 0) {
+                nextLength += 4;
+                return null;
             }
-            return values;
+            var value = new byte[length];
+            from.get(nextValue, value);
+            nextLength += 4;
+            nextValue += length;
+            return value;
         }
     }
 

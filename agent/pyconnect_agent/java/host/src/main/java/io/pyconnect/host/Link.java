@@ -14,6 +14,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -45,6 +47,8 @@ final class Link {
     private static final int HEAD_BYTES = 9;
     /** A smaller frame is sent by one write, as each would wake the Python process. */
     private static final int JOINED_BYTES = 1 << 16;
+    /** A larger array for records is used once. */
+    private static final int KEPT_BYTES = 1 << 21;
 
     /** Takes the frames that this class does not understand itself; must not block. */
     interface Receiver {
@@ -57,6 +61,8 @@ final class Link {
     private final OutputStream out = new OutputInPieces();
     private final Map<Integer, CompletableFuture<JsonNode>> asked = new ConcurrentHashMap<>();
     private final AtomicInteger lastId = new AtomicInteger();
+    /** Arrays for records: new ones for each frame would often be copied by the garbage collector. */
+    private final Queue<byte[]> rooms = new ArrayBlockingQueue<>(3);
 
     /** Gives frames to {@code receiver} until the other side is gone. */
     void read(Receiver receiver) throws IOException {
@@ -69,15 +75,28 @@ final class Link {
             }
             int kind = in.readByte();
             int id = Integer.reverseBytes(in.readInt());
-            var payload = new byte[length - HEAD_BYTES + Integer.BYTES];
-            in.readFully(payload);
-            var buffer = ByteBuffer.wrap(payload).order(ByteOrder.LITTLE_ENDIAN);
+            int size = length - HEAD_BYTES + Integer.BYTES;
+            var payload = kind == DELIVER ? room(size) : new byte[size];
+            in.readFully(payload, 0, size);
             if (kind == ANSWER) {
                 asked.remove(id).complete(Json.read(payload));
             } else {
+                var buffer = ByteBuffer.wrap(payload, 0, size).order(ByteOrder.LITTLE_ENDIAN);
                 receiver.receive(kind, id, buffer);
             }
         }
+    }
+
+    /** Takes the bytes of records that are read, for later ones. */
+    void reuse(byte[] payload) {
+        if (payload.length <= KEPT_BYTES) {
+            rooms.offer(payload);
+        }
+    }
+
+    private byte[] room(int size) {
+        var room = rooms.poll();
+        return room != null && room.length >= size ? room : new byte[size + size / 8];
     }
 
     void send(int kind, int id, byte[] payload) {

@@ -49,7 +49,11 @@ final class SinkHost implements Link.Receiver {
         if (kind == Link.DELIVER) {
             // Read while the task takes the records before.
             var batch = new Columns.Consumed(payload);
-            calls.run(() -> answer(id, () -> deliver(batch)));
+            calls.run(
+                    () -> {
+                        answer(id, () -> deliver(batch));
+                        link.reuse(payload.array());
+                    });
             return;
         }
         var call = Host.json(payload);
@@ -171,7 +175,7 @@ final class SinkHost implements Link.Receiver {
             List<Map<String, Object>> failures) {
         for (int row = start; row < end; row++) {
             try {
-                var record = chain.transform(record(batch.record(row)));
+                var record = chain.transform(record(batch.next()));
                 if (record != null) {
                     pending.add(first + row, record);
                 }
