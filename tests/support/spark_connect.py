@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ class ConnectServer:
 
 
 @contextmanager
-def connect_server(directory: Path) -> Iterator[ConnectServer]:
+def connect_server(directory: Path, environment: Mapping[str, str]) -> Iterator[ConnectServer]:
     """Yield a local server once it listens."""
     port, ui_port = free_ports(2)
     server = ConnectServer(
@@ -76,6 +76,9 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
         # Nothing here runs long enough for better compilation.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # By default 200, each of them a task.
+        "spark.sql.shuffle.partitions": "4",
     }
     command = [
         *(str(spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS),
@@ -88,7 +91,7 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
         process = subprocess.Popen(
             command,
             # Spark takes its main class for a daemon, whose memory is not the driver's.
-            env={**spark_environment(), "SPARK_DAEMON_MEMORY": "1g"},
+            env={**spark_environment(environment), "SPARK_DAEMON_MEMORY": "1g"},
             cwd=server.log.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,
