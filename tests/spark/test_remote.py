@@ -132,7 +132,7 @@ def files_side(file: Path) -> dict[str, object]:
     return {"kind": "files", "paths": [str(file)], "format": "text"}
 
 
-def places(server: ConnectServer, bootstrap: str, **settings: object) -> dict[str, object]:
+def run_at(server: ConnectServer, bootstrap: str, **settings: object) -> dict[str, object]:
     """The members of a spec that say where it runs."""
     return {
         "clusters": {"main": {"bootstrap": bootstrap}},
@@ -181,7 +181,7 @@ def test_seeded_faults_are_found_over_connect(
         },
         {"job": "completeness", "tiers": tiers},
     )
-    where = places(server, bootstrap, conf={"spark.sql.shuffle.partitions": "3"})
+    where = run_at(server, bootstrap, conf={"spark.sql.shuffle.partitions": "3"})
     runs = run_specs([job | where for job in jobs], tmp_path / "together")
     assert runs[0].code == 1, runs[0].err
     ended = {str(job["job"]): run for job, run in zip(jobs, runs, strict=True)}
@@ -249,7 +249,7 @@ def test_offsets_avro_and_the_order_of_keys_are_audited_over_connect(
             "ordered": True,
         },
     )
-    where = places(server, bootstrap)
+    where = run_at(server, bootstrap)
     offsets, ordered = run_specs([job | where for job in jobs], tmp_path / "together")
     sequence = reconcile.end(started)
     assert offsets.found == [("regression", back)]
@@ -288,8 +288,10 @@ def test_credentials_show_nowhere_on_a_shared_server(
 
     The address is in the environment: a token in it would be on no command line.
     """
+    before = server.jobs()
     ended = Reconcile(tmp_path, SPARK_REMOTE=server.url)(*secured.ask())
     assert ended.code == 0, ended.err
+    assert server.jobs() > before
     # The UI cuts requests by their depth: this one it shows whole.
     arguments = (server.url, secured.topic, secured.bootstrap, str(secured.properties))
     counted = run_python(["-c", SHALLOW, *arguments], os.environ)

@@ -38,20 +38,25 @@ class ConnectServer:
 
     def running_jobs(self) -> int:
         """How many jobs of all its sessions run now."""
-        [application] = json.loads(self._get("api/v1/applications"))
-        jobs = f"api/v1/applications/{application['id']}/jobs?status=running"
-        return len(json.loads(self._get(jobs)))
+        return len(json.loads(self._get(f"{self._application()}/jobs?status=running")))
+
+    def jobs(self) -> int:
+        """How many jobs its sessions have run or run now."""
+        return len(json.loads(self._get(f"{self._application()}/jobs")))
 
     def shown(self) -> str:
         """What its UI shows and its log says, the details of every query included."""
-        [application] = json.loads(self._get("api/v1/applications"))
-        base = f"api/v1/applications/{application['id']}"
+        base = self._application()
         queries = json.loads(self._get(f"{base}/sql?details=true&length=1000"))
         pages = [self._get(f"{page}/") for page in PAGES]
         pages += [self._get(f"SQL/execution/?id={query['id']}") for query in queries]
         return "\n".join([*pages, json.dumps(queries), self._get(f"{base}/environment")]) + (
             self.log.read_text("utf-8", "replace")
         )
+
+    def _application(self) -> str:
+        [application] = json.loads(self._get("api/v1/applications"))
+        return f"api/v1/applications/{application['id']}"
 
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(f"{self.ui}/{path}", timeout=HTTP_S) as answer:
