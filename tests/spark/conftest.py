@@ -28,7 +28,8 @@ from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 
 ARCHIVE_S = 240.0
-# Quick compilation: nothing here runs long enough for the better one.
+# Quick compilation: nothing here runs long enough for the better one. Each partition of a shuffle
+# is a task, and Spark describes each plan, although its UI is off.
 CONF = {
     "spark.driver.memory": "1g",
     "spark.driver.defaultJavaOptions": (
@@ -36,6 +37,8 @@ CONF = {
     ),
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.ui.explainMode": "simple",
 }
 
 

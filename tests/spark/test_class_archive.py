@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pyconnect_cli.reconcile.spark_archive import SparkArchive
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 def test_the_driver_maps_the_archive(spark: SparkSession, spark_archive: SparkArchive) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 import pyconnect_reconcile
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
+from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE, SparkArchive
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from tests.support.kafka import SharedBroker
 from tests.support.processes import python_environment
@@ -126,7 +127,9 @@ def test_a_killed_command_takes_spark_with_it(seed: Seed, tmp_path: Path) -> Non
     assert psutil.wait_procs(children, timeout=RUN_S)[1] == []
 
 
-def test_the_same_job_runs_under_spark_submit(seed: Seed, tmp_path: Path) -> None:
+def test_the_same_job_runs_under_spark_submit(
+    seed: Seed, spark_archive: SparkArchive, tmp_path: Path
+) -> None:
     """On a standalone master with a worker; its executor needs nothing of ours."""
     spec, report = tmp_path / "spec.yaml", tmp_path / "report"
     clusters = {"main": {"bootstrap": seed.bootstrap}}
@@ -137,17 +140,20 @@ def test_the_same_job_runs_under_spark_submit(seed: Seed, tmp_path: Path) -> Non
     )
     (tmp_path / "cluster").mkdir()
     job = Path(pyconnect_reconcile.__file__).parent / "__main__.py"
-    with standalone_cluster(tmp_path / "cluster") as master:
+    environment = spark_environment(spark_archive.environment())
+    java = f"-XX:TieredStopAtLevel=1 {environment[OPTIONS_VARIABLE]}"
+    with standalone_cluster(tmp_path / "cluster", environment) as master:
         done = subprocess.run(
             [
                 str(spark_home() / "bin" / "spark-submit"),
                 *("--master", master, "--executor-memory", "512m", *QUICK),
-                *("--conf", "spark.executor.defaultJavaOptions=-XX:TieredStopAtLevel=1"),
+                *("--conf", f"spark.executor.defaultJavaOptions={java}"),
+                *("--conf", "spark.sql.shuffle.partitions=4"),
                 *("--conf", "spark.ui.enabled=false"),
                 *("--jars", ",".join(map(str, kafka_source_jars()))),
                 *(str(job), str(spec), "--report", str(report)),
             ],
-            env={**python_environment(spark_environment()), "PYSPARK_PYTHON": sys.executable},
+            env={**python_environment(environment), "PYSPARK_PYTHON": sys.executable},
             cwd=tmp_path / "cluster",
             stdin=subprocess.DEVNULL,
             capture_output=True,

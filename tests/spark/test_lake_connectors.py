@@ -63,7 +63,7 @@ def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
 def test_files_agree_with_the_topic_between_them(
     audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """A file that is lost is found, whatever its directory."""
+    """But for a file that is lost, whatever its directory."""
     broker, topic = kafka_broker.bootstrap_servers, unique_name("lake")
     create_topics(broker, [topic], partitions=2)
     incoming, lake = tmp_path / "in", tmp_path / "lake"
@@ -109,20 +109,21 @@ def test_files_agree_with_the_topic_between_them(
     answer = audit.run(**spec_of("source-topic", source))
     assert answer.outcome.counts["rows_left"] == 300
     assert answer.verdict is Verdict.AGREE, answer.outcome.findings
-    answer = audit.run(**spec_of("topic-sink", sink))
-    assert answer.outcome.counts["rows_right"] == 300
-    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
     lost = next(lake.rglob("city=Bonn/*.parquet"))
     rows = pq.read_metadata(lost).num_rows
     lost.unlink()
-    totals = audit.run(**spec_of("topic-sink", sink)).outcome.totals
-    assert totals == {"missing": rows, "extra": 0, "repeated": 0}
+    answer = audit.run(**spec_of("topic-sink", sink))
+    assert answer.outcome.counts["rows_right"] == 300 - rows
+    assert answer.outcome.totals == {"missing": rows, "extra": 0, "repeated": 0}
 
 
 def test_csv_and_an_iceberg_table_in_s3_agree_with_the_topic(
     audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """Texts are compared as numbers and times; a table is read by Iceberg's own library."""
+    """Texts are compared as numbers and times; a table is read by Iceberg's own library.
+
+    Rows that were deleted from the table are found.
+    """
     broker, topic = kafka_broker.bootstrap_servers, unique_name("lake")
     create_topics(broker, [topic], partitions=2)
     write(tmp_path / "rows.parquet", range(200))
@@ -189,16 +190,8 @@ def test_csv_and_an_iceberg_table_in_s3_agree_with_the_topic(
         answer = audit.run(**spec)
         assert answer.outcome.counts["rows_right"] == 200
         assert answer.verdict is Verdict.AGREE, answer.outcome.findings
-        lost = next((s3.files / bucket / "base" / "topics").rglob("*.csv"))
-        rows = len(lost.read_text().splitlines()) - 1
-        lost.unlink()
-        totals = audit.run(**spec).outcome.totals
-        assert totals == {"missing": rows, "extra": 0, "repeated": 0}
         spec = printed_spec(command, "topic-sink", to_table)
         spec["right"]["properties"] = str(keys)
-        answer = audit.run(**spec)
-        assert answer.outcome.counts["rows_right"] == 200
-        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
         access = {
             "s3.endpoint": s3.url,
             "s3.access-key-id": ACCESS_KEY,
@@ -207,6 +200,6 @@ def test_csv_and_an_iceberg_table_in_s3_agree_with_the_topic(
         }
         catalog = SqlCatalog("iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", **access)
         catalog.load_table("shop.rows").delete("id < 7")
-        # Spark keeps a catalog for as long as a session; each run of the command has its own.
-        again = Audit(audit.spark.newSession(), broker, tmp_path)
-        assert again.run(**spec).outcome.totals == {"missing": 7, "extra": 0, "repeated": 0}
+        answer = audit.run(**spec)
+        assert answer.outcome.counts["rows_right"] == 193
+        assert answer.outcome.totals == {"missing": 7, "extra": 0, "repeated": 0}

@@ -20,7 +20,7 @@ from pyconnect_reconcile.values.hashes import HASHES, hashes
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 FEW = settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,

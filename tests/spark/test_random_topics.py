@@ -1,6 +1,6 @@
 """Every job on random topics, against plain Python: no false verdict, no wrong count, no error.
 
-The same ten topics each time; `scripts/test --long` takes two hundred.
+The same five topics each time, which reach every job; `scripts/test --long` takes two hundred.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300)]
 
-SEEDS = range(200 if LONG else 10)
+SEEDS = range(200) if LONG else (0, 4, 5, 7, 9)
 MOST = 2**62 - 1
 HOUR_MS = 3_600_000
 

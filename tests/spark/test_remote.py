@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
+from pyconnect_cli.reconcile.spark_archive import SparkArchive
 from pyconnect_cli.reconcile.spark_jars import avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import BrokerSecurity
@@ -23,15 +24,15 @@ from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.processes import run_python
 from tests.support.proxy import Proxy
-from tests.support.reconcile_command import RUN_S, Reconcile
-from tests.support.seeding import Record, seed_topic
+from tests.support.reconcile_command import RUN_S, Reconcile, run_specs
+from tests.support.seeding import Record, Seed, seed_topic
 from tests.support.spark_connect import ConnectServer, connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 UNREACHABLE_S = 120.0
 NUMBER = ("--sequence", r"regex:n=(\d+)")
-LONG = 200_000
+LONG = 100_000
 ORDER = SchemaBuilder.struct().name("com.example.Order").field("id", INT64_SCHEMA).build()
 PASSWORD = "hunter2-is-secret"
 SHALLOW = """
@@ -76,9 +77,12 @@ with session() as other:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+def server(
+    spark_archive: SparkArchive, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ConnectServer]:
     """One server for the module: the sessions of the tests share it."""
-    with connect_server(tmp_path_factory.mktemp("connect")) as running:
+    environment = spark_archive.environment()
+    with connect_server(tmp_path_factory.mktemp("connect"), environment) as running:
         yield running
 
 
@@ -95,10 +99,10 @@ class Secured:
     bootstrap: str
     properties: Path
 
-    def ask(self, url: str) -> tuple[str, ...]:
-        """A run over the topic, by way of a server."""
+    def ask(self) -> tuple[str, ...]:
+        """A run over the topic."""
         brokers = ("--kafka-bootstrap", self.bootstrap, "--kafka-properties", str(self.properties))
-        return ("sequence", self.topic, *NUMBER, "--remote", url, *brokers)
+        return ("sequence", self.topic, *NUMBER, *brokers)
 
 
 @pytest.fixture(scope="module")
@@ -120,11 +124,31 @@ def lines(texts: list[str]) -> list[Record]:
     return [Record(text.encode()) for text in texts]
 
 
+def topic_side(seed: Seed) -> dict[str, object]:
+    return {"kind": "topic", "topics": [seed.topic]}
+
+
+def files_side(file: Path) -> dict[str, object]:
+    return {"kind": "files", "paths": [str(file)], "format": "text"}
+
+
+def run_at(server: ConnectServer, bootstrap: str, **settings: object) -> dict[str, object]:
+    """The members of a spec that say where it runs."""
+    return {
+        "clusters": {"main": {"bootstrap": bootstrap}},
+        "spark": {"remote": server.url, **settings},
+    }
+
+
 def test_seeded_faults_are_found_over_connect(
-    kafka_broker: SharedBroker, server: ConnectServer, reconcile: Reconcile, tmp_path: Path
+    kafka_broker: SharedBroker, server: ConnectServer, tmp_path: Path
 ) -> None:
-    """A hole, a repetition, a lost and a foreign line, at their offsets and lines."""
-    seed = seed_topic(kafka_broker.bootstrap_servers, partitions=2)
+    """A hole, a repetition, a lost and a foreign line, at their offsets and lines.
+
+    The reports are the client's files, not the server's.
+    """
+    bootstrap = kafka_broker.bootstrap_servers
+    seed = seed_topic(bootstrap, partitions=2)
     texts = [f"n={n}" for n in range(40) if n not in {7, 8}]
     seed.write(lines(texts[:20]), outcome="commit")
     seed.write(lines(["n=20", "n=21"]), outcome="abort")
@@ -135,17 +159,32 @@ def test_seeded_faults_are_found_over_connect(
     source.write_text("".join(f"{text}\n" for text in [*texts, "n=40", "n=3"]))
     written = [text for text in [*texts, "n=3"] if text != "n=11"]
     sink.write_text("".join(f"{text}\n" for text in [*written, "foreign"]))
-    remote = ("--remote", server.url)
-    started = {
-        "sequence": reconcile.start("sequence", seed.topic, *NUMBER, "--unordered", *remote),
-        "duplicates": reconcile.start("duplicates", seed.topic, *remote),
-        "source": reconcile.start(
-            "source-topic", "--topic", seed.topic, "--files", str(source), *remote
-        ),
-        "sink": reconcile.start("topic-sink", "--topic", seed.topic, "--files", str(sink), *remote),
-    }
-    ended = {name: reconcile.end(process) for name, process in started.items()}
-    assert {name: each.code for name, each in ended.items()} == dict.fromkeys(ended, 1)
+    keyed, other = seed_topic(bootstrap), seed_topic(bootstrap)
+    keyed.write([Record(b"1", key=b"a"), Record(b"2", key=b"b")])
+    other.write([Record(b"1", key=b"a"), Record(b"3", key=b"b")])
+    topic = topic_side(seed)
+    tiers = [
+        {"name": name, "side": topic_side(each)} for name, each in (("a", keyed), ("b", other))
+    ]
+    number = r"regex:n=(\d+)"
+    jobs: tuple[dict[str, object], ...] = (
+        {"job": "sequence", "topics": [seed.topic], "sequence": number, "ordered": False},
+        {"job": "duplicates", "topics": [seed.topic]},
+        {"job": "transactions", "topics": [seed.topic]},
+        {"job": "source-topic", "left": files_side(source), "right": topic},
+        {"job": "topic-sink", "left": topic, "right": files_side(sink)},
+        {
+            "job": "topic-topic",
+            "left": topic_side(keyed),
+            "right": topic_side(other),
+            "mode": "upsert",
+        },
+        {"job": "completeness", "tiers": tiers},
+    )
+    where = run_at(server, bootstrap, conf={"spark.sql.shuffle.partitions": "3"})
+    runs = run_specs([job | where for job in jobs], tmp_path / "together")
+    assert runs[0].code == 1, runs[0].err
+    ended = {str(job["job"]): run for job, run in zip(jobs, runs, strict=True)}
     twice = [(0, offsets["n=3"]), again]
     sequence = ended["sequence"].report
     assert sequence is not None
@@ -155,11 +194,18 @@ def test_seeded_faults_are_found_over_connect(
     ]
     assert ("repeated", twice) in ended["sequence"].found
     assert ended["duplicates"].found == [("duplicate", twice)]
-    assert ended["source"].found == [("missing", [("source.txt", len(texts) + 1)])]
-    assert sorted(ended["sink"].found) == [
+    assert ended["transactions"].found == []
+    assert ended["source-topic"].found == [("missing", [("source.txt", len(texts) + 1)])]
+    assert sorted(ended["topic-sink"].found) == [
         ("extra", [("sink.txt", len(written) + 1)]),
         ("missing", [(0, offsets["n=11"])]),
     ]
+    assert ended["topic-topic"].found == [("different", [(0, 1), (0, 1)])]
+    assert ended["completeness"].report is not None
+    parquet = ended["duplicates"].directory / "findings" / "findings.parquet"
+    rows = pq.read_table(parquet, columns=["kind", "copies"]).to_pylist()
+    [copies] = [row["copies"] for row in rows if row["kind"] == "duplicate"]
+    assert [(copy["partition"], copy["offset"]) for copy in copies] == twice
 
 
 def test_offsets_avro_and_the_order_of_keys_are_audited_over_connect(
@@ -169,46 +215,46 @@ def test_offsets_avro_and_the_order_of_keys_are_audited_over_connect(
     schema_registry_url: str,
     tmp_path: Path,
 ) -> None:
-    """A regression, a hole, and a key out of order; the session brings the jar for Avro."""
+    """A regression, a hole, and a key out of order; a session with the jar for Avro, one without.
+
+    Both use the server at the same time.
+    """
     bootstrap = kafka_broker.bootstrap_servers
     worker = seed_topic(bootstrap, config={"cleanup.policy": "compact"})
     key = json.dumps(["c", {"file": "a"}]).encode()
     back = worker.write([Record(b'{"position":%d}' % n, key=key) for n in (90, 40)])
-    origin, copy = seed_topic(bootstrap), seed_topic(bootstrap)
+    values, origin, copy = (seed_topic(bootstrap) for _ in range(3))
     avro = AvroConverter()
     avro.configure({"schema.registry.url": schema_registry_url}, False)
-    for seed, numbers in ((origin, (1, 2, 3, 5)), (copy, (1, 3, 2, 5))):
-        values = [
-            avro.from_connect_data(seed.topic, [], ORDER, Struct(ORDER).put("id", n))
+    numbers = (1, 2, 3, 5)
+    values.write(
+        [
+            Record(avro.from_connect_data(values.topic, [], ORDER, Struct(ORDER).put("id", n)))
             for n in numbers
         ]
-        seed.write([Record(value, key=b"k") for value in values])
-    avro.close()
-    registry = ("--registry", schema_registry_url, "--jars", ",".join(map(str, avro_jars())))
-    asked = [
-        ("sequence", origin.topic, "--sequence", "avro:id", *registry),
-        ("topic-topic", origin.topic, copy.topic, "--ordered", "--value", "avro", *registry),
-    ]
-    started = [reconcile.start(*each, "--remote", server.url) for each in asked]
-    spec = {
-        "job": "offsets",
-        "offsets": {"worker": worker.topic, "known": ["c"]},
-        "clusters": {"main": {"bootstrap": bootstrap}},
-        "spark": {"remote": server.url},
-    }
-    document = tmp_path / "spec.json"
-    document.write_text(json.dumps(spec))
-    job = ("-m", "pyconnect_reconcile", str(document), "--report", str(tmp_path / "offsets"))
-    offsets = run_python(job, os.environ, RUN_S)
-    sequence, ordered = map(reconcile.end, started)
-    assert offsets.returncode == 1, offsets.stderr
-    [found] = json.loads((tmp_path / "offsets" / "report.json").read_text())["findings"]
-    assert (found["kind"], [(copy["partition"], copy["offset"]) for copy in found["copies"]]) == (
-        "regression",
-        back,
     )
-    assert sequence.found == [("missing", [])]
+    avro.close()
+    for seed, order in ((origin, numbers), (copy, (1, 3, 2, 5))):
+        seed.write([Record(b"%d" % n, key=b"k") for n in order])
+    started = reconcile.start(
+        *("sequence", values.topic, "--sequence", "avro:id", "--registry", schema_registry_url),
+        *("--jars", ",".join(map(str, avro_jars())), "--remote", server.url),
+    )
+    jobs: tuple[dict[str, object], ...] = (
+        {"job": "offsets", "offsets": {"worker": worker.topic, "known": ["c"]}},
+        {
+            "job": "topic-topic",
+            "left": topic_side(origin),
+            "right": topic_side(copy),
+            "ordered": True,
+        },
+    )
+    where = run_at(server, bootstrap)
+    offsets, ordered = run_specs([job | where for job in jobs], tmp_path / "together")
+    sequence = reconcile.end(started)
+    assert offsets.found == [("regression", back)]
     assert ordered.found == [("disorder", [(0, 1), (0, 2)])]
+    assert sequence.found == [("missing", [])]
 
 
 def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
@@ -222,73 +268,30 @@ def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(
     assert done.stdout == "3 [1]\n", done.stderr
 
 
-def test_reports_are_written_by_the_client(
-    kafka_broker: SharedBroker,
-    server: ConnectServer,
-    reconcile: Reconcile,
-    spark: SparkSession,
-) -> None:
-    """The server's files are none of the report's; other jobs and the environment work as well."""
-    seed = seed_topic(kafka_broker.bootstrap_servers)
-    seed.write([Record(b"1", key=b"a"), Record(b"2", key=b"b"), Record(b"1", key=b"a")])
-    other = seed_topic(kafka_broker.bootstrap_servers)
-    other.write([Record(b"1", key=b"a"), Record(b"3", key=b"b")])
-    remote = ("--remote", server.url, "--conf", "spark.sql.shuffle.partitions=3")
-    started = [
-        reconcile.start("duplicates", seed.topic, *remote),
-        reconcile.start("transactions", seed.topic, *remote),
-        reconcile.start("topic-topic", seed.topic, other.topic, "--upsert", *remote),
-        reconcile.start(
-            "completeness", "--tier", f"a=topic:{seed.topic}", "--tier", f"b=topic:{other.topic}",
-            *remote,
-        ),
-    ]  # fmt: skip
-    duplicates, transactions, upsert, completeness = map(reconcile.end, started)
-    assert [each.code for each in (duplicates, transactions, upsert)] == [1, 0, 1]
-    assert upsert.found == [("different", [(0, 1), (0, 1)])]
-    assert completeness.report is not None
-    assert (duplicates.directory / "findings" / "findings.parquet").is_dir()
-    rows = spark.read.parquet(str(duplicates.directory / "findings" / "findings.parquet"))
-    [row] = rows.collect()
-    assert (row["kind"], [copy["offset"] for copy in row["copies"]]) == ("duplicate", [0, 2])
-
-
-def test_the_address_may_be_in_the_environment(
-    kafka_broker: SharedBroker, server: ConnectServer, tmp_path: Path
-) -> None:
-    """SPARK_REMOTE, as Spark's own tools read it: a token in it is on no command line."""
-    seed = seed_topic(kafka_broker.bootstrap_servers)
-    seed.write(lines(["n=1", "n=3"]))
-    reconcile = Reconcile(
-        tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=seed.bootstrap, SPARK_REMOTE=server.url
-    )
-    ended = reconcile("sequence", seed.topic, *NUMBER)
-    assert ended.code == 1, ended.err
-    assert ended.found == [("missing", [])]
-
-
 def test_ctrl_c_cancels_the_work_and_leaves_the_server(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Exit 130; the server runs nothing of it any more, has logged no secret and answers others."""
-    process = reconcile.start(*secured.ask(server.url))
+    """Exit 130; the server runs nothing of it any more, and has logged no secret."""
+    process = reconcile.start(*secured.ask(), "--remote", server.url)
     eventually(server.running_jobs, RUN_S)
     process.send_signal(signal.SIGINT)
     ended = reconcile.end(process)
     assert (ended.code, ended.report) == (130, None)
     eventually(lambda: server.running_jobs() == 0, RUN_S)
     assert PASSWORD not in server.shown()
-    answered = reconcile(*secured.ask(server.url)).report
-    assert answered is not None
-    assert answered["verdict"] == "agree"
 
 
 def test_credentials_show_nowhere_on_a_shared_server(
-    server: ConnectServer, reconcile: Reconcile, secured: Secured
+    server: ConnectServer, secured: Secured, tmp_path: Path
 ) -> None:
-    """Its UI shows requests as text and its log what becomes of them: never a password."""
-    ended = reconcile(*secured.ask(server.url))
+    """Its UI shows requests as text and its log what becomes of them: never a password.
+
+    The address is in the environment: a token in it would be on no command line.
+    """
+    before = server.jobs()
+    ended = Reconcile(tmp_path, SPARK_REMOTE=server.url)(*secured.ask())
     assert ended.code == 0, ended.err
+    assert server.jobs() > before
     # The UI cuts requests by their depth: this one it shows whole.
     arguments = (server.url, secured.topic, secured.bootstrap, str(secured.properties))
     counted = run_python(["-c", SHALLOW, *arguments], os.environ)
@@ -303,7 +306,7 @@ def test_a_lost_server_gives_an_undecided_result(
 ) -> None:
     """Exit 11 and no report, long before PySpark would have given up."""
     with Proxy(server.port) as proxy:
-        process = reconcile.start(*secured.ask(f"sc://{ports.LOOPBACK}:{proxy.port}"))
+        process = reconcile.start(*secured.ask(), "--remote", f"sc://{ports.LOOPBACK}:{proxy.port}")
         eventually(server.running_jobs, RUN_S)
         proxy.cut()
         ended = reconcile.end(process)

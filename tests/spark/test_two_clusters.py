@@ -96,7 +96,7 @@ def test_a_second_cluster_that_does_not_answer_is_named(
     kafka_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Its address and why, never an empty topic that agrees with an empty one."""
-    monkeypatch.setattr(cluster_view, "TIMEOUT_S", 10.0)
+    monkeypatch.setattr(cluster_view, "TIMEOUT_S", 3.0)
     seed = seed_topic(kafka_broker.bootstrap_servers)
     side = {"kind": "topic", "topics": [seed.topic]}
     clusters = {

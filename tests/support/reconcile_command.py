@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.processes import python_environment
+from tests.support.processes import python_environment, run_python
 
 RUN_S = 300.0
 # Settings of local sessions: nothing in tests runs long enough for better compilation.
@@ -22,6 +22,7 @@ QUICK = tuple(
         "spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1",
         "spark.sql.codegen.wholeStage=false",
         "spark.sql.codegen.factoryMode=NO_CODEGEN",
+        "spark.sql.shuffle.partitions=4",
     )
     for part in ("--conf", setting)
 )
@@ -87,13 +88,31 @@ class Reconcile:
     def end(self, process: subprocess.Popen[str]) -> Ended:
         """Wait for its end; no run may show a stack trace, whatever it found."""
         out, err = process.communicate(timeout=RUN_S)
-        assert "Traceback" not in out + err
-        assert "\tat " not in out + err
-        directory = self._reports.pop(process.pid)
-        document = directory / "report.json"
-        report = json.loads(document.read_text()) if document.exists() else None
-        return Ended(code=process.returncode, out=out, err=err, report=report, directory=directory)
+        return _ended(process.returncode, out, err, self._reports.pop(process.pid))
 
     def __call__(self, *arguments: str) -> Ended:
         """Run one to its end."""
         return self.end(self.start(*arguments))
+
+
+def run_specs(specs: Sequence[Mapping[str, object]], directory: Path) -> list[Ended]:
+    """Run specs in one process, whose exit code all have, with one session of Spark.
+
+    A process for each would spend most of its time on starting Python and a session.
+    """
+    directory.mkdir()
+    files = [directory / f"spec-{number}.json" for number in range(len(specs))]
+    reports = [directory / f"report-{number}" for number in range(len(specs))]
+    for file, spec in zip(files, specs, strict=True):
+        file.write_text(json.dumps(spec))
+    named = [part for report in reports for part in ("--report", str(report))]
+    done = run_python(["-m", "pyconnect_reconcile", *map(str, files), *named], os.environ, RUN_S)
+    return [_ended(done.returncode, done.stdout, done.stderr, report) for report in reports]
+
+
+def _ended(code: int, out: str, err: str, directory: Path) -> Ended:
+    assert "Traceback" not in out + err
+    assert "\tat " not in out + err
+    document = directory / "report.json"
+    report = json.loads(document.read_text()) if document.exists() else None
+    return Ended(code=code, out=out, err=err, report=report, directory=directory)

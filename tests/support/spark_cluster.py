@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE
 from pyconnect_sandbox.ports import free_port
 from tests.support.eventually import eventually
 
@@ -24,18 +25,20 @@ def spark_home() -> Path:
     return Path(next(iter(found.submodule_search_locations)))
 
 
-def spark_environment() -> dict[str, str]:
+def spark_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """Return `base` with what Spark's own scripts read; daemons get the archive's options, too."""
+    options = base.get(OPTIONS_VARIABLE, "")
     return {
-        **os.environ,
+        **base,
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {options}",
     }
 
 
 @contextmanager
-def standalone_cluster(directory: Path) -> Iterator[str]:
+def standalone_cluster(directory: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the master's URL once its worker has registered; executors run below `work`."""
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
@@ -50,7 +53,7 @@ def standalone_cluster(directory: Path) -> Iterator[str]:
             started.append(
                 subprocess.Popen(
                     [str(spark_home() / "bin" / "spark-class"), main_class, *host, *arguments],
-                    env=spark_environment(),
+                    env=environment,
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=stream,

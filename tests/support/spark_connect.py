@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,20 +38,25 @@ class ConnectServer:
 
     def running_jobs(self) -> int:
         """How many jobs of all its sessions run now."""
-        [application] = json.loads(self._get("api/v1/applications"))
-        jobs = f"api/v1/applications/{application['id']}/jobs?status=running"
-        return len(json.loads(self._get(jobs)))
+        return len(json.loads(self._get(f"{self._application()}/jobs?status=running")))
+
+    def jobs(self) -> int:
+        """How many jobs its sessions have run or run now."""
+        return len(json.loads(self._get(f"{self._application()}/jobs")))
 
     def shown(self) -> str:
         """What its UI shows and its log says, the details of every query included."""
-        [application] = json.loads(self._get("api/v1/applications"))
-        base = f"api/v1/applications/{application['id']}"
+        base = self._application()
         queries = json.loads(self._get(f"{base}/sql?details=true&length=1000"))
         pages = [self._get(f"{page}/") for page in PAGES]
         pages += [self._get(f"SQL/execution/?id={query['id']}") for query in queries]
         return "\n".join([*pages, json.dumps(queries), self._get(f"{base}/environment")]) + (
             self.log.read_text("utf-8", "replace")
         )
+
+    def _application(self) -> str:
+        [application] = json.loads(self._get("api/v1/applications"))
+        return f"api/v1/applications/{application['id']}"
 
     def _get(self, path: str) -> str:
         with urllib.request.urlopen(f"{self.ui}/{path}", timeout=HTTP_S) as answer:
@@ -60,7 +65,7 @@ class ConnectServer:
 
 
 @contextmanager
-def connect_server(directory: Path) -> Iterator[ConnectServer]:
+def connect_server(directory: Path, environment: Mapping[str, str]) -> Iterator[ConnectServer]:
     """Yield a local server once it listens."""
     port, ui_port = free_ports(2)
     server = ConnectServer(
@@ -76,6 +81,9 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
         # Nothing here runs long enough for better compilation.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # By default 200, each of them a task.
+        "spark.sql.shuffle.partitions": "4",
     }
     command = [
         *(str(spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS),
@@ -88,7 +96,7 @@ def connect_server(directory: Path) -> Iterator[ConnectServer]:
         process = subprocess.Popen(
             command,
             # Spark takes its main class for a daemon, whose memory is not the driver's.
-            env={**spark_environment(), "SPARK_DAEMON_MEMORY": "1g"},
+            env={**spark_environment(environment), "SPARK_DAEMON_MEMORY": "1g"},
             cwd=server.log.parent,
             stdin=subprocess.DEVNULL,
             stdout=output,
