@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from pyconnect_api import SinkTask, SinkTaskContext, SourceTaskContext, StopSignal, TopicPartition
-from tests.support.plugin_table import PlainSink, PlainSource
+from tests.agent.plugins.plugin_table import PlainSink, PlainSource
 
 
 class _Context(SinkTaskContext):

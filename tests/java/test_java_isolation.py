@@ -15,7 +15,7 @@ from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.worker.plugins import find_plugins
 from pyconnect_api import ConnectException
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.java_sources import compiled, connector
+from tests.java.java_sources import compiled, connector
 
 pytestmark = pytest.mark.java
 

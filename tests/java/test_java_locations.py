@@ -15,7 +15,7 @@ from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.java_sources import compiled
+from tests.java.java_sources import compiled
 
 pytestmark = pytest.mark.java
 

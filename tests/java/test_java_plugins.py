@@ -16,12 +16,12 @@ from urllib.parse import quote
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.our_own_plugins import is_our_own
+from tests.java.plugin_answers import definitions, on_both, validation
 from tests.support.java_jars import make_jar
 from tests.support.kafka import Servers, SharedBroker
 from tests.support.maven_plugins import DEBEZIUM, MIRROR, MONGO, file_connectors, location_of
 from tests.support.names import unique_name
-from tests.support.our_own_plugins import is_our_own
-from tests.support.plugin_answers import definitions, on_both, validation
 from tests.support.pyconnect_command import Command
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]

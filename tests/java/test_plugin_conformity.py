@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.config_cases import CONFIG_CASES, ConfigCase
+from tests.java.config_cases import CONFIG_CASES, ConfigCase
+from tests.java.our_own_plugins import is_our_own
+from tests.java.plugin_answers import definitions, on_both, validation
 from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
-from tests.support.our_own_plugins import is_our_own
-from tests.support.plugin_answers import definitions, on_both, validation
 from tests.support.rest_client import call_url
 
 pytestmark = pytest.mark.java

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.java.rest_life import Life, Told
+from tests.java.rest_stories import STORIES, Story
 from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
-from tests.support.rest_life import Life, Told
 from tests.support.rest_scenarios import SCENARIOS, Scenario
-from tests.support.rest_stories import STORIES, Story
 
 pytestmark = pytest.mark.java
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.java.our_own_plugins import is_our_own
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
 from tests.support.names import unique_name
-from tests.support.our_own_plugins import is_our_own
 
 pytestmark = pytest.mark.java
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from tests.support.herder_world import TASKS
+from tests.simulation.herder_world import TASKS
 
 CONNECTOR_NAMES = ("a", "b")
 CONNECTORS = st.sampled_from(CONNECTOR_NAMES)

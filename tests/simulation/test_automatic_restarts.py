@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import ConnectorTaskId, State
-from tests.support.cluster_world import Cluster
-from tests.support.herder_world import TASKS
+from tests.simulation.cluster_world import Cluster
+from tests.simulation.herder_world import TASKS
 
 pytestmark = pytest.mark.simulation
 

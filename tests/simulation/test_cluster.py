@@ -16,9 +16,9 @@ from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from tests.support.cluster_worker import Worker
-from tests.support.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
-from tests.support.herder_world import TASKS
+from tests.simulation.cluster_worker import Worker
+from tests.simulation.cluster_world import MAX_DELAY_MS, Cluster, settled_cluster, work_of
+from tests.simulation.herder_world import TASKS
 
 pytestmark = pytest.mark.simulation
 

@@ -7,9 +7,9 @@ import pytest
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import Step
 from pyconnect_agent.core.ids import TargetState
-from tests.support.cluster_worker import Worker
-from tests.support.cluster_world import Cluster
-from tests.support.herder_world import TASKS
+from tests.simulation.cluster_worker import Worker
+from tests.simulation.cluster_world import Cluster
+from tests.simulation.herder_world import TASKS
 
 pytestmark = pytest.mark.simulation
 

@@ -1,6 +1,6 @@
 """Two to four herders in one group under schedules that hypothesis picks.
 
-The rules of a cluster are asserted in `tests.support.cluster_world`, when an effect is emitted;
+The rules of a cluster are asserted in `tests.simulation.cluster_world`, when an effect is emitted;
 here is only what may happen: any interleaving of decisions, effects, reads of the log and group
 requests, crashes, returns, sessions that end while the worker lives, lost coordinators,
 assignments that cannot be decoded, requests to anybody.
@@ -22,6 +22,9 @@ from hypothesis.stateful import (
 from pyconnect_agent.core.herder.events import RejoinNeeded
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
+from tests.simulation.cluster_worker import Worker
+from tests.simulation.cluster_world import Cluster
+from tests.simulation.herder_world import TASKS
 from tests.simulation.requests import (
     CONFIGS,
     CONNECTOR_NAMES,
@@ -29,9 +32,6 @@ from tests.simulation.requests import (
     TIMEOUTS_MS,
     requests,
 )
-from tests.support.cluster_worker import Worker
-from tests.support.cluster_world import Cluster
-from tests.support.herder_world import TASKS
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.simulation, pytest.mark.long, pytest.mark.timeout(3_600)]
@@ -187,7 +187,7 @@ class CompatibleClusterMachine(ClusterMachine):
 
 
 class ExactlyOnceClusterMachine(ClusterMachine):
-    """Held in `tests.support.cluster_producers`: who is fenced, cleared, and able to write."""
+    """Held in `tests.simulation.cluster_producers`: who is fenced, cleared, and able to write."""
 
     exactly_once = True
 

@@ -11,8 +11,8 @@ from pyconnect_agent.core.herder.events import Drain, Undrain
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import Phase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from tests.simulation.herder_world import TASKS, World
 from tests.simulation.test_herder_schedules import COMMON, HerderMachine
-from tests.support.herder_world import TASKS, World
 
 pytestmark = pytest.mark.simulation
 

@@ -11,8 +11,8 @@ from pyconnect_agent.core.herder.events import MembershipLost, RejoinNeeded, Tas
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
+from tests.simulation.herder_world import World
 from tests.simulation.requests import CONFIGS, CONNECTORS, TIMEOUTS_MS, requests
-from tests.support.herder_world import World
 
 pytestmark = pytest.mark.simulation
 

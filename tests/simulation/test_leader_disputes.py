@@ -8,9 +8,9 @@ from pyconnect_agent.core.errors import ServiceUnavailableError
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import WritePrivilege
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
-from tests.support.cluster_worker import APACHES_LEADER_ID, Worker
-from tests.support.cluster_world import ClientRequest, Cluster, settled_cluster
-from tests.support.herder_world import TASKS
+from tests.simulation.cluster_worker import APACHES_LEADER_ID, Worker
+from tests.simulation.cluster_world import ClientRequest, Cluster, settled_cluster
+from tests.simulation.herder_world import TASKS
 
 pytestmark = pytest.mark.simulation
 

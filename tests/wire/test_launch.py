@@ -97,7 +97,7 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
         "import json, sys\n"
         "from pyconnect_agent.children.launch import Launcher\n"
         "from tests.support.launchers import exit_code\n"
-        "launcher = Launcher(host='tests.support.loaded_modules:run',"
+        "launcher = Launcher(host='tests.wire.loaded_modules:run',"
         " preload=('tests.support.child_host',))\n"
         "launcher.fork()\n"
         "import tests.support.names\n"

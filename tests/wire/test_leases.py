@@ -32,7 +32,7 @@ class Supervised:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.lease_supervisor", str(LEASE_MS)],
+            [sys.executable, "-m", "tests.wire.lease_supervisor", str(LEASE_MS)],
             env=python_environment(os.environ),
             stdout=subprocess.PIPE,
             text=True,

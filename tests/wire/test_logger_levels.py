@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.children_world import children_world, run
 from tests.support.eventually import eventually_async
-from tests.support.level_source import LEVEL_SOURCE, LOGGER
+from tests.wire.level_source import LEVEL_SOURCE, LOGGER
 
 pytestmark = pytest.mark.wire
 

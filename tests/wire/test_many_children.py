@@ -13,9 +13,9 @@ from tests.support.bad_plugins import bad_source
 from tests.support.children_world import ChildrenWorld, children_world, run
 from tests.support.eventually import eventually_async
 from tests.support.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
-from tests.support.many_descriptors import FD_SETSIZE, HOST, many_descriptors
 from tests.support.processes import run_python
 from tests.support.seeds import LONG
+from tests.wire.many_descriptors import FD_SETSIZE, HOST, many_descriptors
 
 pytestmark = pytest.mark.wire
 

@@ -13,7 +13,7 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from tests.support.config_topic import full_write
+from tests.agent.core.internal_topics.config_topic import full_write
 
 Raw = tuple[bytes | None, bytes | None]
 

@@ -17,7 +17,7 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.phase_file import PhaseFile
-from tests.support.fake_restart import FakeRestart
+from tests.agent.herder.fake_restart import FakeRestart
 
 TEXT = "# ours\ngroup.id=g\nexactly.once.source.support=disabled\n"
 

@@ -25,9 +25,9 @@ from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.stores.config import MemoryConfigStore
 from pyconnect_agent.stores.status import MemoryStatusStore
+from tests.agent.herder.fake_children import FakeChildren
 from tests.support.children import MemoryOffsetStore
 from tests.support.eventually import eventually_async
-from tests.support.fake_children import FakeChildren
 
 CONFIG = {"name": "c", "tasks": "2"}
 TIMEOUT_MS = 5_000

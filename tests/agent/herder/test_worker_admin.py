@@ -30,7 +30,7 @@ from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
 from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_clients.acls.facts import ConnectorFacts
-from tests.support.fake_restart import FakeRestart
+from tests.agent.herder.fake_restart import FakeRestart
 
 HERE = ConnectorTaskId("c", 0)
 OTHER = ConnectorTaskId("c", 1)

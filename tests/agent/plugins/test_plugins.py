@@ -23,11 +23,11 @@ from pyconnect_agent.plugins.loading import BASE_CLASSES, load
 from pyconnect_agent.plugins.scan import scan, scan_directory
 from pyconnect_api import ConnectException, SinkConnector, SourceConnector
 from pyconnect_clients.installation import version
-from tests.support.plugin_table import PlainSource, TablePluginSource
+from tests.agent.plugins.plugin_table import PlainSource, TablePluginSource
 
 CONNECTOR = """
 import helper_of_plugin
-from tests.support.plugin_table import PlainSink, PlainSource
+from tests.agent.plugins.plugin_table import PlainSink, PlainSource
 
 class MySource(PlainSource):
     def version(self):
@@ -182,7 +182,7 @@ def test_loading_a_class_of_another_kind_is_refused() -> None:
     """The text is Connect's."""
     plugin = PluginDesc(
         class_name="a.B",
-        python_path="tests.support.plugin_table:PlainSource",
+        python_path="tests.agent.plugins.plugin_table:PlainSource",
         kind=PluginKind.SINK,
         version=None,
     )
@@ -243,7 +243,7 @@ class TestPluginSource:
 def test_full_python_paths_work_without_being_listed(separator: str) -> None:
     """With a dot or a colon before the class."""
     source = CatalogPluginSource(installed_catalog())
-    found = source.connector(f"tests.support.plugin_table{separator}PlainSource")
+    found = source.connector(f"tests.agent.plugins.plugin_table{separator}PlainSource")
     assert found.python_class.__name__ == PlainSource.__name__
     assert found.version == "1.0"
     assert issubclass(source.connector("FileStreamSink").python_class, SinkConnector)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.dead_letters import Queue
-from tests.support.source_loop import Source
+from tests.agent.tasks.sink.dead_letters import Queue
+from tests.agent.tasks.source.source_loop import Source
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_api import RetriableException
-from tests.support.sink_loop import P0, P1, Sink, message
-from tests.support.source_loop import Source
+from tests.agent.tasks.sink.sink_loop import P0, P1, Sink, message
+from tests.agent.tasks.source.source_loop import Source
 
 
 def test_a_poll_that_is_repeated_is_shown_once_for_each_error() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_api import ConnectException, RetriableException, TopicPartition
-from tests.support.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
+from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
 
 P2 = TopicPartition("t", 2)
 

@@ -34,9 +34,9 @@ from pyconnect_api import (
     SourceRecord,
     TopicPartition,
 )
+from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
 from tests.support.fake_clients import FakeMessage
 from tests.support.functions import chain_of
-from tests.support.sink_loop import P0, assigned_sink, message
 
 Deeds = Mapping[int, str]
 

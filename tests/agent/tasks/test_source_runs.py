@@ -48,12 +48,12 @@ from pyconnect_api import (
     SourceRecords,
     SourceTask,
 )
+from tests.agent.tasks.fake_control import FakeControl
+from tests.agent.tasks.metrics import source_metrics
+from tests.agent.tasks.source.fake_offsets import FakeOffsets
+from tests.agent.tasks.source.fake_transactions import FakeTransactions
 from tests.support.fake_clients import FakeProducer
-from tests.support.fake_control import FakeControl
-from tests.support.fake_offsets import FakeOffsets
-from tests.support.fake_transactions import FakeTransactions
 from tests.support.functions import chain_of
-from tests.support.metrics import source_metrics
 
 Observed = dict[str, Any]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support import converter_corpus
-from tests.support.converter_deviations import RULES, described, reasons
-from tests.support.java_programs import printed
+from tests.agent.builtin.converters import converter_corpus
+from tests.agent.builtin.converters.converter_deviations import RULES, described, reasons
+from tests.java.java_programs import printed
 from tests.support.seeds import chosen
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(600)]

@@ -29,7 +29,7 @@ from pyconnect_api import (
     Struct,
     Type,
 )
-from tests.support.registry_values import ORDER, full_order, sparse_order
+from tests.java.converters.registry_values import ORDER, full_order, sparse_order
 
 pytestmark = pytest.mark.java
 

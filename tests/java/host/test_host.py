@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyconnect_agent.java.frames import decode_source, encode_sink, json_bytes, unpack_headers
 from pyconnect_agent.java.installation import find_installation
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.java_sources import compiled
+from tests.java.java_sources import compiled
 
 pytestmark = pytest.mark.java
 

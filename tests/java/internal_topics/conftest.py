@@ -11,7 +11,7 @@ from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import KafkaStatusStore
 from pyconnect_agent.stores.topics import config_log, offset_log, status_log
-from tests.support.java_scenario import JavaScenario, run_scenario
+from tests.java.internal_topics.java_scenario import JavaScenario, run_scenario
 from tests.support.kafka import SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.stores import store_topic

@@ -24,7 +24,7 @@ from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.status import KafkaStatusStore
 from pyconnect_agent.stores.topics import config_log, offset_log, status_log
-from tests.support.java_scenario import TIMEOUT_MS, JavaScenario
+from tests.java.internal_topics.java_scenario import TIMEOUT_MS, JavaScenario
 
 pytestmark = pytest.mark.java
 

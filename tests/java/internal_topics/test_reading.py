@@ -11,8 +11,8 @@ from pyconnect_agent.core.offsets.source import parse_offset, partition_key
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import KafkaStatusStore
+from tests.java.internal_topics.java_scenario import ODD_TEXT, TIMEOUT_MS, JavaScenario
 from tests.support.eventually import eventually
-from tests.support.java_scenario import ODD_TEXT, TIMEOUT_MS, JavaScenario
 
 pytestmark = pytest.mark.java
 

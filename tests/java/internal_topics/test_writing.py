@@ -12,9 +12,9 @@ from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.stores.config import KafkaConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import KafkaStatusStore
+from tests.java.internal_topics.java_scenario import ODD_TEXT, TIMEOUT_MS, WAIT_S, JavaScenario
 from tests.support.agent import STRING_CONVERTER, source_config
 from tests.support.eventually import eventually
-from tests.support.java_scenario import ODD_TEXT, TIMEOUT_MS, WAIT_S, JavaScenario
 from tests.support.names import unique_name
 
 pytestmark = pytest.mark.java

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support import transform_corpus
-from tests.support.java_programs import printed
+from tests.agent.builtin.transforms import transform_corpus
+from tests.agent.builtin.transforms.transform_deviations import RULES, described, reasons
+from tests.java.java_programs import printed
 from tests.support.seeds import chosen
-from tests.support.transform_deviations import RULES, described, reasons
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(600)]
 

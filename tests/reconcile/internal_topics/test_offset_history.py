@@ -15,7 +15,7 @@ from pyconnect_reconcile.internal_topics.offset_history import (
 )
 from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses
-from tests.support.internal_records import config_records, stopped, task
+from tests.reconcile.internal_topics.internal_records import config_records, stopped, task
 
 STEP_MS = 1000
 

@@ -9,7 +9,7 @@ from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import read_commit
 from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet, sharing
-from tests.support.internal_records import config_records
+from tests.reconcile.internal_topics.internal_records import config_records
 
 SOURCE = '{"filename":"b"}'
 

@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_reconcile.findings import Place
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
-from tests.support.internal_records import stopped, task
+from tests.reconcile.internal_topics.internal_records import stopped, task
 
 Report = tuple[str, str | None, int]
 """Worker, state (None: a removal), generation."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support import converter_corpus
-from tests.support.converter_corpus import Case, Failed
-from tests.support.converter_deviations import unexplained
+from tests.agent.builtin.converters import converter_corpus
+from tests.agent.builtin.converters.converter_corpus import Case, Failed
+from tests.agent.builtin.converters.converter_deviations import unexplained
 
 LINES = (Path(__file__).parent / "apache-corpus.jsonl").read_text(encoding="ascii").splitlines()
 JAVA_VERSION = converter_corpus.java_version(LINES)

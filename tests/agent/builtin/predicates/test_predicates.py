@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_api import INT32_SCHEMA, ConfigException, Header
-from tests.support.transformations import predicate, source_record
+from tests.agent.builtin.transforms.transformations import predicate, source_record
 
 
 def test_has_header_key_looks_for_the_key() -> None:

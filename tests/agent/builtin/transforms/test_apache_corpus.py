@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from pyconnect_api import ConnectRecord
-from tests.support import transform_corpus
-from tests.support.transform_corpus import Failed
-from tests.support.transform_deviations import unexplained
+from tests.agent.builtin.transforms import transform_corpus
+from tests.agent.builtin.transforms.transform_corpus import Failed
+from tests.agent.builtin.transforms.transform_deviations import unexplained
 
 LINES = (Path(__file__).parent / "apache-corpus.jsonl").read_text(encoding="ascii").splitlines()
 JAVA_VERSION = transform_corpus.java_version(LINES)

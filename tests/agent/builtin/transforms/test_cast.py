@@ -21,7 +21,7 @@ from pyconnect_api import (
     Struct,
     decimal_schema,
 )
-from tests.support.transformations import applied, source_record, transformation
+from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
 
 
 @pytest.mark.parametrize(

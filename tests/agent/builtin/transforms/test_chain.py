@@ -10,8 +10,8 @@ from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, Tolerance
 from pyconnect_agent.tasks.records.transformations import TransformationStage, chain
 from pyconnect_api import ConnectRecord, DataException, Header, RetriableException
+from tests.agent.builtin.transforms.transformations import predicate, source_record, transformation
 from tests.support.functions import chain_of
-from tests.support.transformations import predicate, source_record, transformation
 
 TOLERANCE = Tolerance(
     tolerate_all=False,

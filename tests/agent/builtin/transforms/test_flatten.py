@@ -14,7 +14,13 @@ from pyconnect_api import (
     SchemaBuilder,
     Struct,
 )
-from tests.support.transformations import WITH_DEFAULT, applied, pair, source_record, transformation
+from tests.agent.builtin.transforms.transformations import (
+    WITH_DEFAULT,
+    applied,
+    pair,
+    source_record,
+    transformation,
+)
 
 
 def test_flatten_makes_fields_of_an_optional_struct_optional() -> None:

@@ -16,7 +16,7 @@ from pyconnect_api import (
     SchemaBuilderException,
     Struct,
 )
-from tests.support.transformations import (
+from tests.agent.builtin.transforms.transformations import (
     PAIR,
     applied,
     pair,

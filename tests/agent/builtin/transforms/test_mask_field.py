@@ -15,7 +15,7 @@ from pyconnect_api import (
     Struct,
     decimal_schema,
 )
-from tests.support.transformations import applied, source_record, transformation
+from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
 
 
 def test_masked_decimals_keep_their_scale() -> None:

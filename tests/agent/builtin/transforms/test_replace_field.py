@@ -9,7 +9,13 @@ import pytest
 from pyconnect_api import (
     ConfigException,
 )
-from tests.support.transformations import PAIR, applied, pair, source_record, transformation
+from tests.agent.builtin.transforms.transformations import (
+    PAIR,
+    applied,
+    pair,
+    source_record,
+    transformation,
+)
 
 
 def test_replace_field_excludes_before_it_includes_and_renames() -> None:

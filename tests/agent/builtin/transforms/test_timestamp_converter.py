@@ -20,7 +20,7 @@ from pyconnect_api import (
     SchemaBuilder,
     Struct,
 )
-from tests.support.transformations import applied, source_record, transformation
+from tests.agent.builtin.transforms.transformations import applied, source_record, transformation
 
 FORMAT = "yyyy-MM-dd HH:mm:ss.SSS"
 MOMENTS = (

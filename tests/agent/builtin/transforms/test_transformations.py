@@ -16,7 +16,7 @@ from pyconnect_api import (
     SchemaBuilder,
     Struct,
 )
-from tests.support.transformations import (
+from tests.agent.builtin.transforms.transformations import (
     PAIR,
     WITH_DEFAULT,
     applied,

@@ -29,7 +29,7 @@ from pyconnect_api import (
     Schema,
     SchemaAndValue,
 )
-from tests.support.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
+from tests.agent.plugins.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
 from tests.support.worker_properties import distributed
 
 ConnectorConfig = Mapping[str, str | None]

@@ -19,7 +19,7 @@ from pyconnect_agent.core.config.validation import validate_connector_config
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from tests.support.plugin_table import HoistField, InsertHeader, TopicNameMatches
+from tests.agent.plugins.plugin_table import HoistField, InsertHeader, TopicNameMatches
 from tests.support.worker_properties import distributed
 
 GOLDEN = json.loads(

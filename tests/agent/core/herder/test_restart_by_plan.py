@@ -10,7 +10,7 @@ from pyconnect_agent.core.herder.requests.messages import (
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.reporting import ConnectorStateInfo
-from tests.support.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, World
 
 
 def world_with_a_failed_task() -> World:

@@ -19,7 +19,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TaskConfigsUpdated,
 )
 from pyconnect_agent.core.internal_topics.log_record import Severity
-from tests.support.config_topic import ConfigTopicFeed, full_write
+from tests.agent.core.internal_topics.config_topic import ConfigTopicFeed, full_write
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pyconnect_agent.tasks.records.topic_creation import TopicCreation, topic_cr
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
-from tests.support.fake_control import FakeControl
+from tests.agent.tasks.fake_control import FakeControl
 
 DEFAULT = {
     "topic.creation.default.partitions": "3",

@@ -17,8 +17,8 @@ from pyconnect_api import (
     SinkRecord,
     TopicPartition,
 )
+from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
 from tests.support.fake_clients import FakeMessage
-from tests.support.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
 
 
 @pytest.fixture

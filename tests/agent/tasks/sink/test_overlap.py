@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pyconnect_api import ConnectException, RetriableException, SinkRecord, TopicPartition
+from tests.agent.tasks.sink.sink_loop import P0, P1, RecordingTask, Sink, message
 from tests.support.fake_clients import FakeConsumer, FakeMessage
-from tests.support.sink_loop import P0, P1, RecordingTask, Sink, message
 
 RECORDS = 12
 MOST_STEPS = 200

@@ -12,7 +12,7 @@ from pyconnect_api import (
     ConnectHeaders,
     RetriableException,
 )
-from tests.support.source_loop import Source, entry, record
+from tests.agent.tasks.source.source_loop import Source, entry, record
 
 
 def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source) -> None:

@@ -15,7 +15,7 @@ from pyconnect_cli.upgrade.plan.model import (
 )
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, StepVerified, replay
 from pyconnect_clients.phases import Phase
-from tests.support.upgrade_world import Killed, World
+from tests.cli.upgrade.plan.upgrade_world import Killed, World
 
 pytestmark = pytest.mark.simulation
 

@@ -15,7 +15,7 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.effects import Reply
 from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, World
 
 CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 

@@ -15,7 +15,7 @@ from pyconnect_agent.core.herder.requests.messages import (
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from tests.support.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, World
 
 CONFIG = {"name": "c", "connector.class": "x", TASKS: "2"}
 RESET = ChangeOffsets(connector="c", offsets=None)

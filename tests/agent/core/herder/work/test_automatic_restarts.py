@@ -15,7 +15,7 @@ from pyconnect_agent.core.herder.requests.messages import (
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
-from tests.support.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, World
 
 TASK = ConnectorTaskId("a", 0)
 SETTINGS = {

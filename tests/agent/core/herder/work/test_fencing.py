@@ -27,7 +27,7 @@ from pyconnect_agent.core.herder.waiters import ClearanceWaiter, TaskStartWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from tests.support.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, World
 
 TASK = ConnectorTaskId("c", 0)
 

@@ -11,7 +11,7 @@ from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.work.reconfiguration import backoff_ms
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
-from tests.support.herder_world import TASKS, World
+from tests.simulation.herder_world import TASKS, World
 
 CONFIG = {"name": "c", TASKS: "2", "text": "x"}
 

@@ -14,7 +14,7 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
-from tests.support.dead_letters import POISON, Queue, consumed, tolerance
+from tests.agent.tasks.sink.dead_letters import POISON, Queue, consumed, tolerance
 from tests.support.eventually import eventually
 from tests.support.fake_clients import FakeMessage
 

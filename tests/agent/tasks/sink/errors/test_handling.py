@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException
-from tests.support.dead_letters import POISON, SECRET, Queue, convert, tolerance
+from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, convert, tolerance
 from tests.support.fake_clients import FakeMessage
 
 

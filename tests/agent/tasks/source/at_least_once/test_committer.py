@@ -8,7 +8,7 @@ from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_api import (
     SourceRecord,
 )
-from tests.support.source_loop import Source, entry, record
+from tests.agent.tasks.source.source_loop import Source, entry, record
 
 
 def test_only_the_acknowledged_prefix_is_committed(source: Source) -> None:

@@ -13,7 +13,7 @@ from pyconnect_api import (
     RecordMetadata,
     SourceTask,
 )
-from tests.support.source_loop import ScriptedTask, Source, entry, record
+from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
 
 FATAL = ClientError.TOPIC_AUTHORIZATION_FAILED
 

@@ -28,9 +28,9 @@ from pyconnect_api import (
     SourceRecord,
     SourceTask,
 )
-from tests.support.fake_offsets import OFFSETS, FakeOffsets
-from tests.support.fake_transactions import FakeTransactions
-from tests.support.metrics import source_metrics
+from tests.agent.tasks.metrics import source_metrics
+from tests.agent.tasks.source.fake_offsets import OFFSETS, FakeOffsets
+from tests.agent.tasks.source.fake_transactions import FakeTransactions
 
 KEY = b'["c",{"file":"a"}]'
 

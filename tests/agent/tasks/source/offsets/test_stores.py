@@ -13,9 +13,9 @@ from pyconnect_agent.tasks.source.exactly_once.offset_copies import COPIED_AT_ON
 from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
 from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerOffsets
 from pyconnect_api import ConnectException
+from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
 from tests.support.eventually import eventually
 from tests.support.fake_log import FakeLog, FakeTopic
-from tests.support.fake_offsets import FakeWorkerStore
 
 KEY = b'["c",{"a":1,"b":2}]'
 SAME = b'["c",{"b":2,"a":1}]'

@@ -14,8 +14,8 @@ from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from tests.support.herder_performer import TASKS, Performer, generated_configs
-from tests.support.herder_surroundings import Answer
+from tests.simulation.herder_performer import TASKS, Performer, generated_configs
+from tests.simulation.herder_surroundings import Answer
 
 __all__ = ["TASKS", "Answer", "World", "check_count_records"]
 

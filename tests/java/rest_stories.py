@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.java.rest_life import Life
 from tests.support.rest_client import Answer
-from tests.support.rest_life import Life
 
 Story = Callable[[Life], None]
 

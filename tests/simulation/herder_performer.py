@@ -11,7 +11,7 @@ from pyconnect_agent.core.herder.requests.messages import FenceZombies
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from tests.support.herder_surroundings import Answer, FakeConnector, FakeTask, Surroundings
+from tests.simulation.herder_surroundings import Answer, FakeConnector, FakeTask, Surroundings
 
 MEMBER = "connect-1"
 TASKS = "tasks"

@@ -28,11 +28,11 @@ from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
+from tests.simulation.herder_world import Answer, World
 from tests.support.fake_group import NO_SETTINGS, FakeMember, member_maker
-from tests.support.herder_world import Answer, World
 
 if TYPE_CHECKING:
-    from tests.support.cluster_world import Cluster
+    from tests.simulation.cluster_world import Cluster
 
 _PRIVILEGED = (
     do.WriteConnectorConfig

@@ -15,8 +15,8 @@ from typing import Any
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_api import ConnectRecord, DataException, Struct
 from pyconnect_api.logical import is_logical
-from tests.support.converter_deviations import SHORTEST_DIGITS_SINCE_JAVA
-from tests.support.transform_corpus import Case, Failed, outcome_text
+from tests.agent.builtin.converters.converter_deviations import SHORTEST_DIGITS_SINCE_JAVA
+from tests.agent.builtin.transforms.transform_corpus import Case, Failed, outcome_text
 
 _KAFKA = "org.apache.kafka."
 _LEFT_OUT = (

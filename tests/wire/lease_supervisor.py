@@ -1,6 +1,6 @@
 """A worker process in a process of its own: one task that holds a lease.
 
-Run as `python -m tests.support.lease_supervisor LEASE_MS`. Prints a JSON object a line: the pid of
+Run as `python -m tests.wire.lease_supervisor LEASE_MS`. Prints a JSON object a line: the pid of
 the task's process once it runs, and `expired` with the task's states when its lease ran out.
 SIGTERM ends it.
 """

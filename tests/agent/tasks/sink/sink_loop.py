@@ -20,10 +20,10 @@ from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
+from tests.agent.tasks.fake_control import FakeControl
+from tests.agent.tasks.metrics import sink_metrics
 from tests.support.fake_clients import FakeConsumer, FakeMessage
-from tests.support.fake_control import FakeControl
 from tests.support.functions import Function, chain_of
-from tests.support.metrics import sink_metrics
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 INTERVAL_MS, TIMEOUT_MS = 60_000, 5_000

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyconnect_api import STRING_SCHEMA, Schema, SchemaAndValue
 from pyconnect_api.values import parse_string
-from tests.support.converter_corpus import (
+from tests.agent.builtin.converters.converter_corpus import (
     JSON,
     SIMPLE_HEADER,
     Case,

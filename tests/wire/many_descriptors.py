@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from pyconnect_agent.tasks import host
 
-HOST = "tests.support.many_descriptors:run"
+HOST = "tests.wire.many_descriptors:run"
 FD_SETSIZE = 1_024
 _ROOM = 256
 

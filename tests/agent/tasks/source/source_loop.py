@@ -24,10 +24,10 @@ from pyconnect_api import (
     SourceRecord,
     SourceTask,
 )
+from tests.agent.tasks.fake_control import FakeControl
+from tests.agent.tasks.metrics import source_metrics
 from tests.support.fake_clients import FakeProducer
-from tests.support.fake_control import FakeControl
 from tests.support.functions import Function, chain_of
-from tests.support.metrics import source_metrics
 
 
 def record(position: int, partition: str = "f", **values: Any) -> SourceRecord:

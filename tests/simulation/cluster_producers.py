@@ -24,11 +24,11 @@ from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_clients.connect_names import task_transactional_id, task_transactional_ids
-from tests.support.cluster_worker import Worker
-from tests.support.herder_surroundings import Answer, FakeTask
+from tests.simulation.cluster_worker import Worker
+from tests.simulation.herder_surroundings import Answer, FakeTask
 
 if TYPE_CHECKING:
-    from tests.support.cluster_world import Cluster
+    from tests.simulation.cluster_world import Cluster
 
 GROUP_ID = "group"
 

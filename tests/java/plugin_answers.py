@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.our_own_plugins import is_our_own
+from tests.java.our_own_plugins import is_our_own
 from tests.support.rest_client import Answer, call_url
 
 JSON = {"Content-Type": "application/json"}

@@ -30,7 +30,7 @@ from pyconnect_api.logical import (
     date_to_days,
     timestamp_from_milliseconds,
 )
-from tests.support.converter_corpus import schema_of, text_of, value_of
+from tests.agent.builtin.converters.converter_corpus import schema_of, text_of, value_of
 
 _CATALOG = Catalog(builtin_plugins())
 CLASSES: dict[str, type[Any]] = {

@@ -22,10 +22,10 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.protocol.messages import ProtocolVersion, Work
 from pyconnect_agent.core.reporting import Status
-from tests.support.cluster_producers import ExactlyOnceWorker, Producers
-from tests.support.cluster_worker import Worker
+from tests.simulation.cluster_producers import ExactlyOnceWorker, Producers
+from tests.simulation.cluster_worker import Worker
+from tests.simulation.herder_world import check_count_records
 from tests.support.fake_group import FakeCoordinator, GroupState
-from tests.support.herder_world import check_count_records
 
 MAX_DELAY_MS = 10_000
 REQUEST_TIMEOUT_MS = 90_000
