@@ -69,11 +69,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _check_files_of_tiers(items: list[pytest.Item]) -> None:
     """Refuse a test whose file does not name its tier: scripts/test would not find it."""
     tiers = {
-        (item.path, mark.name) for item in items for mark in item.iter_markers() if mark.name in TIERS
+        (item.path, mark.name)
+        for item in items
+        for mark in item.iter_markers()
+        if mark.name in TIERS
     }
     for path, tier in sorted(tiers):
         if f"pytest.mark.{tier}" not in path.read_text():
-            raise pytest.UsageError(f"{path} has tests of the tier {tier}: write pytest.mark.{tier}")
+            raise pytest.UsageError(
+                f"{path} has tests of the tier {tier}: write pytest.mark.{tier}"
+            )
 
 
 @pytest.fixture(scope="session")

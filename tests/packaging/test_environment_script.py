@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "cat", "chmod", "cksum", "cp", "dirname", "grep", "head", "mkdir", "rm", "sed", "touch")
+TOOLS = (
+    "bash",
+    "cat",
+    "chmod",
+    "cksum",
+    "cp",
+    "dirname",
+    "grep",
+    "head",
+    "mkdir",
+    "rm",
+    "sed",
+    "touch",
+)
 
 pytestmark = pytest.mark.wire
 
