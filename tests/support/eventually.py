@@ -68,7 +68,7 @@ async def eventually_async(
 
 
 def _interval(passed_s: float, call_s: float) -> float:
-    """Return the time until the next call: a twentieth of what has passed, or as long as the call."""
+    """Return the time until the next call: a twentieth of what has passed, or that of the call."""
     interval_s = min(LONGEST_INTERVAL_S, max(INTERVAL_S, passed_s / 20))
     return min(LONGEST_AFTER_LONG_CALL_S, max(interval_s, call_s))
 
