@@ -36,6 +36,8 @@ from tests.support.shared_servers import shared_broker, shared_server
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]
 
+TIERS = ("simulation", "wire", "kafka", "java", "spark")
+
 # A shell has what it starts in the background ignore SIGINT, nohup SIGHUP, and its children after
 # it. What is handled here means again to them what it does to any process.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -55,12 +57,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     pytest-xdist gives files away in this order: none of its processes ends with a long file while
     the others have nothing left to do.
     """
+    _check_files_of_tiers(items)
     longest: defaultdict[Path, float] = defaultdict(float)
     sizes = Counter(item.path for item in items)
     for item in items:
         if limit := item.get_closest_marker("timeout"):
             longest[item.path] = max(longest[item.path], limit.args[0])
     items.sort(key=lambda item: (-longest[item.path], -sizes[item.path], item.path))
+
+
+def _check_files_of_tiers(items: list[pytest.Item]) -> None:
+    """Refuse a test whose file does not name its tier: scripts/test would not find it."""
+    tiers = {
+        (item.path, mark.name)
+        for item in items
+        for mark in item.iter_markers()
+        if mark.name in TIERS
+    }
+    for path, tier in sorted(tiers):
+        if f"pytest.mark.{tier}" not in path.read_text():
+            raise pytest.UsageError(
+                f"{path} has tests of the tier {tier}: write pytest.mark.{tier}"
+            )
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -26,6 +25,10 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 WAIT_S = 90
 PARTITIONS = (0, 1, 2)
 STEP = 300
+GROUP_STEP = 50
+ROUND_S = 15
+# Of a transaction that is open when its process is killed, however slow the machine is.
+NEVER = {"transaction.boundary.interval.ms": "3600000"}
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 BEATS = "heartbeats"
 MIRROR_CLASSES = "org.apache.kafka.connect.mirror"
@@ -65,57 +68,52 @@ def test_records_offsets_and_groups_are_mirrored(
         create_topics(bootstrap, [name], partitions=len(PARTITIONS))
     records = Records(source, topic)
     records.write(STEP)
-    agent.create("records", _records_config(clusters, topic))
+    config = _records_config(clusters, topic)
+    agent.create("records", config)
     agent.create("beats", _config("Heartbeat", clusters, emit_heartbeats_interval_seconds="1"))
-    eventually(lambda: agent.states("records") == ("RUNNING", "RUNNING"), WAIT_S)
-    # The transaction that was seen may have ended before the kill.
-    eventually(
-        lambda: (
-            _kill_in_transaction(agent, "records", target, mirrored, records)
-            or aborted_transactions(target, [mirrored])
-        ),
-        WAIT_S,
-    )
-    # The connector has a task for a group that is there.
+    _await_copies(agent, target, mirrored, records)
+    agent.start_with("records", config | NEVER, "RUNNING", "RUNNING")
+    _kill_in_transaction(agent, "records", target, mirrored, records)
+    agent.start_with("records", config, "RUNNING", "RUNNING")
+    _await_copies(agent, target, mirrored, records)
+    # MirrorMaker has no task for groups before there is one.
     _commit(source, group, topic, records.written)
     agent.create("groups", _groups_config(clusters, group))
-    eventually(lambda: agent.states("groups") == ("RUNNING", "RUNNING"), WAIT_S)
-    _move_group(group, source, topic, target, mirrored, records)
-    _await_copies(agent, target, mirrored, records)
+    agent.wait_for_states("groups", "RUNNING", "RUNNING", timeout_s=WAIT_S)
+
+    def moves() -> bool:
+        """Let the group read on at the source; tell whether it may go on at the target.
+
+        MirrorMaker reads in the background where records went, and may keep only the newest of
+        these places: it translates no offset from before them. It writes ten places at a time, the
+        others with later records.
+        """
+        records.write(GROUP_STEP)
+        has_read = records.written
+        _commit(source, group, topic, has_read)
+        records.write(10)
+        _await_copies(agent, target, mirrored, records)
+        return eventually(
+            lambda: all(0 < place <= has_read for place in _next(target, group, mirrored)),
+            ROUND_S,
+            lambda: (has_read, _next(target, group, mirrored)),
+        )
+
+    eventually(
+        moves,
+        WAIT_S,
+        lambda: (
+            _next(target, group, mirrored),
+            read_topic(target, f"{alias}.checkpoints.internal")[-3:],
+        ),
+    )
     assert _by_partition(target, mirrored) == _by_partition(source, topic)
+    assert aborted_transactions(target, [mirrored]) == 1
     eventually(
         lambda: any(alias.encode() in (beat.key() or b"") for beat in read_topic(target, BEATS)),
         WAIT_S,
     )
     assert agent.states("groups") == agent.states("beats") == ("RUNNING", "RUNNING")
-
-
-def _move_group(
-    group: str, source: str, topic: str, target: str, mirrored: str, records: Records
-) -> None:
-    """Commit places of the group until the target has one for each partition, none behind it.
-
-    MirrorMaker translates no offset from before its checkpoint task has read the topic of offset
-    translations, which it does after its start, and writes ten of these translations at a time.
-    """
-
-    def places() -> list[int]:
-        return [_next(target, group, mirrored, partition) for partition in PARTITIONS]
-
-    end = time.monotonic() + WAIT_S
-    while True:
-        records.write(STEP)
-        has_read = records.written
-        _commit(source, group, topic, has_read)
-        records.write(10)
-        with contextlib.suppress(AssertionError):
-            eventually(lambda: all(place > 0 for place in places()), 10)
-        found = places()
-        assert all(place <= has_read for place in found), (found, has_read)
-        if all(place > 0 for place in found):
-            return
-        checkpoints = f"{mirrored.partition('.')[0]}.checkpoints.internal"
-        assert time.monotonic() < end, (found, read_topic(target, checkpoints)[-3:])
 
 
 def _config(kind: str, clusters: Mapping[str, str], **settings: str) -> dict[str, str]:
@@ -132,7 +130,7 @@ def _records_config(clusters: Mapping[str, str], topic: str) -> dict[str, str]:
         "consumer.isolation.level": "read_committed",
         "consumer.max.poll.records": "50",
         "transaction.boundary": "interval",
-        "transaction.boundary.interval.ms": "3000",
+        "transaction.boundary.interval.ms": "1000",
         "offset.lag.max": "20",
         "offset-syncs.topic.replication.factor": "1",
         "sync.topic.acls.enabled": "false",
@@ -188,16 +186,13 @@ def _commit(bootstrap_servers: str, group: str, topic: str, offset: int) -> None
 def _kill_in_transaction(
     agent: Agent, name: str, target: str, mirrored: str, records: Records
 ) -> None:
-    """Kill the task's Java process while records wait for their commit; have the task run again.
-
-    Its new producer has ended the transaction then.
-    """
-
-    def is_open() -> bool:
-        records.write(10)
-        return any(open_records(target, mirrored, partition) for partition in PARTITIONS)
-
-    eventually(is_open, WAIT_S, lambda: agent.get(f"/connectors/{name}/status"))
+    """Kill the task's Java process while records wait for their commit."""
+    records.write(10)
+    eventually(
+        lambda: any(open_records(target, mirrored, partition) for partition in PARTITIONS),
+        WAIT_S,
+        lambda: agent.get(f"/connectors/{name}/status"),
+    )
     (task,) = [
         each for each in agent.get("/agent/tasks") if (each["connector"], each["task"]) == (name, 0)
     ]
@@ -205,8 +200,6 @@ def _kill_in_transaction(
     (java,) = [process for process in found if process.name() == "java"]
     java.kill()
     agent.wait_for_states(name, "RUNNING", "FAILED", timeout_s=WAIT_S)
-    agent.do("POST", f"/connectors/{name}/tasks/0/restart")
-    agent.wait_for_states(name, "RUNNING", "RUNNING", timeout_s=WAIT_S)
 
 
 def _await_copies(agent: Agent, target: str, mirrored: str, records: Records) -> None:
@@ -231,14 +224,14 @@ def _count(bootstrap_servers: str, topic: str) -> int:
     return len(read_topic(bootstrap_servers, topic, committed=True))
 
 
-def _next(bootstrap_servers: str, group: str, topic: str, partition: int) -> int:
-    """Return the number of the record that a member of the group reads next; -1 if unknown."""
-    offset = committed_offset(bootstrap_servers, group, topic, partition)
-    if offset < 0:
-        return -1
-    found = [
-        record.value()
-        for record in read_topic(bootstrap_servers, topic, committed=True)
-        if record.partition() == partition and (record.offset() or 0) >= offset
-    ]
-    return int(found[0] or b"") if found else -1
+def _next(bootstrap_servers: str, group: str, topic: str) -> list[int]:
+    """Return the number of the record that a member reads next of each partition; -1 if unknown."""
+    offsets = [committed_offset(bootstrap_servers, group, topic, each) for each in PARTITIONS]
+    if min(offsets) < 0:
+        return [-1]
+    found: dict[int, int] = {}
+    for record in read_topic(bootstrap_servers, topic, committed=True):
+        partition = record.partition() or 0
+        if (record.offset() or 0) >= offsets[partition]:
+            found.setdefault(partition, int(record.value() or b""))
+    return [found.get(partition, -1) for partition in PARTITIONS]

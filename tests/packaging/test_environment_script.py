@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("bash", "cat", "chmod", "cksum", "cp", "dirname", "head", "mkdir", "rm", "sed", "touch")
+TOOLS = (
+    "bash",
+    "cat",
+    "chmod",
+    "cksum",
+    "cp",
+    "dirname",
+    "grep",
+    "head",
+    "mkdir",
+    "rm",
+    "sed",
+    "touch",
+)
 
 pytestmark = pytest.mark.wire
 
@@ -256,3 +269,19 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
     assert done.returncode == 0, done.stderr
     assert "Kafka's jars: 149 MB" in done.stderr
     assert " -m pyconnect_sandbox.jars" in checkout.calls()
+
+
+def test_a_tier_is_given_the_files_with_its_tests(checkout: Checkout) -> None:
+    """To import the files of all tiers takes longer than many a tier; arguments may name others."""
+    checkout.on_path("python3.12", checkout.interpreter("twelve"))
+    tests = checkout.directory / "tests" / "deep"
+    tests.mkdir(parents=True)
+    for name, text in (("one", "@pytest.mark.simulation"), ("two", "@pytest.mark.wire")):
+        (tests / f"test_{name}.py").write_text(text)
+    checkout.run("bash scripts/test simulation")
+    assert "-n 2 tests/deep/test_one.py" in checkout.calls()
+    assert "test_two" not in checkout.calls()
+    checkout.run("bash scripts/test simulation -- tests/deep/test_two.py::test_it")
+    assert "test_one" not in checkout.calls()
+    checkout.run("bash scripts/test pure")
+    assert "test_one" not in checkout.calls()

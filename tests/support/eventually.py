@@ -11,6 +11,7 @@ Answer = TypeVar("Answer")
 Description = str | Callable[[], object] | None
 INTERVAL_S = 0.02
 LONGEST_INTERVAL_S = 0.1
+LONGEST_AFTER_LONG_CALL_S = 0.5
 DEADLINE_S = 60.0
 """Nobody waits so long but on a machine that has too much to do, or for what will not come."""
 
@@ -22,20 +23,23 @@ def eventually(
 
     An AssertionError of the predicate counts as no. `describe` says what was awaited: a text, or
     a callable whose answer is shown at the end (the state that was reached instead). The intervals
-    between the calls grow: a predicate that asks a server takes processor time from it.
+    between the calls grow, and are as long as the calls: a predicate that asks a server takes
+    processor time from it.
     """
     started = time.monotonic()
     while True:
+        called = time.monotonic()
         failure: AssertionError | None = None
         try:
             if answer := predicate():
                 return answer
         except AssertionError as error:
             failure = error
-        passed = time.monotonic() - started
+        now = time.monotonic()
+        passed = now - started
         if passed >= timeout_s:
             raise AssertionError(_message(predicate, timeout_s, describe)) from failure
-        time.sleep(_interval(passed))
+        time.sleep(_interval(passed, now - called))
 
 
 async def eventually_async(
@@ -46,6 +50,7 @@ async def eventually_async(
     """Do as `eventually` without blocking the event loop; `predicate` may be a coroutine."""
     started = time.monotonic()
     while True:
+        called = time.monotonic()
         failure: AssertionError | None = None
         try:
             answer = predicate()
@@ -55,15 +60,17 @@ async def eventually_async(
                 return answer
         except AssertionError as error:
             failure = error
-        passed = time.monotonic() - started
+        now = time.monotonic()
+        passed = now - started
         if passed >= timeout_s:
             raise AssertionError(_message(predicate, timeout_s, describe)) from failure
-        await asyncio.sleep(_interval(passed))
+        await asyncio.sleep(_interval(passed, now - called))
 
 
-def _interval(passed_s: float) -> float:
-    """Return the time until the next call: a twentieth of the time that has passed."""
-    return min(LONGEST_INTERVAL_S, max(INTERVAL_S, passed_s / 20))
+def _interval(passed_s: float, call_s: float) -> float:
+    """Return the time until the next call: a twentieth of what has passed, or that of the call."""
+    interval_s = min(LONGEST_INTERVAL_S, max(INTERVAL_S, passed_s / 20))
+    return min(LONGEST_AFTER_LONG_CALL_S, max(interval_s, call_s))
 
 
 def _message(predicate: object, timeout_s: float, describe: Description) -> str:

@@ -86,3 +86,14 @@ class WorkerRest(Generic[Process]):
             timeout_s,
             lambda: f"{states}: {self.call('GET', f'/connectors/{name}/status').text}",
         )
+
+    def start_with(self, name: str, config: Mapping[str, str], *states: str) -> None:
+        """Stop a connector in order, and start it with another configuration.
+
+        No task of the former configuration is left when the first of the new one starts.
+        """
+        self.do("PUT", f"/connectors/{name}/stop")
+        self.wait_for_states(name, "STOPPED")
+        self.do("PUT", f"/connectors/{name}/config", dict(config))
+        self.do("PUT", f"/connectors/{name}/resume")
+        self.wait_for_states(name, *states)

@@ -41,7 +41,7 @@ from pyconnect_cli.upgrade.plan.run import (
 )
 
 LONGEST_PAUSE_S = 1.0
-LEAST_PAUSE_S = 0.1
+LEAST_PAUSE_S = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
