@@ -1,4 +1,4 @@
-"""The configuration keys whose values must not be shown, by their names. Pure."""
+"""What must not be shown of a configuration, by names: of keys, and of parameters. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ _HARMLESS = re.compile(
     r"|\.(?:path|location|file|class|ms|seconds)$",
     re.IGNORECASE,
 )
+
+SECRET_PARAMETER = re.compile(
+    r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=(?!\$\{)([^&;,}\s\"']+)"
+)
+"""A name and its value, no reference, inside an address or a connection string, as in JDBC's."""
 
 
 def is_secret_key(key: str) -> bool:

@@ -152,7 +152,7 @@ def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
         bootstrap,
         unique_name("statuses"),
         replication_factor=3,
-        create_timeout_ms=1_000,
+        create_timeout_ms=3_000,
         retry_backoff_ms=100,
     )
     log = status_log(topic)

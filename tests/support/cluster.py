@@ -98,13 +98,14 @@ class Cluster:
 
     def delete_all(self) -> None:
         """Leave the cluster as the next test wants to find it."""
+        answers = []
+
+        def is_gone(name: str) -> bool:
+            answers.append(self.agents[0].call("DELETE", f"/connectors/{name}"))
+            return answers[-1].status in (204, 404)
+
         for name in self.agents[0].get("/connectors"):
-            eventually(
-                lambda name=name: (
-                    self.agents[0].call("DELETE", f"/connectors/{name}").status in (204, 404)
-                ),
-                SETTLE_S,
-            )
+            eventually(lambda name=name: is_gone(name), SETTLE_S, lambda: answers[-1])
         for agent in self.agents:
             eventually(lambda agent=agent: agent.get("/connectors") == [], SETTLE_S)
 

@@ -122,14 +122,21 @@ class Admin:
     def create_topic_with_retry(
         self, topic: TopicSpec, timeout_ms: int, retry_backoff_ms: int
     ) -> bool:
-        """As `create_topic`; repeat while brokers are too few or do not answer."""
+        """As `create_topic`; repeat while brokers are too few or do not answer.
+
+        The last attempt has little time: what a broker answered before says more than its timeout.
+        """
         deadline = Deadline(timeout_ms)
+        answered: RetriableKafkaError | None = None
         while True:
             try:
                 return self.create_topic(topic, max(1, deadline.remaining_ms()))
             except RetriableKafkaError as exc:
+                if errors.code_of(exc.__cause__) == errors.INVALID_REPLICATION_FACTOR:
+                    answered = exc
                 if deadline.remaining_ms() <= retry_backoff_ms:
-                    raise
+                    failure = answered or exc
+                    raise failure from failure.__cause__
                 _log.info(
                     "Topic creation failed, retrying",
                     extra={

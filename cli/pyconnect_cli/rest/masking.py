@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-from pyconnect_clients.secret_keys import is_secret_key
+from pyconnect_clients.secret_keys import SECRET_PARAMETER, is_secret_key
 
 MASK = "********"
 
@@ -20,13 +20,12 @@ URL_PASSWORD = re.compile(r"(://[^/@:\s]*):(?:[^/?#\s\"']+|[^/@\s]+)@")
 SECRET_OPTIONS = frozenset({"--password", "--token"})
 ASSIGNMENT = re.compile(r"(?P<flag>--[\w-]+=)?(?P<key>[^=\s]+)=(?P<value>.+)", re.DOTALL)
 HEADER = re.compile(r"(?i)\b((?:authorization|cookie)\s*:\s*|bearer\s+)\S.*", re.DOTALL)
-PARAMETER = re.compile(r"(?i)\b(password|passwd|pwd|secret|token|accountkey)=([^&;,}\s\"']+)")
 
 
 def mask_text(text: str) -> str:
     """Mask passwords inside addresses and `password=…` parameters of a text."""
     masked = URL_PASSWORD.sub(rf"\1:{MASK}@", text)
-    return PARAMETER.sub(_mask_parameter, masked)
+    return SECRET_PARAMETER.sub(rf"\1={MASK}", masked)
 
 
 def mask_url(url: str) -> str:
@@ -107,8 +106,3 @@ def mask_document(document: object) -> object:
 
 def _mask_header(match: re.Match[str]) -> str:
     return f"{match[1]}{MASK}"
-
-
-def _mask_parameter(match: re.Match[str]) -> str:
-    value = match.group(2)
-    return match.group(0) if value.startswith("${") else f"{match.group(1)}={MASK}"

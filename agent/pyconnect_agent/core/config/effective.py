@@ -14,7 +14,7 @@ from typing import Any
 from pyconnect_agent.core.config.variables import SHORTEST_SECRET
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, convert_to_string
-from pyconnect_clients.secret_keys import is_secret_key
+from pyconnect_clients.secret_keys import SECRET_PARAMETER, is_secret_key
 
 HIDDEN = "[hidden]"
 """As Kafka prints a password."""
@@ -74,7 +74,7 @@ def _shown(name: str, value: str | None, password: bool) -> str | None:
         return value
     if password or is_secret_key(name):
         return HIDDEN
-    return _USER_INFO.sub(f"{HIDDEN}@", value)
+    return SECRET_PARAMETER.sub(rf"\1={HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", value))
 
 
 def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
@@ -86,6 +86,7 @@ def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
         if is_secret_key(name):
             found |= {value, value.strip(), *_JAAS_PASSWORD.findall(value)}
         found |= {part[2] for part in _USER_AND_PASSWORD.finditer(value)}
+        found |= {parameter[2] for parameter in SECRET_PARAMETER.finditer(value)}
     return {secret: HIDDEN for secret in found if len(secret) >= SHORTEST_SECRET}
 
 

@@ -68,6 +68,13 @@ def test_passwords_in_addresses_are_hidden() -> None:
     assert value == f"http://{HIDDEN}@a:1,http://{HIDDEN}@b:2"
 
 
+def test_passwords_in_parameters_are_hidden() -> None:
+    """A reference stays."""
+    url = "jdbc:mysql://db/x?password={}&user=ann"
+    assert shown("url", url.format("tiger"))[0] == url.format(HIDDEN)
+    assert shown("url", url.format("${file:/f:p}"))[0] == url.format("${file:/f:p}")
+
+
 def test_values_from_the_environment_are_marked() -> None:
     """Those that a config provider of environment variables fills in."""
     package = "org.apache.kafka.common.config.provider"
@@ -104,6 +111,7 @@ def test_defaults_are_listed_with_the_rest() -> None:
     [
         ("db.password", " open sesame ", {" open sesame ", "open sesame"}),
         ("connection.url", "postgresql://ann:tiger@db/x", {"tiger"}),
+        ("connection.url", "jdbc:mysql://db/x?user=ann&password=tiger&ssl=1", {"tiger"}),
         (
             "consumer.override.sasl.jaas.config",
             'x.PlainLoginModule required username="ann" password="tiger";',
