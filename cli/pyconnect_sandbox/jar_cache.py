@@ -1,4 +1,4 @@
-"""The per-user cache of Kafka's jars: filled once, by one process, complete or not there.
+"""A per-user cache of jars, Kafka's or Spark's: filled once, by one process, complete or not there.
 
 Layout of `<user cache>/pyconnect/kafka/<version>/`: `libs/` with the jars and `manifest.json`
 with the size and SHA-256 of each. A resolver works in a directory beside it, which is renamed
@@ -97,7 +97,7 @@ class JarCache:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                progress("another process is fetching Kafka's jars: waiting for it")
+                progress("another process is fetching these jars: waiting for it")
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
@@ -107,18 +107,17 @@ class JarCache:
         missing = sorted(name for name in self._checksums if not (libs / name).exists())
         if missing:
             raise JarResolutionFailed(
-                f"{len(missing)} of Kafka's jars were not fetched: {', '.join(missing)}",
-                hint="run the command again, or give --kafka-dir",
+                f"These jars of version {self._version} were not fetched: {', '.join(missing)}",
+                hint="run the command again",
             )
         altered = sorted(
             name for name, checksum in self._checksums.items() if sha256_of(libs / name) != checksum
         )
         if altered:
             raise JarResolutionFailed(
-                f"These jars differ from those of Apache Kafka {self._version}:"
+                f"These jars differ from the known ones of version {self._version}:"
                 f" {', '.join(altered)}",
-                hint="the repository has altered or damaged them; use another repository, or give"
-                " --kafka-dir",
+                hint="the repository has altered or damaged them: use another repository",
             )
 
     def _write_manifest(self, candidate: Path, resolver: str) -> None:

@@ -34,10 +34,14 @@ ICEBERG = Coordinate("org.apache.iceberg", "iceberg-spark-runtime-4.0_2.13", "1.
 """Spark's reader of Iceberg tables, for Spark 4.0."""
 KEPT |= {driver.artifact: (driver.artifact,) for driver in (*JDBC.values(), ICEBERG)}
 JDBC_CHECKSUMS = {
-    "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
-    "mariadb-java-client-3.5.6.jar": (
-        "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
-    ),
+    _POSTGRESQL: {
+        "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7"
+    },
+    _MARIADB: {
+        "mariadb-java-client-3.5.6.jar": (
+            "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
+        )
+    },
 }
 ICEBERG_CHECKSUMS = {
     "iceberg-spark-runtime-4.0_2.13-1.10.0.jar": (
@@ -130,7 +134,7 @@ def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
     if driver is None:
         return ()
     root = cache_root().parent / "jdbc" / driver.artifact
-    cache = JarCache(driver.version, JDBC_CHECKSUMS, root)
+    cache = JarCache(driver.version, JDBC_CHECKSUMS[driver], root)
     return _jars(driver, cache, os.environ, progress)
 
 
@@ -171,11 +175,14 @@ def _fetch(
 
 
 def main() -> None:
-    """Fetch what audits of Kafka and Avro need, and make the archive of Spark's classes."""
+    """Fetch what audits of every kind need, and make the archive of Spark's classes."""
     from pyconnect_cli.reconcile.spark_archive import SparkArchive
 
     kafka_source_jars(progress=on_stderr)
     avro_jars(progress=on_stderr)
+    iceberg_jars(progress=on_stderr)
+    for name in JDBC:
+        jdbc_jars(f"jdbc:{name}:", progress=on_stderr)
     SparkArchive(require_java(), os.environ).make(on_stderr)
 
 
