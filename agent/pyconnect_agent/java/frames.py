@@ -188,9 +188,7 @@ def encode_sink(
         packed = list(map(pack_headers, headers))
     blobs = {"keys": keys, "values": values, "headers": packed}
     columns = [
-        bytes(4 * count)
-        if len(names) == 1
-        else _packed("i", [places[topic] for topic in topics]),
+        bytes(4 * count) if len(names) == 1 else _packed("i", [places[topic] for topic in topics]),
         _mostly_equal("i", partitions),
         _packed("q", offsets),
         _packed("q", timestamps),
