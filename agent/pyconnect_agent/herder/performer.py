@@ -29,7 +29,8 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
 )
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.statuses import StatusView
-from pyconnect_agent.stores.ports import ConfigStore, StatusStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.status import StatusStore
 
 LOG = logging.getLogger(__name__)
 
