@@ -65,8 +65,11 @@ from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
 from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.log_reports import LogReports
-from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task, converters_and_stages
-from pyconnect_agent.tasks.setup.plugins import TaskPlugins
+from pyconnect_agent.tasks.setup.plugins import (
+    TaskPlugins,
+    connector_and_task,
+    converters_and_stages,
+)
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.work import SinkWork

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyconnect_agent.channel import TopicUsed
@@ -26,7 +27,6 @@ from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.at_least_once.delivery import AtLeastOnceDelivery, Delivery
-from pyconnect_agent.tasks.source.context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source.exactly_once.delivery import ExactlyOnceDelivery
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
@@ -35,7 +35,42 @@ from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
 from pyconnect_agent.tasks.statistics import Statistics
-from pyconnect_api import SourceTask
+from pyconnect_api import (
+    OffsetStorageReader,
+    SourceTask,
+    SourceTaskContext,
+    StopSignal,
+    TransactionContext,
+)
+
+
+class WorkerSourceTaskContext(SourceTaskContext):
+    """`configs` resolves variables again at each call."""
+
+    def __init__(
+        self,
+        *,
+        configs: Callable[[], Mapping[str, str]],
+        reader: OffsetStorageReader,
+        stop_requested: StopSignal,
+        transaction_context: TransactionContext | None = None,
+    ) -> None:
+        self._configs = configs
+        self._reader = reader
+        self._transaction_context = transaction_context
+        self.stop_requested = stop_requested
+
+    def configs(self) -> Mapping[str, str]:
+        return self._configs()
+
+    @property
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        return self._reader
+
+    @property
+    def transaction_context(self) -> TransactionContext | None:
+        return self._transaction_context
+
 
 LOG = logging.getLogger(__name__)
 
