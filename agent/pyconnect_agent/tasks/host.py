@@ -58,10 +58,9 @@ from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Contro
 from pyconnect_agent.tasks.java.connector import java_connector
 from pyconnect_agent.tasks.java.process import java_class_of
 from pyconnect_agent.tasks.java.work import java_task
-from pyconnect_agent.tasks.jobs.consumer_offsets import read_consumer_offsets
+from pyconnect_agent.tasks.jobs.connector_offsets import read_consumer_offsets, read_own_offsets
 from pyconnect_agent.tasks.jobs.fencing import fence_producers
 from pyconnect_agent.tasks.jobs.offset_change import change_offsets
-from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
 from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.log_reports import LogReports

@@ -1,0 +1,55 @@
+"""Short jobs that read a connector's offsets, in a process of their own.
+
+Layer: tasks. Kafka: the parts of `Worker` for KIP-875 that need the connector's resolved config:
+its overrides may hold secrets, which no worker process sees.
+"""
+
+from __future__ import annotations
+
+from pyconnect_agent.channel import (
+    ConsumerOffsets,
+    Message,
+    OwnOffsets,
+    ReadConsumerOffsetsJob,
+    ReadOwnOffsetsJob,
+)
+from pyconnect_agent.core.clients.configs import connector_admin
+from pyconnect_agent.kafka.group_offsets import GroupOffsets
+from pyconnect_agent.kafka.offset_image import OffsetImage
+from pyconnect_agent.tasks.jobs.plugin_questions import answer
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.source.offsets.own_topic import LogUse, own_offset_log
+from pyconnect_api import SinkConnector
+from pyconnect_clients.connect_names import sink_group_id
+
+
+def read_consumer_offsets(job: ReadConsumerOffsetsJob) -> Message:
+    """Never raises: a failure is an answer."""
+    return answer(job.worker, lambda worker: _read_committed(job, worker))
+
+
+def _read_committed(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
+    config = worker.resolve(job.config).values
+    if not isinstance(worker.connector(config), SinkConnector):
+        return ConsumerOffsets(committed=None)
+    admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
+    group = sink_group_id(job.connector, config, worker.config.originals)
+    committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)
+    return ConsumerOffsets(committed=committed)
+
+
+def read_own_offsets(job: ReadOwnOffsetsJob) -> Message:
+    """Read the entries of a connector's own offsets topic; never raises."""
+    return answer(job.worker, lambda worker: _read_own(job, worker))
+
+
+def _read_own(job: ReadOwnOffsetsJob, worker: WorkerView) -> Message:
+    config = worker.resolve(job.config).values
+    use = LogUse(client=job.connector, is_brief=True)
+    found = own_offset_log(worker.config, job.connector, config, use)
+    if found is None:
+        return OwnOffsets(entries={})
+    _, log = found
+    image = OffsetImage()
+    log.start(image)
+    return OwnOffsets(entries=image.connector_entries(job.connector))
