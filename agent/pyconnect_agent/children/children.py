@@ -198,7 +198,7 @@ class ChildProcesses:
             task_details(task_id, task, answer)
             for (task_id, task), answer in zip(tasks.items(), figures, strict=True)
         )
-        return tuple(sorted(found, key=_by_name))
+        return tuple(sorted(found, key=lambda child: child.order))
 
     async def metrics(self) -> tuple[Metric, ...]:
         """Return metrics of connectors, tasks and their starts, within a second."""
@@ -313,10 +313,6 @@ class ChildProcesses:
     @staticmethod
     def _lease(lease_ms: int) -> Lease:
         return Lease(valid_until_s=time.monotonic() + lease_ms / 1000)
-
-
-def _by_name(child: ChildDetails) -> tuple[str, int]:
-    return child.connector, -1 if child.task is None else child.task
 
 
 def _item(job: Job) -> Item | None:

@@ -154,7 +154,7 @@ class AgentAdmin:
 
     async def children(self) -> list[dict[str, Any]]:
         found = await self._children.child_details()
-        shown = sorted((*found, *self._without_process(found)), key=_by_name)
+        shown = sorted((*found, *self._without_process(found)), key=lambda child: child.order)
         now_ms = self._now_ms()
         return [
             {**child_json(child, now_ms), "restarts": self._restarts(child, now_ms)}
@@ -288,7 +288,3 @@ def file_sha256(file: Path) -> str | None:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
         return None
-
-
-def _by_name(child: ChildDetails) -> tuple[str, int]:
-    return child.connector, -1 if child.task is None else child.task
