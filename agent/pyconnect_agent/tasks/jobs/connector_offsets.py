@@ -10,8 +10,7 @@ from pyconnect_agent.channel import (
     ConsumerOffsets,
     Message,
     OwnOffsets,
-    ReadConsumerOffsetsJob,
-    ReadOwnOffsetsJob,
+    ReadOffsetsJob,
 )
 from pyconnect_agent.core.clients.configs import connector_admin
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
@@ -23,12 +22,13 @@ from pyconnect_api import SinkConnector
 from pyconnect_clients.connect_names import sink_group_id
 
 
-def read_consumer_offsets(job: ReadConsumerOffsetsJob) -> Message:
+def read_offsets(job: ReadOffsetsJob) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(job.worker, lambda worker: _read_committed(job, worker))
+    read = _read_own if job.own else _read_committed
+    return answer(job.worker, lambda worker: read(job, worker))
 
 
-def _read_committed(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
+def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
     if not isinstance(worker.connector(config), SinkConnector):
         return ConsumerOffsets(committed=None)
@@ -38,12 +38,7 @@ def _read_committed(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
     return ConsumerOffsets(committed=committed)
 
 
-def read_own_offsets(job: ReadOwnOffsetsJob) -> Message:
-    """Read the entries of a connector's own offsets topic; never raises."""
-    return answer(job.worker, lambda worker: _read_own(job, worker))
-
-
-def _read_own(job: ReadOwnOffsetsJob, worker: WorkerView) -> Message:
+def _read_own(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
     use = LogUse(client=job.connector, is_brief=True)
     found = own_offset_log(worker.config, job.connector, config, use)
