@@ -58,12 +58,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     the others have nothing left to do.
     """
     _check_files_of_tiers(items)
+    if not LONG:
+        items[:] = [item for item in items if not _is_only_long(item)]
     longest: defaultdict[Path, float] = defaultdict(float)
     sizes = Counter(item.path for item in items)
     for item in items:
         if limit := item.get_closest_marker("timeout"):
             longest[item.path] = max(longest[item.path], limit.args[0])
     items.sort(key=lambda item: (-longest[item.path], -sizes[item.path], item.path))
+
+
+def _is_only_long(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("long")
+    return mark is not None and mark.kwargs.get("only", False)
 
 
 def _check_files_of_tiers(items: list[pytest.Item]) -> None:
@@ -101,8 +108,9 @@ def kafka_broker(request: pytest.FixtureRequest, session_directory: Path) -> Ite
         yield SharedBroker(bootstrap_servers=bootstrap_servers)
         return
     runtime: KafkaRuntime = request.getfixturevalue("kafka_runtime")
-    # It compacts as soon as a topic allows it.
-    soon = {"log.cleaner.backoff.ms": "100"}
+    # It compacts soon after a topic allows it. To look for what it may compact among thousands of
+    # partitions takes 20 ms.
+    soon = {"log.cleaner.backoff.ms": "500"}
     config = BrokerConfig(runtime=runtime, directory=session_directory, properties=soon)
     with shared_broker(session_directory, "broker", config) as broker:
         yield broker

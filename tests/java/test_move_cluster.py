@@ -17,7 +17,6 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.conftest import LONG
 from tests.support.agent import sink_config, source_config
 from tests.support.chaos_lines import LineReader, SteadyLines
 from tests.support.eventually import eventually
@@ -241,29 +240,28 @@ def test_one_worker_is_moved_and_moved_back(
     move_and_return(cluster, lines)
 
 
-if LONG:
+@pytest.fixture
+def rows(kafka_broker: SharedBroker, other_broker: SharedBroker) -> Iterator[Rows]:
+    origin = other_broker.bootstrap_servers
+    with running_postgres() as postgres:
+        made = Rows(kafka_broker.bootstrap_servers, origin, postgres)
+        yield made
+        made.close()
 
-    @pytest.fixture
-    def rows(kafka_broker: SharedBroker, other_broker: SharedBroker) -> Iterator[Rows]:
-        origin = other_broker.bootstrap_servers
-        with running_postgres() as postgres:
-            made = Rows(kafka_broker.bootstrap_servers, origin, postgres)
-            yield made
-            made.close()
 
-    @pytest.mark.long
-    def test_three_workers_are_moved_and_moved_back(
-        servers: Servers,
-        kafka_broker: SharedBroker,
-        kafka_runtime: KafkaRuntime,
-        plugin_path: Path,
-        lines: Lines,
-        rows: Rows,
-        tmp_path: Path,
-    ) -> None:
-        """Debezium, MirrorMaker, a file source and a sink go on, whichever worker they are on."""
-        for plugin in (DEBEZIUM, MIRROR):
-            shutil.copytree(location_of(plugin, kafka_runtime), plugin_path / plugin.name)
-        properties = {"plugin.path": str(plugin_path)}
-        cluster = RolledCluster(servers, kafka_broker.bootstrap_servers, tmp_path, 3, properties)
-        move_and_return(cluster, lines, rows)
+@pytest.mark.long(only=True)
+def test_three_workers_are_moved_and_moved_back(
+    servers: Servers,
+    kafka_broker: SharedBroker,
+    kafka_runtime: KafkaRuntime,
+    plugin_path: Path,
+    lines: Lines,
+    rows: Rows,
+    tmp_path: Path,
+) -> None:
+    """Debezium, MirrorMaker, a file source and a sink go on, whichever worker they are on."""
+    for plugin in (DEBEZIUM, MIRROR):
+        shutil.copytree(location_of(plugin, kafka_runtime), plugin_path / plugin.name)
+    properties = {"plugin.path": str(plugin_path)}
+    cluster = RolledCluster(servers, kafka_broker.bootstrap_servers, tmp_path, 3, properties)
+    move_and_return(cluster, lines, rows)

@@ -32,6 +32,7 @@ def node(cluster: KafkaCluster, node_id: int) -> KafkaBroker:
     return next(broker for broker in cluster.brokers if broker.config.node_id == node_id)
 
 
+@pytest.mark.long(only=True)
 def test_offsets_are_found_after_the_leader_has_moved(servers: Servers) -> None:
     """Soon, not when librdkafka's knowledge of the leaders expires; all brokers are up again.
 

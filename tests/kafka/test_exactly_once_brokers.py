@@ -23,7 +23,6 @@ from tests.support.kafka import Servers
 from tests.support.kafka_cluster import KafkaCluster, free_ports
 from tests.support.proxy import Proxy
 from tests.support.secured import SecuredBroker, overrides
-from tests.support.seeds import chosen
 from tests.support.sequences import WAIT_S, Sequences
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -128,7 +127,7 @@ def node(cluster: KafkaCluster, node_id: int) -> KafkaBroker:
     return next(broker for broker in cluster.brokers if broker.config.node_id == node_id)
 
 
-@pytest.mark.long
+@pytest.mark.long(only=True)
 def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
     """The transaction coordinator of a running task goes to another broker."""
     cluster = servers.cluster(3)
@@ -139,7 +138,7 @@ def test_coordinator_move(servers: Servers, tmp_path: Path) -> None:
         agent.create("numbers", sequences.config() | EACH | {"pause.ms": "25"})
         sequences.allow(1_000_000)
         go_on(sequences)
-        for end in chosen((KafkaBroker.kill,), long=(KafkaBroker.stop,)):
+        for end in (KafkaBroker.kill, KafkaBroker.stop):
             before = living_leader(cluster, transactional_id)
             end(node(cluster, before))
 

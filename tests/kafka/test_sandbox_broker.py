@@ -204,6 +204,7 @@ def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
         assert answers_metadata(broker.bootstrap_servers, timeout_s=60)
 
 
+@pytest.mark.long(only=True)
 def test_the_second_start_maps_the_classes_of_the_first(
     kafka_runtime: KafkaRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from tests.support.topics import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 
-KILLS = 12 if LONG else 5
+KILLS = 12 if LONG else 3
 WAIT_S = 120
 QUICK = {
     "exactly.once.source.support": "enabled",

@@ -7,8 +7,10 @@ from confluent_kafka import Producer
 
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.reader import task_counts
+from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.topics import open_records
 
 pytestmark = pytest.mark.kafka
 
@@ -39,6 +41,7 @@ def test_the_last_committed_count_of_each_connector(kafka_broker: SharedBroker) 
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
+    eventually(lambda: open_records(kafka_broker.bootstrap_servers, topic) == 0)
     assert task_counts(settings, topic) == {"shrunk": 10, "deleted": 3, "other": 1}
     with pytest.raises(NotFound):
         task_counts(settings, unique_name("none"))

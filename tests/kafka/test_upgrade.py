@@ -17,9 +17,11 @@ from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
 from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
 from tests.support.cluster import Cluster, cluster_of
+from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.sequences import Sequences
+from tests.support.topics import open_records
 from tests.support.upgrade_cluster import Tool, phases, upgradable_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -181,4 +183,5 @@ def test_offsets_of_aborted_transactions_are_found(kafka_broker: SharedBroker) -
         else:
             producer.flush(30)
             producer.abort_transaction(30)
+    eventually(lambda: open_records(kafka_broker.bootstrap_servers, topic) == 0)
     assert aborted_offsets(settings, topic) == ("partition 0, key b",)

@@ -84,8 +84,13 @@ def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Au
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let py4j's sockets be: it leaves them to the garbage collector."""
+    """Let py4j's sockets be: it leaves them to the garbage collector.
+
+    One of pytest-xdist's processes gets all tests of the session's JVM, which warms up once.
+    """
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            in_session = "spark" in getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("session" if in_session else item.path.stem))

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.support.eventually import eventually
 from tests.support.names import unique_name
 
 DEADLINE_S = 60.0
@@ -51,7 +52,30 @@ class Seed:
                 producer.commit_transaction(DEADLINE_S)
             else:
                 producer.abort_transaction(DEADLINE_S)
+        self._wait_for_markers(places)
         return places
+
+    def _wait_for_markers(self, places: Sequence[tuple[int, int]]) -> None:
+        """The coordinator answers before it writes them: until then the transaction is open."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": unique_name("ends"),
+                # Else an earlier transaction that is open hides the end.
+                "isolation.level": "read_uncommitted",
+            }
+        )
+        try:
+            for partition, offset in dict(places).items():
+                place = TopicPartition(self.topic, partition)
+                eventually(
+                    lambda place=place, offset=offset: (
+                        consumer.get_watermark_offsets(place, DEADLINE_S)[1] > offset + 1
+                    ),
+                    DEADLINE_S,
+                )
+        finally:
+            consumer.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Producer]:
