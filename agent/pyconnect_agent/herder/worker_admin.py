@@ -37,47 +37,6 @@ from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.herder.service import HerderService
 
-
-async def worker_metrics(
-    children: ChildProcesses, state: HerderState, rebalances: Rebalances, now_ms: int
-) -> tuple[Metric, ...]:
-    """Return all metrics; a standalone worker has none of rebalances."""
-    found = (*await children.metrics(), *_restarts(state, now_ms))
-    if state.settings.standalone:
-        return found
-    membership = state.membership
-    values: dict[str, MetricValue] = {
-        "connect-protocol": (
-            ""
-            if membership is None
-            else ProtocolVersion(membership.assignment.version).name.upper()
-        ),
-        "leader-name": state.leader_url or "",
-        "epoch": -1 if membership is None else membership.generation,
-        **rebalances.values(now_ms),
-    }
-    return (*found, *tagged({REBALANCE: values}, {}))
-
-
-def _restarts(state: HerderState, now_ms: int) -> Iterator[Metric]:
-    """Return restart metrics of connectors and tasks that have failed on this worker."""
-    for connector, share in sorted(state.work.items()):
-        policy = policy_of(state, connector) if share.restarts else None
-        for task, history in share.restarts.items():
-            assert policy is not None
-            shown = settled(history, policy, now_ms)
-            values: dict[str, MetricValue] = {
-                "restart-attempts": len(shown.attempts),
-                "restart-attempts-total": shown.total,
-                "next-restart-timestamp": shown.next_ms or 0,
-                "given-up": int(shown.ended is NoRestart.LIMIT),
-            }
-            tags = {"connector": connector}
-            if task is not None:
-                tags["task"] = str(task)
-            yield from tagged({RESTARTS: values}, tags)
-
-
 KILLED = "The task was killed through the admin interface ({how}). It is not restarted by itself."
 
 
@@ -288,3 +247,43 @@ def file_sha256(file: Path) -> str | None:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
         return None
+
+
+async def worker_metrics(
+    children: ChildProcesses, state: HerderState, rebalances: Rebalances, now_ms: int
+) -> tuple[Metric, ...]:
+    """Return all metrics; a standalone worker has none of rebalances."""
+    found = (*await children.metrics(), *_restarts(state, now_ms))
+    if state.settings.standalone:
+        return found
+    membership = state.membership
+    values: dict[str, MetricValue] = {
+        "connect-protocol": (
+            ""
+            if membership is None
+            else ProtocolVersion(membership.assignment.version).name.upper()
+        ),
+        "leader-name": state.leader_url or "",
+        "epoch": -1 if membership is None else membership.generation,
+        **rebalances.values(now_ms),
+    }
+    return (*found, *tagged({REBALANCE: values}, {}))
+
+
+def _restarts(state: HerderState, now_ms: int) -> Iterator[Metric]:
+    """Return restart metrics of connectors and tasks that have failed on this worker."""
+    for connector, share in sorted(state.work.items()):
+        policy = policy_of(state, connector) if share.restarts else None
+        for task, history in share.restarts.items():
+            assert policy is not None
+            shown = settled(history, policy, now_ms)
+            values: dict[str, MetricValue] = {
+                "restart-attempts": len(shown.attempts),
+                "restart-attempts-total": shown.total,
+                "next-restart-timestamp": shown.next_ms or 0,
+                "given-up": int(shown.ended is NoRestart.LIMIT),
+            }
+            tags = {"connector": connector}
+            if task is not None:
+                tags["task"] = str(task)
+            yield from tagged({RESTARTS: values}, tags)
