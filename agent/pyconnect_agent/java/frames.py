@@ -31,7 +31,6 @@ name, the name, the length of the value (-1: null) and the value.
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
@@ -189,12 +188,10 @@ def encode_sink(
         packed = list(map(pack_headers, headers))
     blobs = {"keys": keys, "values": values, "headers": packed}
     columns = [
-        bytes(4 * count)
-        if len(names) == 1
-        else array("i", map(places.__getitem__, topics)).tobytes(),
+        bytes(4 * count) if len(names) == 1 else _packed("i", [places[topic] for topic in topics]),
         _mostly_equal("i", partitions),
-        array("q", offsets).tobytes(),
-        array("q", timestamps).tobytes(),
+        _packed("q", offsets),
+        _packed("q", timestamps),
         _mostly_equal("b", types),
     ]
     sizes: dict[str, int | None] = {}
@@ -271,19 +268,23 @@ def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:
 
 def _mostly_equal(code: str, numbers: Sequence[int]) -> bytes:
     if numbers and numbers.count(numbers[0]) == len(numbers):
-        return (array(code, numbers[:1]) * len(numbers)).tobytes()
-    return array(code, numbers).tobytes()
+        return _packed(code, numbers[:1]) * len(numbers)
+    return _packed(code, numbers)
+
+
+def _packed(code: str, numbers: Sequence[int]) -> bytes:
+    # Not an array, which takes twice as long for offsets and lengths.
+    return struct.pack(f"{len(numbers)}{code}", *numbers)
 
 
 def _blob(values: Sequence[bytes | None]) -> tuple[bytes, bytes] | None:
     """Return the lengths and the bytes of values, None if all are null."""
     data: Iterable[bytes | None] = values
     try:
-        # A list: the array knows its size then.
         lengths = list(map(len, values))  # type: ignore[arg-type]  # fails at the first null
     except TypeError:
         if values.count(None) == len(values):
             return None
         lengths = [-1 if value is None else len(value) for value in values]
         data = filter(None, values)
-    return array("i", lengths).tobytes(), b"".join(data)  # type: ignore[arg-type]  # no null
+    return _packed("i", lengths), b"".join(data)  # type: ignore[arg-type]  # no null
