@@ -72,8 +72,7 @@ MESSAGES: tuple[Message, ...] = (
     channel.FenceProducersJob(
         worker=WORKER, connector="c", connector_config={}, transactional_ids=("i",), timeout_ms=1
     ),
-    channel.ReadConsumerOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1),
-    channel.ReadOwnOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1),
+    channel.ReadOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1, own=True),
     channel.ChangeOffsetsJob(worker=WORKER, connector="c", config={}, offsets=None, timeout_ms=1),
     channel.SetLoggerLevel(namespace="n", level="DEBUG"),
     channel.SetTargetStateRequest(target_state=TargetState.STARTED),

@@ -9,8 +9,8 @@ import pytest
 
 from pyconnect_cli.errors import ServerError
 from pyconnect_cli.reconcile import spark_jars
-from pyconnect_cli.reconcile.avro import uses_avro
 from pyconnect_cli.reconcile.process import ProcessEnd, SparkRefusal
+from pyconnect_cli.reconcile.run import uses_avro
 from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec

@@ -11,7 +11,7 @@ from pyconnect_agent.core.errors import PrivilegedWriteError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
-from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.topics import config_log
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -26,16 +26,16 @@ ENABLED = {"exactly.once.source.support": "enabled"}
 
 
 @pytest.fixture
-def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigStore]]:
+def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], ConfigStore]]:
     """Opens config stores of one cluster of exactly-once workers."""
     bootstrap = kafka_broker.bootstrap_servers
     properties = {**ENABLED, "group.id": unique_name("group")}
     topic = store_topic(InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties)
-    stores: list[KafkaConfigStore] = []
+    stores: list[ConfigStore] = []
 
-    def open_one() -> KafkaConfigStore:
+    def open_one() -> ConfigStore:
         writer = leader_writer(bootstrap, topic.name, properties)
-        store = KafkaConfigStore(config_log(topic), writer)
+        store = ConfigStore(config_log(topic), writer)
         store.start(lambda snapshot, changes: None)
         stores.append(store)
         return store
@@ -45,7 +45,7 @@ def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], KafkaConfigS
         store.stop()
 
 
-def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], KafkaConfigStore]) -> None:
+def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], ConfigStore]) -> None:
     """What any worker may write needs no claim."""
     store = open_store()
     with pytest.raises(PrivilegedWriteError, match="without claiming write privileges first"):
@@ -57,7 +57,7 @@ def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], KafkaConf
 
 
 def test_claimed_writes_are_read_back_over_their_markers(
-    open_store: Callable[[], KafkaConfigStore],
+    open_store: Callable[[], ConfigStore],
 ) -> None:
     """The snapshot's offset is that of the last record + 1, its marker not counted."""
     store = open_store()
@@ -72,7 +72,7 @@ def test_claimed_writes_are_read_back_over_their_markers(
     assert other.snapshot() == store.snapshot()
 
 
-def test_a_new_leader_fences_the_old_one(open_store: Callable[[], KafkaConfigStore]) -> None:
+def test_a_new_leader_fences_the_old_one(open_store: Callable[[], ConfigStore]) -> None:
     """The zombie's write fails, leaves nothing behind, and it has to claim again."""
     old, new = open_store(), open_store()
     old.claim_write_privileges()
@@ -95,7 +95,7 @@ def test_a_new_leader_fences_the_old_one(open_store: Callable[[], KafkaConfigSto
 @pytest.fixture
 def single_writer(
     kafka_broker: SharedBroker,
-) -> Iterator[tuple[TransactionalLeaderWriter, KafkaConfigStore]]:
+) -> Iterator[tuple[TransactionalLeaderWriter, ConfigStore]]:
     """A claimed writer of single records to a topic of small ones, and a reader of it."""
     bootstrap = kafka_broker.bootstrap_servers
     # A producer of one record a batch, so that only the large record is refused.
@@ -105,7 +105,7 @@ def single_writer(
         InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties, settings=small
     )
     writer = leader_writer(bootstrap, topic.name, properties)
-    store = KafkaConfigStore(config_log(topic))
+    store = ConfigStore(config_log(topic))
     store.start(lambda snapshot, changes: None)
     writer.claim()
     yield writer, store
@@ -114,7 +114,7 @@ def single_writer(
 
 
 def test_a_failed_write_is_aborted(
-    single_writer: tuple[TransactionalLeaderWriter, KafkaConfigStore],
+    single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
     """Reads to the end must not wait for the broker to give the transaction up."""
     writer, store = single_writer
@@ -127,7 +127,7 @@ def test_a_failed_write_is_aborted(
 
 
 def test_a_write_that_timed_out_can_be_claimed_and_done_again(
-    single_writer: tuple[TransactionalLeaderWriter, KafkaConfigStore],
+    single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
     """Nothing of the first attempt is seen."""
     writer, store = single_writer
@@ -142,7 +142,7 @@ def test_a_write_that_timed_out_can_be_claimed_and_done_again(
 
 
 def test_relinquished_privileges_must_be_claimed_again(
-    open_store: Callable[[], KafkaConfigStore],
+    open_store: Callable[[], ConfigStore],
 ) -> None:
     """A leader that was not for a while cannot know whether it was fenced."""
     store = open_store()

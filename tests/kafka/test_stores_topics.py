@@ -20,9 +20,9 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
-from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
-from pyconnect_agent.stores.status import KafkaStatusStore
+from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
 from tests.support.eventually import eventually
 from tests.support.kafka import Servers, SharedBroker
@@ -298,10 +298,10 @@ def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
     names = {kind: unique_name(kind) for kind in ("configs", "statuses", "offsets")}
     changes: list[object] = []
 
-    def open_stores() -> tuple[KafkaConfigStore, KafkaStatusStore, KafkaOffsetStore]:
+    def open_stores() -> tuple[ConfigStore, StatusStore, KafkaOffsetStore]:
         stores = (
-            KafkaConfigStore(config_log(store_topic(CONFIGS, bootstrap, names["configs"]))),
-            KafkaStatusStore(status_log(store_topic(STATUSES, bootstrap, names["statuses"]))),
+            ConfigStore(config_log(store_topic(CONFIGS, bootstrap, names["configs"]))),
+            StatusStore(status_log(store_topic(STATUSES, bootstrap, names["statuses"]))),
             KafkaOffsetStore(offset_log(store_topic(OFFSETS, bootstrap, names["offsets"]))),
         )
         stores[0].start(changes.extend)

@@ -89,23 +89,18 @@ class FenceProducersJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadConsumerOffsetsJob:
-    """Answered by `ConsumerOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
+class ReadOffsetsJob:
+    """Read a sink's committed offsets, or with `own` the entries of a source's own offsets topic.
+
+    Answered by `ConsumerOffsets` or `OwnOffsets`, or by `RequestFailed`, then the process ends.
+    `config` is raw.
+    """
 
     worker: WorkerSettings
     connector: str
     config: StringMap
     timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOwnOffsetsJob:
-    """Answered by `OwnOffsets` or `RequestFailed`, then the process ends. `config` is raw."""
-
-    worker: WorkerSettings
-    connector: str
-    config: StringMap
-    timeout_ms: int
+    own: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +125,6 @@ Job = (
     | ValidateConfigJob
     | DescribePluginJob
     | FenceProducersJob
-    | ReadConsumerOffsetsJob
-    | ReadOwnOffsetsJob
+    | ReadOffsetsJob
     | ChangeOffsetsJob
 )

@@ -174,13 +174,14 @@ class PluginDescribed:
 class StatsReported:
     """For the admin interface and metrics. Times are epoch milliseconds, None before the first.
 
-    Sent when asked for, and with `request_id` 0 by a task that ends FAILED.
+    Sent when asked for, and with `request_id` 0 by a task that ends FAILED. In the task, single
+    values are written by its threads and read by others at any time, so no lock is needed.
     `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
     outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
     `plugins`: classes and versions; the worker process adds the tags of connector and task.
     """
 
-    request_id: int
+    request_id: int = 0
     last_activity_ms: int | None = None
     last_commit_ms: int | None = None
     transaction_began_ms: int | None = None

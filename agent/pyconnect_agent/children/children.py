@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from pyconnect_agent import long_lived
@@ -24,12 +25,12 @@ from pyconnect_agent.channel import (
     RunConnectorJob,
     RunTaskJob,
     SetLoggerLevel,
+    StatsReported,
 )
 from pyconnect_agent.children.cgroup import TaskCgroups
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
-from pyconnect_agent.children.connectors import ConnectorChildren
-from pyconnect_agent.children.details import connector_details, task_details
+from pyconnect_agent.children.connectors import ConnectorChild, ConnectorChildren
 from pyconnect_agent.children.inquiries import Inquiries
 from pyconnect_agent.children.jobs import Jobs
 from pyconnect_agent.children.launch import Launcher
@@ -46,6 +47,7 @@ from pyconnect_agent.children.ports import (
 )
 from pyconnect_agent.children.settings import CONNECTOR_GRACEFUL_MS, ChildSettings
 from pyconnect_agent.children.tasks import TaskChild, TaskChildren
+from pyconnect_agent.children.use import resident_memory
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
@@ -196,7 +198,7 @@ class ChildProcesses:
             task_details(task_id, task, answer)
             for (task_id, task), answer in zip(tasks.items(), figures, strict=True)
         )
-        return tuple(sorted(found, key=_by_name))
+        return tuple(sorted(found, key=lambda child: child.order))
 
     async def metrics(self) -> tuple[Metric, ...]:
         """Return metrics of connectors, tasks and their starts, within a second."""
@@ -313,10 +315,6 @@ class ChildProcesses:
         return Lease(valid_until_s=time.monotonic() + lease_ms / 1000)
 
 
-def _by_name(child: ChildDetails) -> tuple[str, int]:
-    return child.connector, -1 if child.task is None else child.task
-
-
 def _item(job: Job) -> Item | None:
     """Return the connector or task whose log gets the lines of a process."""
     match job:
@@ -326,3 +324,43 @@ def _item(job: Job) -> Item | None:
             return connector, None
         case _:
             return None
+
+
+def task_details(
+    task_id: ConnectorTaskId, task: TaskChild, figures: StatsReported | None
+) -> ChildDetails:
+    """`figures` None: the child did not answer in time."""
+    pid = task.child.pid
+    common = ChildDetails(
+        connector=task_id.connector,
+        task=task_id.task,
+        pid=pid,
+        state=task.state if task.state_reported else None,
+        since_ms=task.since_ms,
+        rss_bytes=resident_memory(pid),
+        cpu_percent=task.use.cpu_percent,
+        limits=task.limits,
+        responsive=figures is not None,
+    )
+    if figures is None:
+        return common
+    return replace(
+        common,
+        last_activity_ms=figures.last_activity_ms,
+        last_commit_ms=figures.last_commit_ms,
+        transaction_began_ms=figures.transaction_began_ms,
+        queue_size=figures.queue_size,
+    )
+
+
+def connector_details(name: str, entry: ConnectorChild) -> ChildDetails:
+    """A connector has no figures; without a process it has no pid either."""
+    pid = None if entry.child is None else entry.child.pid
+    return ChildDetails(
+        connector=name,
+        task=None,
+        pid=pid,
+        state=entry.state,
+        since_ms=entry.since_ms,
+        rss_bytes=resident_memory(pid),
+    )

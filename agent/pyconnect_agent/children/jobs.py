@@ -20,8 +20,7 @@ from pyconnect_agent.channel import (
     OwnOffsets,
     PluginDescribed,
     ProducersFenced,
-    ReadConsumerOffsetsJob,
-    ReadOwnOffsetsJob,
+    ReadOffsetsJob,
     RequestFailed,
     ValidateConfigJob,
 )
@@ -76,27 +75,26 @@ class Jobs:
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> tuple[CommittedOffset, ...] | None:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
-        job = ReadConsumerOffsetsJob(
-            worker=self._settings.worker,
-            connector=connector,
-            config=dict(config),
-            timeout_ms=timeout_ms,
-        )
-        answer = await self._ask("offset", job, timeout_ms, ConsumerOffsets)
-        return answer.committed
+        job = self._read_offsets(connector, config, timeout_ms, own=False)
+        return (await self._ask("offset", job, timeout_ms, ConsumerOffsets)).committed
 
     async def own_offsets(
         self, connector: str, config: Mapping[str, str | None], timeout_ms: int
     ) -> Mapping[bytes, bytes]:
         """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
-        job = ReadOwnOffsetsJob(
+        job = self._read_offsets(connector, config, timeout_ms, own=True)
+        return (await self._ask("offset", job, timeout_ms, OwnOffsets)).entries
+
+    def _read_offsets(
+        self, connector: str, config: Mapping[str, str | None], timeout_ms: int, *, own: bool
+    ) -> ReadOffsetsJob:
+        return ReadOffsetsJob(
             worker=self._settings.worker,
             connector=connector,
             config=dict(config),
             timeout_ms=timeout_ms,
+            own=own,
         )
-        answer = await self._ask("offset", job, timeout_ms, OwnOffsets)
-        return answer.entries
 
     async def fence_producers(
         self,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.children.connectors import ConnectorChild
 from pyconnect_agent.children.inquiries import Inquiries
-from pyconnect_agent.children.tasks import EndedTask, TaskChild
+from pyconnect_agent.children.tasks import TaskChild
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.metrics.catalog import CONNECTOR, TASK, WORKER
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
@@ -32,13 +32,13 @@ COUNTED_STATES = (
 
 async def task_metrics(
     tasks: Mapping[ConnectorTaskId, TaskChild],
-    ended: Mapping[ConnectorTaskId, EndedTask],
+    ended: Mapping[ConnectorTaskId, StatsReported],
     inquiries: Inquiries,
 ) -> list[Metric]:
     """Ask all live tasks at once; for a task without an answer use its last one."""
     answers = await asyncio.gather(*(inquiries.statistics(task.child) for task in tasks.values()))
     found: dict[ConnectorTaskId, tuple[State, StatsReported]] = {
-        task_id: (State.FAILED, task.figures) for task_id, task in ended.items()
+        task_id: (State.FAILED, figures) for task_id, figures in ended.items()
     }
     for (task_id, task), answer in zip(tasks.items(), answers, strict=True):
         found[task_id] = (task.state, task.figures if answer is None else answer)

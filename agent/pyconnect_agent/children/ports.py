@@ -118,3 +118,8 @@ class ChildDetails:
     last_commit_ms: int | None = None
     transaction_began_ms: int | None = None
     queue_size: int | None = None
+
+    @property
+    def order(self) -> tuple[str, int]:
+        """Sorts a connector before its tasks."""
+        return self.connector, -1 if self.task is None else self.task

@@ -42,7 +42,7 @@ from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits, UseOverTime
 
 LOG = logging.getLogger(__name__)
 
-NOTHING_TOLD = StatsReported(request_id=0)
+NOTHING_TOLD = StatsReported()
 FINAL_STATES = frozenset({State.FAILED, State.UNASSIGNED})
 
 
@@ -74,13 +74,6 @@ class TaskChild:
     topics: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class EndedTask:
-    """A FAILED task without a process, with the last report of its work."""
-
-    figures: StatsReported
-
-
 class TaskChildren:
     """Owns the processes of the tasks; called on the event loop only."""
 
@@ -98,7 +91,7 @@ class TaskChildren:
         self._offsets = offsets
         self._inquiries = inquiries
         self._tasks: dict[ConnectorTaskId, TaskChild] = {}
-        self._ended: dict[ConnectorTaskId, EndedTask] = {}
+        self._ended: dict[ConnectorTaskId, StatsReported] = {}
         self._start_numbers = itertools.count(1)
         self.startups = Startups("task", settings.sampling)
         self.over_limit: Callable[[ConnectorTaskId], str | None] = lambda _: None
@@ -187,8 +180,8 @@ class TaskChildren:
         """For the admin interface; not to be changed by the reader."""
         return dict(self._tasks)
 
-    def ended(self) -> dict[ConnectorTaskId, EndedTask]:
-        """FAILED tasks without a process that this worker still has."""
+    def ended(self) -> dict[ConnectorTaskId, StatsReported]:
+        """Last reports of FAILED tasks without a process that this worker still has."""
         return dict(self._ended)
 
     def _message(self, task_id: ConnectorTaskId, message: Message) -> None:
@@ -214,7 +207,7 @@ class TaskChildren:
             case StatsReported():
                 task.figures = message
                 if task_id in self._ended:
-                    self._ended[task_id] = EndedTask(message)
+                    self._ended[task_id] = message
                 self._inquiries.answered(message)
             case StacksDumped():
                 self._inquiries.answered(message)
@@ -268,7 +261,7 @@ class TaskChildren:
         if not task.came_up:
             task.came_up = self.startups.reported(state, time.monotonic() * 1000)
         if state is State.FAILED:
-            self._ended[task_id] = EndedTask(task.figures)
+            self._ended[task_id] = task.figures
 
 
 def _now_ms() -> int:

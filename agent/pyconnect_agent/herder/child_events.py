@@ -12,7 +12,7 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.stores.ports import StatusStore
+from pyconnect_agent.stores.status import StatusStore
 
 LOG = logging.getLogger(__name__)
 

@@ -29,7 +29,8 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
 )
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.statuses import StatusView
-from pyconnect_agent.stores.ports import ConfigStore, StatusStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.status import StatusStore
 
 LOG = logging.getLogger(__name__)
 
@@ -243,21 +244,19 @@ class EffectPerformer:
 
     def _write_config(self, effect: do.ConfigWrite) -> None:
         store = self._to.config_store
+        executor = self._leader_writes
         match effect:
             case do.WriteConnectorConfig(connector=connector):
                 write = partial(
                     store.put_connector_config, connector, effect.config, effect.target_state
                 )
-                self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case do.RemoveConnectorConfig(connector=connector):
                 write = partial(store.remove_connector_config, connector)
-                self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case do.WriteTaskConfigs(connector=connector, configs=configs):
                 write = partial(store.put_task_configs, connector, configs)
-                self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case do.WriteTargetState(connector=connector, target_state=target):
                 write = partial(store.put_target_state, connector, target)
-                self._on_config_topic(self._io, effect.effect_id, write)
+                executor = self._io
             case do.WriteRestartRequest(connector=connector):
                 write = partial(
                     store.put_restart_request,
@@ -265,10 +264,8 @@ class EffectPerformer:
                     only_failed=effect.only_failed,
                     include_tasks=effect.include_tasks,
                 )
-                self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case do.WriteTaskCountRecord(connector=connector, task_count=count):
                 write = partial(store.put_task_count_record, connector, count)
-                self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case do.WriteSessionKey(algorithm=algorithm, length_bytes=length):
                 key = SessionKey(
                     key=secrets.token_bytes(length),
@@ -276,9 +273,9 @@ class EffectPerformer:
                     created_ms=self._clock.now_ms(),
                 )
                 write = partial(store.put_session_key, key)
-                self._on_config_topic(self._leader_writes, effect.effect_id, write)
             case _:
                 assert_never(effect)
+        self._on_config_topic(executor, effect.effect_id, write)
 
     def _claim_writes(self) -> None:
         """Claim even if this worker has the privileges: another worker may have fenced it."""

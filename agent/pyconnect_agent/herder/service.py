@@ -61,7 +61,9 @@ from pyconnect_agent.herder.performer import (
 from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.herder.unanswered import UnansweredRequests
 from pyconnect_agent.observability.logging import RuntimeLevels
-from pyconnect_agent.stores.ports import ConfigStore, OffsetStore, StatusStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.ports import OffsetStore
+from pyconnect_agent.stores.status import StatusStore
 from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)

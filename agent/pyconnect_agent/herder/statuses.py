@@ -11,7 +11,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot,
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo
 from pyconnect_agent.core.restart_plan import statuses_to_delete
-from pyconnect_agent.stores.ports import StatusStore
+from pyconnect_agent.stores.status import StatusStore
 
 ConnectorType = Callable[[ConnectorConfig | None], str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,14 @@ from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
-from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.core.metrics.catalog import REBALANCE, RESTARTS
+from pyconnect_agent.core.metrics.rebalances import Rebalances
+from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
-from pyconnect_agent.core.restart_policy import NO_RESTARTS, restarts_json
+from pyconnect_agent.core.restart_policy import NO_RESTARTS, NoRestart, restarts_json, settled
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.herder.service import HerderService
-from pyconnect_agent.herder.worker_metrics import worker_metrics
 
 KILLED = "The task was killed through the admin interface ({how}). It is not restarted by itself."
 
@@ -112,7 +113,7 @@ class AgentAdmin:
 
     async def children(self) -> list[dict[str, Any]]:
         found = await self._children.child_details()
-        shown = sorted((*found, *self._without_process(found)), key=_by_name)
+        shown = sorted((*found, *self._without_process(found)), key=lambda child: child.order)
         now_ms = self._now_ms()
         return [
             {**child_json(child, now_ms), "restarts": self._restarts(child, now_ms)}
@@ -248,5 +249,41 @@ def file_sha256(file: Path) -> str | None:
         return None
 
 
-def _by_name(child: ChildDetails) -> tuple[str, int]:
-    return child.connector, -1 if child.task is None else child.task
+async def worker_metrics(
+    children: ChildProcesses, state: HerderState, rebalances: Rebalances, now_ms: int
+) -> tuple[Metric, ...]:
+    """Return all metrics; a standalone worker has none of rebalances."""
+    found = (*await children.metrics(), *_restarts(state, now_ms))
+    if state.settings.standalone:
+        return found
+    membership = state.membership
+    values: dict[str, MetricValue] = {
+        "connect-protocol": (
+            ""
+            if membership is None
+            else ProtocolVersion(membership.assignment.version).name.upper()
+        ),
+        "leader-name": state.leader_url or "",
+        "epoch": -1 if membership is None else membership.generation,
+        **rebalances.values(now_ms),
+    }
+    return (*found, *tagged({REBALANCE: values}, {}))
+
+
+def _restarts(state: HerderState, now_ms: int) -> Iterator[Metric]:
+    """Return restart metrics of connectors and tasks that have failed on this worker."""
+    for connector, share in sorted(state.work.items()):
+        policy = policy_of(state, connector) if share.restarts else None
+        for task, history in share.restarts.items():
+            assert policy is not None
+            shown = settled(history, policy, now_ms)
+            values: dict[str, MetricValue] = {
+                "restart-attempts": len(shown.attempts),
+                "restart-attempts-total": shown.total,
+                "next-restart-timestamp": shown.next_ms or 0,
+                "given-up": int(shown.ended is NoRestart.LIMIT),
+            }
+            tags = {"connector": connector}
+            if task is not None:
+                tags["task"] = str(task)
+            yield from tagged({RESTARTS: values}, tags)

@@ -55,12 +55,6 @@ class LeaderHooks(Protocol):
         ...
 
 
-class MembershipHooks(LeaderHooks, Protocol):
-    def rejoin_needed(self) -> None:
-        """The group wants this member to join again; called whenever that becomes true."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipSettings:
     """`client` holds kafka-python's own connection settings (bootstrap, TLS, SASL)."""
@@ -75,10 +69,13 @@ class MembershipSettings:
 
 
 class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no types
-    """Answers the library's questions through `MembershipHooks`."""
+    """Answers the library's questions through `LeaderHooks`."""
 
-    def __init__(self, client: Any, hooks: MembershipHooks, **settings: Any) -> None:
+    def __init__(
+        self, client: Any, hooks: LeaderHooks, rejoin_needed: Callable[[], None], **settings: Any
+    ) -> None:
         self._hooks = hooks
+        self._rejoin_needed = rejoin_needed
         self.joined: JoinedGroup | None = None
         super().__init__(client, **settings)
 
@@ -107,19 +104,25 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
 
     def request_rejoin(self) -> None:
         super().request_rejoin()
-        self._hooks.rejoin_needed()
+        self._rejoin_needed()
 
     def reset_generation(self, member_id: str = "") -> None:
         super().reset_generation(member_id)
-        self._hooks.rejoin_needed()
+        self._rejoin_needed()
 
 
 class GroupMembership:
-    """One member of the group; see the module's threading rule."""
+    """One member of the group; see the module's threading rule.
 
-    def __init__(self, settings: MembershipSettings, hooks: MembershipHooks) -> None:
+    `rejoin_needed` is called whenever the group wants this member to join again.
+    """
+
+    def __init__(
+        self, settings: MembershipSettings, hooks: LeaderHooks, rejoin_needed: Callable[[], None]
+    ) -> None:
         self._settings = settings
         self._hooks = hooks
+        self._rejoin_needed = rejoin_needed
         self._client: Any = None
         self._coordinator: _Coordinator | None = None
 
@@ -138,6 +141,7 @@ class GroupMembership:
         self._coordinator = _Coordinator(
             self._client,
             self._hooks,
+            self._rejoin_needed,
             group_id=settings.group_id,
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,

@@ -19,9 +19,11 @@ from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.kafka import errors
-from pyconnect_agent.kafka.key_stores import with_key_stores
 from pyconnect_clients.connections import with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.key_stores import with_pem
+from pyconnect_clients.librdkafka import tls_settings
+from pyconnect_clients.security import KEY_STORE, TRUST_STORE, StoreFile, Tls
 
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
@@ -88,3 +90,31 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
 def _is_not_told_otherwise(record: logging.LogRecord) -> bool:
     """Drop librdkafka's own line for errors that its error callback reports too."""
     return not record.getMessage().startswith("FAIL [")
+
+
+_NAMES = ("location", "type", "password")
+
+
+def with_key_stores(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return librdkafka's properties with PEM texts; raises ClientPropertyError."""
+    trust, identity = _store(config, TRUST_STORE), _store(config, KEY_STORE)
+    if trust is None and identity is None:
+        return dict(config)
+    read = {f"{store}.{name}" for store in (TRUST_STORE, KEY_STORE) for name in _NAMES}
+    if identity is not None:
+        read.add("ssl.key.password")
+    others = {name: value for name, value in config.items() if name not in read}
+    tls = Tls(trust=trust, identity=identity, key_password=config.get("ssl.key.password"))
+    return {**tls_settings(with_pem(tls)), **others}
+
+
+def _store(config: Mapping[str, Any], store: str) -> StoreFile | None:
+    location = config.get(f"{store}.location")
+    if location is None:
+        return None
+    return StoreFile(
+        store=store,
+        location=location,
+        type=config.get(f"{store}.type"),
+        password=config.get(f"{store}.password"),
+    )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,7 +26,6 @@ from pyconnect_agent.kafka._group_adapter import (
     GroupMembership,
     JoinedGroup,
     LeaderHooks,
-    MembershipHooks,
     MembershipSettings,
 )
 
@@ -88,7 +87,7 @@ class GroupThread:
         self._herder_alive = herder_alive
         self._condition = threading.Condition()
         self._wishes = _Wishes()
-        self._membership = GroupMembership(settings, _WakingHooks(hooks, self._wake))
+        self._membership = GroupMembership(settings, hooks, self._wake)
         self._thread = long_lived.Thread("group", self._run, on_death=listener.failed)
         self._announced = False
         self._coordinator_lost = False
@@ -142,6 +141,7 @@ class GroupThread:
         self._membership.close(timeout_ms)
 
     def _wake(self) -> None:
+        """Called on the network thread when it learns that a join is needed."""
         with self._condition:
             self._wake_locked()
 
@@ -220,22 +220,3 @@ class GroupThread:
             if not self._wishes.look_again:
                 self._condition.wait(longest_s)
             self._wishes.look_again = False
-
-
-class _WakingHooks(MembershipHooks):
-    """Wakes the group thread when the network thread learns that a join is needed."""
-
-    def __init__(self, hooks: LeaderHooks, wake: Callable[[], None]) -> None:
-        self._hooks = hooks
-        self._wake = wake
-
-    def offered_protocols(self) -> Sequence[tuple[str, bytes]]:
-        return self._hooks.offered_protocols()
-
-    def assign(
-        self, leader: str, protocol_name: str, generation: int, members: Mapping[str, bytes]
-    ) -> Mapping[str, bytes]:
-        return self._hooks.assign(leader, protocol_name, generation, members)
-
-    def rejoin_needed(self) -> None:
-        self._wake()

@@ -1,4 +1,4 @@
-"""Config stores: the config topic of distributed workers, memory for standalone ones.
+"""The config store: the config topic of distributed workers, a log in memory of standalone ones.
 
 Layer: stores. Kafka: KafkaConfigBackingStore, MemoryConfigBackingStore: the order of writes, and 30
 seconds for each write with its read-back. The herder, not this module, compares task configs with
@@ -14,7 +14,6 @@ config was written again.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -41,37 +40,8 @@ OnChange = Callable[[ConfigSnapshot, tuple[ConfigChange, ...]], None]
 """Called with changes and the snapshot right after them, before readers see that snapshot."""
 
 
-class _PublishedConfigs:
-    """The reducer, and the snapshot that readers see until the next publication."""
-
-    def __init__(self) -> None:
-        self.snapshot = ConfigSnapshot()
-        self._log = ConfigLog()
-        self._changes: list[ConfigChange] = []
-
-    @property
-    def offset(self) -> int:
-        return self._log.offset
-
-    def apply(self, offset: int, key: bytes | None, value: bytes | None) -> None:
-        applied = self._log.apply(offset, key, value)
-        if applied.notices:
-            log_notices(_log, applied.notices)
-        self._changes.extend(applied.changes)
-
-    def publish(self, report: OnChange | None = None) -> None:
-        """Report the changes since the last publication, then show what was applied."""
-        snapshot = self._log.snapshot()
-        changes, self._changes = tuple(self._changes), []
-        try:
-            if changes and report is not None:
-                report(snapshot, changes)
-        finally:
-            self.snapshot = snapshot
-
-
-class KafkaConfigStore:
-    """The config topic. Implements `ports.ConfigStore`.
+class ConfigStore:
+    """Configs in a log.
 
     `leader_writer` does the privileged writes; without one they are plain writes to the log.
     """
@@ -79,11 +49,14 @@ class KafkaConfigStore:
     def __init__(self, log: Log, leader_writer: LeaderWriter | None = None) -> None:
         self._log = log
         self._leader_writer = leader_writer or PlainLeaderWriter(log.write)
-        self._published = _PublishedConfigs()
-        self._reader = _ConfigReader(self._published)
+        self._reader = _ConfigReader()
 
     def start(self, on_change: OnChange) -> None:
-        """See `ports.ConfigStore`; WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
+        """Create or check the topic, read it to its end, then tail it.
+
+        `on_change` is called on the tailing thread with changes and the snapshot right after them,
+        before `snapshot()` shows it. WorkerConfigError, WorkerStartError as `CompactedLog.start`.
+        """
         self._reader.on_change = on_change
         self._log.start(self._reader)
 
@@ -92,9 +65,10 @@ class KafkaConfigStore:
         self._log.stop()
 
     def snapshot(self) -> ConfigSnapshot:
-        return self._published.snapshot
+        return self._reader.snapshot
 
     def refresh(self, timeout_ms: int) -> None:
+        """Read to the end as of now; RetriableKafkaError on timeout."""
         self._log.read_to_end(timeout_ms)
 
     def claim_write_privileges(self) -> None:
@@ -179,103 +153,41 @@ class KafkaConfigStore:
 
 
 class _ConfigReader:
-    """The reader of the log. Changes before the end of the first read are not reported."""
+    """The reader of the log. Changes before the end of the first read are not reported.
 
-    def __init__(self, published: _PublishedConfigs) -> None:
-        self.on_change: OnChange | None = None
-        self._published = published
-        self._caught_up = False
-
-    def apply(self, record: ReadRecord) -> None:
-        self._published.apply(record.offset, record.key, record.value)
-
-    def applied(self) -> None:
-        # Each publication copies changes, which would slow a long first read down.
-        if self._caught_up:
-            self._published.publish(self.on_change)
-
-    def caught_up(self) -> None:
-        self._published.publish()
-        self._caught_up = True
-
-
-class MemoryConfigStore:
-    """Configs of a standalone worker, gone with its process. Implements `ports.ConfigStore`.
-
-    `on_change` is called before a write returns and must not write itself.
+    `snapshot` is what readers see until the next publication.
     """
 
     def __init__(self) -> None:
-        self._published = _PublishedConfigs()
-        self._lock = threading.RLock()
-        self._on_change: OnChange | None = None
+        self.on_change: OnChange | None = None
+        self.snapshot = ConfigSnapshot()
+        self._log = ConfigLog()
+        self._changes: list[ConfigChange] = []
+        self._caught_up = False
 
-    def start(self, on_change: OnChange) -> None:
-        self._on_change = on_change
+    def apply(self, record: ReadRecord) -> None:
+        applied = self._log.apply(record.offset, record.key, record.value)
+        if applied.notices:
+            log_notices(_log, applied.notices)
+        if self._caught_up:
+            self._changes.extend(applied.changes)
 
-    def stop(self) -> None:
-        self._on_change = None
+    def applied(self) -> None:
+        """Report the changes since the last publication, then show what was applied."""
+        # Each publication copies changes, which would slow a long first read down.
+        if not self._caught_up:
+            return
+        snapshot = self._log.snapshot()
+        changes, self._changes = tuple(self._changes), []
+        try:
+            if changes and self.on_change is not None:
+                self.on_change(snapshot, changes)
+        finally:
+            self.snapshot = snapshot
 
-    def snapshot(self) -> ConfigSnapshot:
-        return self._published.snapshot
-
-    def refresh(self, timeout_ms: int) -> None:
-        """Do nothing: writes are visible when they return."""
-
-    def claim_write_privileges(self) -> None:
-        """There is no other writer."""
-
-    def relinquish_write_privileges(self) -> None:
-        """There is no other writer."""
-
-    def put_connector_config(
-        self, connector: str, config: ConnectorConfig, target_state: TargetState | None
-    ) -> None:
-        records = [config_records.connector_config(connector, config)]
-        if target_state is not None:
-            records.insert(0, config_records.target_state(connector, target_state))
-        self._write(records)
-
-    def remove_connector_config(self, connector: str) -> None:
-        self._write(config_records.connector_removal(connector))
-
-    def put_task_configs(self, connector: str, configs: Sequence[ConnectorConfig]) -> None:
-        records = [
-            config_records.task_config(ConnectorTaskId(connector, number), config)
-            for number, config in enumerate(configs)
-        ]
-        self._write([*records, config_records.tasks_commit(connector, len(configs))])
-
-    def put_target_state(self, connector: str, target_state: TargetState) -> None:
-        self._write([config_records.target_state(connector, target_state)])
-
-    def put_session_key(self, session_key: SessionKey) -> None:
-        self._write([config_records.session_key(session_key)])
-
-    def put_restart_request(
-        self, connector: str, *, only_failed: bool, include_tasks: bool
-    ) -> None:
-        self._write(
-            [
-                config_records.restart_request(
-                    connector, only_failed=only_failed, include_tasks=include_tasks
-                )
-            ]
-        )
-
-    def put_task_count_record(self, connector: str, task_count: int) -> None:
-        self._write([config_records.task_count_record(connector, task_count)])
-
-    def put_logger_level(self, namespace: str, level: str) -> None:
-        self._write([config_records.logger_level(namespace, level)])
-
-    def _write(self, records: Sequence[LogRecord]) -> None:
-        with self._lock:
-            for record in records:
-                offset = max(0, self._published.offset)
-                self._published.apply(offset, record.key, record.value)
-            # Under the lock, so that changes are reported in the order of the writes.
-            self._published.publish(self._on_change)
+    def caught_up(self) -> None:
+        self._caught_up = True
+        self.snapshot = self._log.snapshot()
 
 
 @contextmanager

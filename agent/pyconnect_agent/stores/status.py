@@ -1,4 +1,4 @@
-"""Status stores: the status topic of distributed workers, memory for standalone ones.
+"""The status store: the status topic of distributed workers, a log in memory of standalone ones.
 
 Layer: stores. Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore. Unlike Kafka, a failed send
 is repeated after a pause, and `flush` also waits for sends that are to be repeated.
@@ -39,45 +39,13 @@ _Send = StatusSend | LogRecord
 """A plain record is a topic status, which is repeated without conditions."""
 
 
-class _StatusReads:
-    """Reads from the reducer, for both stores."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._statuses = StatusLog()
-
-    def connector(self, connector: str) -> Status | None:
-        with self._lock:
-            return self._statuses.connector(connector)
-
-    def task(self, task_id: ConnectorTaskId) -> Status | None:
-        with self._lock:
-            return self._statuses.task(task_id)
-
-    def tasks(self, connector: str) -> Mapping[int, Status]:
-        """Statuses by task number, in order."""
-        with self._lock:
-            return self._statuses.tasks(connector)
-
-    def connectors(self) -> frozenset[str]:
-        """Connectors with a status read or sent."""
-        with self._lock:
-            return self._statuses.connectors()
-
-    def topics(self, connector: str) -> tuple[str, ...]:
-        with self._lock:
-            return self._statuses.topics(connector)
-
-    def has_topic(self, connector: str, topic: str) -> bool:
-        with self._lock:
-            return self._statuses.topic(connector, topic) is not None
-
-
-class KafkaStatusStore(_StatusReads):
-    """The status topic. Implements `ports.StatusStore`."""
+class StatusStore:
+    """Statuses in a log."""
 
     def __init__(self, log: Log, retry_backoff_s: float = RETRY_BACKOFF_S) -> None:
-        super().__init__()
+        # Reentrant: a log in memory gives a record to the reader while it is sent.
+        self._lock = threading.RLock()
+        self._statuses = StatusLog()
         self._log = log
         self._retry_backoff_s = retry_backoff_s
         self._stopping = threading.Event()
@@ -111,7 +79,34 @@ class KafkaStatusStore(_StatusReads):
                     "updates"
                 )
 
+    def connector(self, connector: str) -> Status | None:
+        with self._lock:
+            return self._statuses.connector(connector)
+
+    def task(self, task_id: ConnectorTaskId) -> Status | None:
+        with self._lock:
+            return self._statuses.task(task_id)
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        """Statuses by task number, in order."""
+        with self._lock:
+            return self._statuses.tasks(connector)
+
+    def connectors(self) -> frozenset[str]:
+        """Connectors with a status read or sent."""
+        with self._lock:
+            return self._statuses.connectors()
+
+    def topics(self, connector: str) -> tuple[str, ...]:
+        with self._lock:
+            return self._statuses.topics(connector)
+
+    def has_topic(self, connector: str, topic: str) -> bool:
+        with self._lock:
+            return self._statuses.topic(connector, topic) is not None
+
     def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
+        """Send without waiting. `safe`: only without a later write of another worker (putSafe)."""
         with self._lock:
             self._send(self._statuses.send_connector(connector, status, safe=safe))
 
@@ -180,7 +175,7 @@ class KafkaStatusStore(_StatusReads):
 
 
 class _StatusReader:
-    def __init__(self, lock: threading.Lock, statuses: StatusLog) -> None:
+    def __init__(self, lock: threading.RLock, statuses: StatusLog) -> None:
         self._lock = lock
         self._statuses = statuses
 
@@ -195,47 +190,3 @@ class _StatusReader:
 
     def caught_up(self) -> None:
         """Statuses are visible as soon as they are applied."""
-
-
-class MemoryStatusStore(_StatusReads):
-    """Statuses of a standalone worker, gone with its process. Implements `ports.StatusStore`."""
-
-    def start(self) -> None:
-        """Do nothing: there is no log to read."""
-
-    def stop(self) -> None:
-        """Do nothing: there are no sends."""
-
-    def flush(self, timeout_ms: int) -> None:
-        """Do nothing: puts are visible when they return."""
-
-    def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
-        with self._lock:
-            self._take(self._statuses.send_connector(connector, status, safe=safe))
-
-    def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None:
-        with self._lock:
-            self._take(self._statuses.send_task(task_id, status, safe=safe))
-
-    def delete_connector(self, connector: str) -> None:
-        with self._lock:
-            self._take(self._statuses.send_connector_removal(connector))
-
-    def delete_task(self, task_id: ConnectorTaskId) -> None:
-        with self._lock:
-            self._take(self._statuses.send_task_removal(task_id))
-
-    def put_topic(self, connector: str, task: int, topic: str, discovered_ms: int) -> None:
-        status = TopicStatus(
-            topic=topic, connector=connector, task=task, discovered_ms=discovered_ms
-        )
-        with self._lock:
-            self._statuses.apply(*topic_record(status))
-
-    def delete_topic(self, connector: str, topic: str) -> None:
-        with self._lock:
-            self._statuses.apply(*topic_removal(connector, topic))
-
-    def _take(self, send: StatusSend | None) -> None:
-        if send is not None:
-            self._statuses.apply(*send.record)

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
-from dataclasses import fields
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -54,7 +54,6 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.tasks.stacks import describe_threads
-from pyconnect_agent.tasks.statistics import ReadStatistics, Statistics
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -93,7 +92,7 @@ class Control:
         self.stop_until_s = 0.0
         """On the monotonic clock: until when an orderly stop may take."""
         self.changed = threading.Event()
-        self.statistics: ReadStatistics = Statistics
+        self.statistics: Callable[[], StatsReported] = StatsReported
         """Called when the worker process asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
@@ -131,9 +130,7 @@ class Control:
 
     def report_statistics(self, request_id: int = 0) -> None:
         """Report the task's work to the worker; an id of 0 means that it did not ask."""
-        statistics = self.statistics()
-        told = {field.name: getattr(statistics, field.name) for field in fields(statistics)}
-        self.send(StatsReported(request_id=request_id, **told))
+        self.send(replace(self.statistics(), request_id=request_id))
 
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""

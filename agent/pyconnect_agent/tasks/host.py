@@ -29,8 +29,7 @@ from pyconnect_agent.channel import (
     DescribePluginJob,
     FenceProducersJob,
     Message,
-    ReadConsumerOffsetsJob,
-    ReadOwnOffsetsJob,
+    ReadOffsetsJob,
     RequestFailed,
     RunConnectorJob,
     RunTaskJob,
@@ -58,15 +57,17 @@ from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Contro
 from pyconnect_agent.tasks.java.connector import java_connector
 from pyconnect_agent.tasks.java.process import java_class_of
 from pyconnect_agent.tasks.java.work import java_task
-from pyconnect_agent.tasks.jobs.consumer_offsets import read_consumer_offsets
+from pyconnect_agent.tasks.jobs.connector_offsets import read_offsets
 from pyconnect_agent.tasks.jobs.fencing import fence_producers
 from pyconnect_agent.tasks.jobs.offset_change import change_offsets
-from pyconnect_agent.tasks.jobs.own_offsets import read_own_offsets
 from pyconnect_agent.tasks.jobs.plugin_questions import describe_plugin, validate_config
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle, TaskWork
 from pyconnect_agent.tasks.log_reports import LogReports
-from pyconnect_agent.tasks.setup.plugin_metrics import connector_and_task, converters_and_stages
-from pyconnect_agent.tasks.setup.plugins import TaskPlugins
+from pyconnect_agent.tasks.setup.plugins import (
+    TaskPlugins,
+    connector_and_task,
+    converters_and_stages,
+)
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.work import SinkWork
@@ -133,18 +134,15 @@ def _serve(channel: Channel, job: Message) -> None:
         case ValidateConfigJob():
             _prepare_logging(job.worker, scope="validation")
             _answer(channel, validate_config(job))
-        case ReadConsumerOffsetsJob():
+        case ReadOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
-            channel.send(read_consumer_offsets(job))
+            channel.send(read_offsets(job))
         case ChangeOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             # Its state says nothing: it answers and ends.
             control = Control(channel, TargetState.STOPPED)
             _listen(control)
             channel.send(change_offsets(job, control))
-        case ReadOwnOffsetsJob():
-            _prepare_logging(job.worker, connector=job.connector, scope="offsets")
-            channel.send(read_own_offsets(job))
         case DescribePluginJob():
             _prepare_logging(job.worker, scope="plugin")
             _answer(channel, describe_plugin(job))

@@ -52,8 +52,7 @@ from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
 from pyconnect_agent.version import server_info
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_agent.worker.admin import admin_interface
-from pyconnect_agent.worker.group import group_options
-from pyconnect_agent.worker.herder import distributed_settings
+from pyconnect_agent.worker.group import distributed_settings, group_options
 from pyconnect_agent.worker.plugins import connector_type
 from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS
 from pyconnect_api.errors import ConfigException

@@ -22,10 +22,11 @@ from pyconnect_agent.herder.service import Stores
 from pyconnect_agent.kafka.log import CompactedLog
 from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH
 from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWriter
-from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.offset_file import FileOffsetStore
-from pyconnect_agent.stores.status import KafkaStatusStore, MemoryStatusStore
+from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
 
 LOG = logging.getLogger(__name__)
@@ -36,8 +37,8 @@ DEFAULT_API_TIMEOUT_MS = 60_000
 def standalone_stores(config: StandaloneConfig) -> Stores:
     """Return stores in memory, except that offsets are in a file."""
     return Stores(
-        config=MemoryConfigStore(),
-        status=MemoryStatusStore(),
+        config=ConfigStore(MemoryLog()),
+        status=StatusStore(MemoryLog()),
         offset=FileOffsetStore(Path(config.offset_storage_file_filename)),
     )
 
@@ -46,8 +47,8 @@ def distributed_stores(config: DistributedConfig) -> Stores:
     """Return stores of three internal topics; clients connect when the stores are started."""
     configs = config_log(_store_topic(config, InternalTopic.CONFIGS))
     return Stores(
-        config=KafkaConfigStore(configs, _leader_writer(config)),
-        status=KafkaStatusStore(_status_log(config)),
+        config=ConfigStore(configs, _leader_writer(config)),
+        status=StatusStore(_status_log(config)),
         offset=KafkaOffsetStore(offset_log(_store_topic(config, InternalTopic.OFFSETS))),
     )
 

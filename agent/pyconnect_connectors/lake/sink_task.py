@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 from pyconnect_api import (
     DataException,
@@ -22,8 +23,39 @@ from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.names import NULLS
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.storage import Storage
-from pyconnect_connectors.lake.target import Target
 from pyconnect_connectors.lake.validation import check_sink
+
+
+class Target(Protocol):
+    """Files or tables. Methods may raise RetriableException and be called again."""
+
+    def open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Take partitions; return where those continue that the target knows."""
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Drop the buffered rows of partitions."""
+
+    def add(self, records: Sequence[SinkRecord]) -> None:
+        """Take records; those that it took before are left out.
+
+        DataException for a record that cannot be written: none behind it was taken.
+        """
+
+    def skip(self, record: SinkRecord) -> None:
+        """Note that a record, the next of its partition, is not to be written."""
+
+    def write_due(self) -> None:
+        """Write the rows that are due by the clock."""
+
+    def finish(self, partitions: Collection[TopicPartition]) -> None:
+        """Write all that is buffered of partitions."""
+
+    def next_offset(self, partition: TopicPartition) -> int | None:
+        """Return the offset before which every record is stored, None if that is not known."""
+
+    def take_rewinds(self) -> Mapping[TopicPartition, int]:
+        """Return, once, where partitions go on that another task has written to."""
+
 
 LOG = logging.getLogger(__name__)
 _NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"

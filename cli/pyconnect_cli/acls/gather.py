@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from pyconnect_cli.acls.options import AclOptions
 from pyconnect_cli.acls.plan.check import AclReport, check
-from pyconnect_cli.acls.probe import probed_here
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
     PyconnectError,
+    ServerError,
     Unreachable,
     UsageError,
+    WaitTimedOut,
 )
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
@@ -286,3 +290,50 @@ def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
             if former is None or former.allowed is None or allowed is False:
                 found[key] = ProbeAnswer(allowed, f"{entry['evidence']} ({url})")
     return found
+
+
+_COMMAND = [sys.executable, "-m", "pyconnect_agent.acl_probe"]
+_EXIT_CONFIG = 2
+# Values for missing keys that only a running worker needs.
+_UNIMPORTANT = {"key.converter": "unused", "value.converter": "unused"}
+
+
+def probed_here(
+    session: Session, facts: ClusterFacts, phase: Phase, workers: Iterable[WorkerFacts]
+) -> dict[str, Json]:
+    """Ask brokers as the clients of Java workers would; return a report like an agent's for each.
+
+    A failure becomes a warning. The agent's program asks, because the questions are the agent's
+    own. Properties go over a pipe, never over a command line.
+    """
+    reports: dict[str, Json] = {}
+    for worker in workers:
+        try:
+            reports[worker.name] = _report(session, facts, phase, worker)
+        except PyconnectError as error:
+            session.output.warning(f"{worker.name}: its clients were not probed: {error.message}")
+    return reports
+
+
+def _report(session: Session, facts: ClusterFacts, phase: Phase, worker: WorkerFacts) -> Json:
+    question = {
+        "properties": {**_UNIMPORTANT, **worker.properties},
+        "phase": phase.value,
+        "connectors": [asdict(connector) for connector in facts.connectors],
+    }
+    try:
+        ended = subprocess.run(
+            _COMMAND,
+            input=json.dumps(question),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=max(session.budget.remaining_s(), 1.0),
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise WaitTimedOut("the brokers did not answer in time") from exc
+    if ended.returncode == _EXIT_CONFIG:
+        raise UsageError(ended.stderr.strip())
+    if ended.returncode != 0:
+        raise ServerError(f"the probe ended with code {ended.returncode}")
+    return as_object(json.loads(ended.stdout))

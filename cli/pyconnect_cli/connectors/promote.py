@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.acting.conditions import select, selection_from
+from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.from_files import (
@@ -19,14 +21,73 @@ from pyconnect_cli.connectors.from_files import (
     plan_files,
     required_files,
 )
-from pyconnect_cli.connectors.other_cluster import MapOption, other_cluster, plan_for
-from pyconnect_cli.connectors.plan import Change, PlannedChange
+from pyconnect_cli.connectors.plan import Change, ConnectorFile, PlannedChange, plan_apply
 from pyconnect_cli.connectors.plan_output import show_plan
-from pyconnect_cli.connectors.promotion import remapping
+from pyconnect_cli.connectors.promotion import Remapping, promoted, remapping
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
+from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import ActingVerb
+
+MapOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        metavar="FROM=TO",
+        help="beginning of a reference and its replacement on the other cluster, as"
+        " file:/run/dev=file:/run/prod; repeatable",
+    ),
+]
+
+
+@contextmanager
+def other_cluster(session: Session, context: str) -> Iterator[Session]:
+    """Yield a session with the cluster of a context; UsageError when it is the same cluster."""
+    other = session_of_context(session, context)
+    try:
+        if set(other.settings.urls) & set(session.settings.urls):
+            raise UsageError(
+                f"context {context} is the source cluster itself: {', '.join(other.settings.urls)}",
+                hint="choose the cluster to read with --context or --url",
+            )
+        yield other
+    finally:
+        session.record = other.record
+        other.close()
+
+
+def plan_for(
+    session: Session,
+    other: Session,
+    views: Sequence[ConnectorView],
+    there: Mapping[str, ConnectorView],
+    rules: Remapping,
+    *,
+    initial_state: str | None = None,
+    strict: bool = True,
+) -> list[PlannedChange]:
+    """Plan the changes that make connectors of `session` the same on `other`; see `promoted`.
+
+    `there`: the configurations that `other` has.
+    """
+    here = session.settings.context or session.settings.urls[0]
+    files = [
+        ConnectorFile(
+            name=view.name,
+            config=view.info.config,
+            initial_state=initial_state,
+            place=f"{view.name} of {here}",
+        )
+        for view in views
+        if view.info
+    ]
+    configs = {name: view.info.config for name, view in there.items() if view.info}
+    context = other.settings.context or ""
+    wanted = promoted(files, configs, rules, context=context, strict=strict)
+    # The output of a comparison masks the secrets of both sides.
+    return plan_apply(wanted, configs, masked=not strict)
+
 
 app = typer.Typer()
 

@@ -6,7 +6,7 @@ Workers are asked at once. A part that cannot be read becomes a doubt of the loo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyconnect_cli.acting.background import ask_all
@@ -21,15 +21,52 @@ from pyconnect_cli.kafka.model import (
     sink_positions,
     sink_topics,
 )
-from pyconnect_cli.offsets.behind_markers import all_read
+from pyconnect_cli.offsets.behind_markers import all_read, near_the_end
 from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
-from pyconnect_cli.overview.markers import Markers
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
 from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hanging_in
+
+Places = Mapping[TopicPartition, SinkPosition]
+Config = Mapping[str, str | None]
+
+
+class Markers:
+    """Reads as seldom as possible, because a live view looks every few seconds.
+
+    The first look reads. A later look reads once if a sink has stopped moving: a sink that moves
+    has records to read.
+    """
+
+    def __init__(self, read_through: Callable[[Config, Places], set[TopicPartition]]) -> None:
+        self._read_through = read_through
+        self._last: dict[str, Places] = {}
+        self._judged: dict[str, Places] = {}
+
+    def places(self, name: str, config: Config, places: Places) -> Places:
+        """Return the places of a sink with `all_read` where no record is left."""
+        last = self._last.get(name, places)
+        judged = {
+            partition: place
+            for partition, place in self._judged.get(name, {}).items()
+            if places.get(partition) == place._replace(all_read=False)
+        }
+        asked = {
+            partition: place
+            for partition, place in places.items()
+            if near_the_end(place) and last.get(partition) == place and partition not in judged
+        }
+        read = self._read_through(config, asked) if asked else set()
+        judged |= {
+            partition: place._replace(all_read=partition in read)
+            for partition, place in asked.items()
+        }
+        self._last[name], self._judged[name] = places, judged
+        return {**places, **judged}
+
 
 PURPOSE = "only Kafka's brokers know about lag and transactions"
 RATES = frozenset({"source-record-write-rate", "sink-record-send-rate"})

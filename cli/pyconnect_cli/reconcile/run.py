@@ -20,6 +20,7 @@ from pyconnect_cli.session import Session
 
 if TYPE_CHECKING:
     from pyconnect_cli.reconcile.process import ProcessEnd
+from collections.abc import Iterator
 
 VERDICTS = {
     "agree": ExitCode.OK,
@@ -202,7 +203,6 @@ def _prepare_spark(
     All specs name the same jars, because they share a session. Returns the environment of the
     process, in which Spark maps the archive of its classes.
     """
-    from pyconnect_cli.reconcile.avro import uses_avro
     from pyconnect_cli.reconcile.spark_archive import SparkArchive
     from pyconnect_cli.reconcile.spark_jars import (
         avro_jars,
@@ -275,3 +275,27 @@ def _show(session: Session, reports: Sequence[Mapping[str, Any]], *, alone: bool
     document: object = reports[0] if alone else list(reports)
     texts = (summary(report, Path(report["report"]), output.paint) for report in reports)
     output.document(document, text="\n\n".join(texts))
+
+
+SIDES = ("left", "right", "arrived")
+EXTRACTIONS = ("sequence", "group", "identity", "key")
+AVRO = "avro"
+
+
+def uses_avro(document: Mapping[str, object]) -> bool:
+    """Return whether a spec names values in Avro, or members of them."""
+    return any(text == AVRO or text.startswith(f"{AVRO}:") for text in _forms(document))
+
+
+def _forms(document: Mapping[str, object]) -> Iterator[str]:
+    tiers = document.get("tiers")
+    sides = [document.get(name) for name in SIDES]
+    for tier in tiers if isinstance(tiers, list) else ():
+        if isinstance(tier, Mapping):
+            sides.append(tier.get("side"))
+            yield str(tier.get("event_time"))
+    for side in sides:
+        if isinstance(side, Mapping):
+            yield str(side.get("value"))
+    for name in EXTRACTIONS:
+        yield str(document.get(name))

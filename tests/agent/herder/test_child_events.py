@@ -9,7 +9,8 @@ import pytest
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.stores.status import MemoryStatusStore
+from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores.status import StatusStore
 
 PYTHON = """\
 pyconnect_api.errors.ConnectException: Exiting WorkerSinkTask
@@ -38,7 +39,7 @@ def test_reason_of_a_failure(
     trace: str | None, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is the innermost error, never a line of a stack."""
-    events = ChildEvents(lambda _: None, MemoryStatusStore(), WorkerClock(), track_topics=True)
+    events = ChildEvents(lambda _: None, StatusStore(MemoryLog()), WorkerClock(), track_topics=True)
     with caplog.at_level(logging.ERROR):
         events.task_state(ConnectorTaskId("c", 0), State.FAILED, trace=trace, version=None)
     assert [record.reason for record in caplog.records] == [reason]  # type: ignore[attr-defined]  # an extra field

@@ -23,8 +23,9 @@ from pyconnect_agent.herder.local_group import LocalGroup
 from pyconnect_agent.herder.loop import HerderAbortedError
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
 from pyconnect_agent.observability.logging import RuntimeLevels
-from pyconnect_agent.stores.config import MemoryConfigStore
-from pyconnect_agent.stores.status import MemoryStatusStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
 from tests.support.children import MemoryOffsetStore
 from tests.support.event_loop import asynchronous
@@ -34,11 +35,11 @@ CONFIG = {"name": "c", "tasks": "2"}
 TIMEOUT_MS = 5_000
 
 
-class GatedConfigStore(MemoryConfigStore):
+class GatedConfigStore(ConfigStore):
     """Writes wait until the gate is open, or fail."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(MemoryLog())
         self.gate = threading.Event()
         self.gate.set()
         self.failure: Exception | None = None
@@ -65,7 +66,7 @@ class Shell:
     def __init__(self, *, standalone: bool = False) -> None:
         self.group_failed: Callable[[BaseException], None] | None = None
         self.store = GatedConfigStore()
-        self.statuses = MemoryStatusStore()
+        self.statuses = StatusStore(MemoryLog())
         self.children = FakeChildren()
         self.hurry = asyncio.Event()
         self.herder = HerderService(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
+
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.statuses import StatusView
-from pyconnect_agent.stores.status import MemoryStatusStore
+from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores.status import StatusStore
 
 RUNNING = Status(state=State.RUNNING, worker_id="w:1", generation=3)
 ONE_TASK = ConfigSnapshot(connector_configs={"kept": {}}, task_counts={"kept": 1})
 
 
-class DeletionsStore(MemoryStatusStore):
+class DeletionsStore(StatusStore):
     """Remembers what was deleted, whether it was known or not."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(MemoryLog())
         self.deleted: list[str] = []
 
     def delete_connector(self, connector: str) -> None:
@@ -29,13 +34,20 @@ class DeletionsStore(MemoryStatusStore):
         super().delete_task(task_id)
 
 
-def view(store: MemoryStatusStore) -> StatusView:
+@pytest.fixture
+def store() -> Iterator[DeletionsStore]:
+    store = DeletionsStore()
+    store.start()
+    yield store
+    store.stop()
+
+
+def view(store: StatusStore) -> StatusView:
     return StatusView(store, lambda config: "unknown" if config is None else "source")
 
 
-def test_statuses_of_vanished_work_are_tombstoned_tasks_first() -> None:
+def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsStore) -> None:
     """Connectors without a config and tasks beyond the task count go, everything else stays."""
-    store = DeletionsStore()
     for name in ("kept", "gone"):
         store.put_connector(name, RUNNING)
         for number in (0, 1):
@@ -46,17 +58,17 @@ def test_statuses_of_vanished_work_are_tombstoned_tasks_first() -> None:
     assert list(store.tasks("kept")) == [0]
 
 
-def test_revoked_work_is_tombstoned_although_its_status_was_not_read_back() -> None:
+def test_revoked_work_is_tombstoned_although_its_status_was_not_read_back(
+    store: DeletionsStore,
+) -> None:
     """Its last status is on the way to the topic only; the tombstone has to follow it."""
-    store = DeletionsStore()
     revoked = Work.of(["gone", "kept"], [ConnectorTaskId("kept", n) for n in (0, 1)])
     view(store).clean(ONE_TASK, revoked)
     assert store.deleted == ["kept-1", "gone"]
 
 
-def test_a_state_info_lists_tasks_by_number() -> None:
+def test_a_state_info_lists_tasks_by_number(store: DeletionsStore) -> None:
     """The type comes from the config, and is unknown when that is gone."""
-    store = MemoryStatusStore()
     store.put_connector("kept", RUNNING)
     for number in (10, 2):
         store.put_task(ConnectorTaskId("kept", number), RUNNING)

@@ -11,7 +11,7 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka import _group_adapter, group
-from pyconnect_agent.kafka._group_adapter import MembershipHooks
+from pyconnect_agent.kafka._group_adapter import LeaderHooks
 from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
 from tests.support.eventually import eventually
 from tests.support.fake_group import NO_SETTINGS
@@ -76,7 +76,7 @@ class Group:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.membership, self.owner = Membership(), Owner()
-        monkeypatch.setattr(group, "GroupMembership", lambda _settings, _hooks: self.membership)
+        monkeypatch.setattr(group, "GroupMembership", lambda *_: self.membership)
         self.thread = GroupThread(SETTINGS, self.owner, self.owner, herder_alive=lambda: True)
 
     def fail(self, *failures: Exception) -> None:
@@ -148,7 +148,9 @@ def test_a_broken_membership_can_be_closed() -> None:
             raise RuntimeError("unforeseen")
 
     broken = Broken()
-    membership = _group_adapter.GroupMembership(SETTINGS, create_autospec(MembershipHooks))
+    membership = _group_adapter.GroupMembership(
+        SETTINGS, create_autospec(LeaderHooks), lambda: None
+    )
     membership._client = membership._coordinator = broken  # type: ignore[assignment]
     membership.close(0)
     assert broken.closed == 2

@@ -19,8 +19,8 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TaskConfigsUpdated,
 )
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.stores.config import KafkaConfigStore, MemoryConfigStore
-from pyconnect_agent.stores.ports import ConfigStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.memory import MemoryLog
 from tests.support.fake_log import FakeLog, FakeTopic
 
 KEY = SessionKey(key=b"k", algorithm="HmacSHA256", created_ms=1)
@@ -31,7 +31,7 @@ class Worker:
 
     def __init__(self, topic: FakeTopic | None = None) -> None:
         self.log = FakeLog(topic)
-        self.store = KafkaConfigStore(self.log)
+        self.store = ConfigStore(self.log)
         self.changes: list[ConfigChange] = []
         self.store.start(lambda _snapshot, changes: self.changes.extend(changes))
 
@@ -59,7 +59,7 @@ def test_changes_are_reported_before_other_threads_see_their_snapshot(kind: str)
 
     Comparing snapshots does not show that a config was written again without a change.
     """
-    store: ConfigStore = MemoryConfigStore() if kind == "memory" else KafkaConfigStore(FakeLog())
+    store = ConfigStore(MemoryLog() if kind == "memory" else FakeLog())
     seen: list[tuple[tuple[ConfigChange, ...], int]] = []
     shown: list[int] = []
 
@@ -228,7 +228,7 @@ def test_only_records_of_the_leader_go_through_its_writer() -> None:
     """Target states and logger levels come from any worker, never in a transaction."""
     log = FakeLog()
     leader = Leader(log)
-    store = KafkaConfigStore(log, leader)
+    store = ConfigStore(log, leader)
     store.start(lambda snapshot, changes: None)
     store.claim_write_privileges()
     store.put_target_state("c", TargetState.PAUSED)
@@ -252,7 +252,7 @@ def test_only_records_of_the_leader_go_through_its_writer() -> None:
 def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers run the same herder."""
     changes: list[ConfigChange] = []
-    store: ConfigStore = MemoryConfigStore() if kind == "memory" else KafkaConfigStore(FakeLog())
+    store = ConfigStore(MemoryLog() if kind == "memory" else FakeLog())
     store.start(lambda _snapshot, found: changes.extend(found))
     store.claim_write_privileges()
     store.put_connector_config("c", {"a": "1"}, TargetState.PAUSED)

@@ -9,8 +9,8 @@ import pytest
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.stores.ports import StatusStore
-from pyconnect_agent.stores.status import KafkaStatusStore, MemoryStatusStore
+from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores.status import StatusStore
 from tests.support.eventually import eventually
 from tests.support.fake_log import FakeLog
 
@@ -28,14 +28,14 @@ def log() -> FakeLog:
 
 
 @pytest.fixture
-def store(log: FakeLog) -> Iterator[KafkaStatusStore]:
-    store = KafkaStatusStore(log, retry_backoff_s=0)
+def store(log: FakeLog) -> Iterator[StatusStore]:
+    store = StatusStore(log, retry_backoff_s=0)
     store.start()
     yield store
     store.stop()
 
 
-def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: KafkaStatusStore) -> None:
+def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) -> None:
     """So every worker shows the same."""
     store.put_task(TASK, status())
     assert store.task(TASK) is None
@@ -45,7 +45,7 @@ def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: KafkaStatusSt
 
 
 def test_a_retriable_failure_is_repeated_until_it_succeeds(
-    log: FakeLog, store: KafkaStatusStore
+    log: FakeLog, store: StatusStore
 ) -> None:
     """The producer does not retry; the store does."""
     store.put_connector("c", status())
@@ -57,9 +57,7 @@ def test_a_retriable_failure_is_repeated_until_it_succeeds(
     assert [record.key for record in log.topic.records] == [b"status-connector-c"]
 
 
-def test_a_failed_send_of_an_older_generation_is_given_up(
-    log: FakeLog, store: KafkaStatusStore
-) -> None:
+def test_a_failed_send_of_an_older_generation_is_given_up(log: FakeLog, store: StatusStore) -> None:
     """After a rebalance another worker may own the task."""
     store.put_task(TASK, status(generation=1))
     first, log.pending = log.pending, []
@@ -70,7 +68,7 @@ def test_a_failed_send_of_an_older_generation_is_given_up(
     assert log.pending == []
 
 
-def test_a_fatal_failure_is_given_up(log: FakeLog, store: KafkaStatusStore) -> None:
+def test_a_fatal_failure_is_given_up(log: FakeLog, store: StatusStore) -> None:
     """Repeating would not cure it; later puts work."""
     store.put_connector("c", status())
     log.settle(KafkaError("not authorized"))
@@ -80,9 +78,7 @@ def test_a_fatal_failure_is_given_up(log: FakeLog, store: KafkaStatusStore) -> N
     assert len(log.topic.records) == 1
 
 
-def test_topic_statuses_are_repeated_without_conditions(
-    log: FakeLog, store: KafkaStatusStore
-) -> None:
+def test_topic_statuses_are_repeated_without_conditions(log: FakeLog, store: StatusStore) -> None:
     """A newer generation does not end them."""
     store.put_topic("c", 0, "t", 5)
     store.put_connector("c", status(generation=9))
@@ -93,7 +89,7 @@ def test_topic_statuses_are_repeated_without_conditions(
     assert store.has_topic("c", "t")
 
 
-def test_flush_waits_for_outstanding_sends(log: FakeLog, store: KafkaStatusStore) -> None:
+def test_flush_waits_for_outstanding_sends(log: FakeLog, store: StatusStore) -> None:
     """The rebalance goes on only when revoked work has its statuses written."""
     store.flush(0)
     store.put_connector("c", status())
@@ -103,7 +99,7 @@ def test_flush_waits_for_outstanding_sends(log: FakeLog, store: KafkaStatusStore
     store.flush(0)
 
 
-def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: KafkaStatusStore) -> None:
+def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: StatusStore) -> None:
     """What the cache shows decides."""
     store.put_task(TASK, status(worker="new:1", generation=5))
     log.settle()
@@ -116,7 +112,7 @@ def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: KafkaStat
 
 def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
     """The thread that repeats ends."""
-    store = KafkaStatusStore(log)
+    store = StatusStore(log)
     store.start()
     store.put_connector("c", status())
     pending, log.pending = log.pending, []
@@ -130,7 +126,7 @@ def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
 def test_both_stores_hold_the_same_state(kind: str) -> None:
     """Standalone and distributed workers show the same statuses."""
     log = FakeLog()
-    store: StatusStore = MemoryStatusStore() if kind == "memory" else KafkaStatusStore(log)
+    store = StatusStore(MemoryLog() if kind == "memory" else log)
     store.start()
 
     def settle() -> None:

@@ -11,9 +11,9 @@ from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
-from pyconnect_agent.stores.status import MemoryStatusStore
-from pyconnect_agent.worker.group import group_options
-from pyconnect_agent.worker.herder import distributed_settings
+from pyconnect_agent.stores.memory import MemoryLog
+from pyconnect_agent.stores.status import StatusStore
+from pyconnect_agent.worker.group import distributed_settings, group_options
 from tests.support.worker_properties import distributed
 
 EVERY_WORKER = HerderSettings(worker_id="w:1", connector_type=lambda _: "source")
@@ -96,7 +96,9 @@ def test_metrics_are_sampled_as_the_worker_says() -> None:
 @pytest.mark.parametrize("tracked", [True, False])
 def test_topics_are_tracked_unless_the_worker_says_no(tracked: bool) -> None:
     """`topic.tracking.enable`: what children tell is stored, or not."""
-    statuses = MemoryStatusStore()
+    statuses = StatusStore(MemoryLog())
+    statuses.start()
     events = ChildEvents(lambda _: None, statuses, WorkerClock(), track_topics=tracked)
     events.topic_used(ConnectorTaskId("c", 0), "t")
     assert statuses.has_topic("c", "t") is tracked
+    statuses.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
-from pyconnect_cli.overview.markers import Markers
+from pyconnect_cli.overview.gather import Markers
 
 AT = TopicPartition("orders", 0)
 

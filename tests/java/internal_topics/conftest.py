@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from pyconnect_agent.core.clients.configs import InternalTopic
-from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
-from pyconnect_agent.stores.status import KafkaStatusStore
+from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.stores.topics import config_log, offset_log, status_log
 from tests.java.internal_topics.java_scenario import JavaScenario, run_scenario
 from tests.support.kafka import SharedBroker, SharedJavaWorker
@@ -46,16 +46,16 @@ def scenario(
 
 
 @pytest.fixture
-def configs(scenario: JavaScenario) -> Iterator[KafkaConfigStore]:
-    store = KafkaConfigStore(config_log(scenario.topics["configs"]))
+def configs(scenario: JavaScenario) -> Iterator[ConfigStore]:
+    store = ConfigStore(config_log(scenario.topics["configs"]))
     store.start(lambda snapshot, changes: None)
     yield store
     store.stop()
 
 
 @pytest.fixture
-def statuses(scenario: JavaScenario) -> Iterator[KafkaStatusStore]:
-    store = KafkaStatusStore(status_log(scenario.topics["status"]))
+def statuses(scenario: JavaScenario) -> Iterator[StatusStore]:
+    store = StatusStore(status_log(scenario.topics["status"]))
     store.start()
     yield store
     store.stop()

@@ -21,8 +21,8 @@ from pyconnect_agent.core.internal_topics.statuslog import (
 )
 from pyconnect_agent.core.offsets.source import offset_value, parse_offset, partition_key
 from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
-from pyconnect_agent.stores.config import KafkaConfigStore
-from pyconnect_agent.stores.status import KafkaStatusStore
+from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.stores.topics import config_log, offset_log, status_log
 from tests.java.internal_topics.java_scenario import TIMEOUT_MS, JavaScenario
 
@@ -80,7 +80,7 @@ def reencoded(record: ReadRecord, state: ConfigSnapshot) -> LogRecord | None:
 
 
 def test_our_config_records_have_the_bytes_that_java_wrote(
-    scenario: JavaScenario, configs: KafkaConfigStore
+    scenario: JavaScenario, configs: ConfigStore
 ) -> None:
     """For every record of the topic, the session key included, whatever text is in it."""
     records = read_raw(config_log(scenario.topics["configs"]))
@@ -148,7 +148,7 @@ def test_our_offset_records_have_the_bytes_that_java_wrote(scenario: JavaScenari
 
 
 def test_our_writes_land_in_the_partitions_of_javas_writes(
-    scenario: JavaScenario, statuses: KafkaStatusStore
+    scenario: JavaScenario, statuses: StatusStore
 ) -> None:
     """Rewriting a key that Java wrote must replace it, not add a copy elsewhere."""
     before = read_raw(status_log(scenario.topics["status"]))

@@ -8,9 +8,9 @@ import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.offsets.source import parse_offset, partition_key
-from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
-from pyconnect_agent.stores.status import KafkaStatusStore
+from pyconnect_agent.stores.status import StatusStore
 from tests.java.internal_topics.java_scenario import ODD_TEXT, TIMEOUT_MS, JavaScenario
 from tests.support.eventually import eventually
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.java
 
 
 def test_configs_that_java_wrote_are_read_as_its_rest_shows_them(
-    scenario: JavaScenario, configs: KafkaConfigStore
+    scenario: JavaScenario, configs: ConfigStore
 ) -> None:
     """Configs, tasks, target states, and what was deleted."""
     state = configs.snapshot()
@@ -49,7 +49,7 @@ def test_configs_that_java_wrote_are_read_as_its_rest_shows_them(
 
 
 def test_statuses_that_java_wrote_are_read_as_its_rest_shows_them(
-    scenario: JavaScenario, statuses: KafkaStatusStore
+    scenario: JavaScenario, statuses: StatusStore
 ) -> None:
     """State, worker, trace and plugin version of connectors and tasks; active topics."""
     for name in scenario.living:

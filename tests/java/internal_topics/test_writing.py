@@ -9,9 +9,9 @@ import pytest
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.offsets.source import partition_key
-from pyconnect_agent.stores.config import KafkaConfigStore
+from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
-from pyconnect_agent.stores.status import KafkaStatusStore
+from pyconnect_agent.stores.status import StatusStore
 from tests.java.internal_topics.java_scenario import ODD_TEXT, TIMEOUT_MS, WAIT_S, JavaScenario
 from tests.support.agent import STRING_CONVERTER, source_config
 from tests.support.eventually import eventually
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.java
 
 def test_java_reads_records_of_our_stores(
     scenario: JavaScenario,
-    configs: KafkaConfigStore,
-    statuses: KafkaStatusStore,
+    configs: ConfigStore,
+    statuses: StatusStore,
     offsets: KafkaOffsetStore,
     tmp_path: Path,
 ) -> None:

@@ -2,7 +2,7 @@
 
 Layer: core. A setting that librdkafka lacks becomes a warning, or an error where it would be wrong
 to go on. Values are texts on both sides. `pyconnect_clients` translates the settings of
-security; key stores are read where clients are made (`kafka/key_stores.py`).
+security; key stores are read where clients are made (`kafka/clients.py`).
 
 Settings added because librdkafka's defaults do not suit (reasons in
 docs/explanation/design.md): producers place keys as Java does (`partitioner=murmur2_random`),

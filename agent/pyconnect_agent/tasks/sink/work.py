@@ -9,8 +9,7 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.channel import TopicUsed
-from pyconnect_agent.core.ids import State
+from pyconnect_agent.channel import StatsReported, TopicUsed
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
@@ -27,7 +26,6 @@ from pyconnect_agent.tasks.sink.loop import SinkLoop
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose
 from pyconnect_agent.tasks.sink.topics import TOPICS_REGEX, check_sink_config, topics_of
-from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_api import SinkTask, TopicPartition
 
 MAX_POLL_RECORDS = 500
@@ -135,7 +133,7 @@ class SinkWork:
             control=control,
             reports=errors.reports,
             metrics=metrics,
-            report=self._report,
+            report=self._life_cycle.report,
             retries=ShownRetries(self._life_cycle.show_retries),
             flush_interval_ms=worker.offset_flush_interval_ms,
             flush_timeout_ms=worker.offset_flush_timeout_ms,
@@ -168,21 +166,18 @@ class SinkWork:
             keep_consumed=errors.reports is not None,
         )
 
-    def _statistics(self) -> Statistics:
+    def _statistics(self) -> StatsReported:
         loop, metrics = self._loop, self._metrics
         if loop is None or metrics is None:
-            return Statistics()
+            return StatsReported()
         metrics.look_at(loop.offsets)
-        return Statistics(
+        return StatsReported(
             last_activity_ms=loop.last_put_ms,
             last_commit_ms=loop.commits.last_commit_ms,
             queue_size=loop.pending,
             metrics=metrics.values(),
             plugins=metrics.task.plugins,
         )
-
-    def _report(self, state: State) -> None:
-        self._life_cycle.report(state)
 
     def _topic_used(self, topic: str) -> None:
         self._topics.used(topic)

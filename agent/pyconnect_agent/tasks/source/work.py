@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pyconnect_agent.channel import TopicUsed
-from pyconnect_agent.core.ids import State
+from pyconnect_agent.channel import StatsReported, TopicUsed
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.java.pipeline import compose_converted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
@@ -26,7 +26,6 @@ from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source.at_least_once.delivery import AtLeastOnceDelivery, Delivery
-from pyconnect_agent.tasks.source.context import WorkerSourceTaskContext
 from pyconnect_agent.tasks.source.exactly_once.delivery import ExactlyOnceDelivery
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
@@ -34,8 +33,42 @@ from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_sto
 from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
-from pyconnect_agent.tasks.statistics import Statistics
-from pyconnect_api import SourceTask
+from pyconnect_api import (
+    OffsetStorageReader,
+    SourceTask,
+    SourceTaskContext,
+    StopSignal,
+    TransactionContext,
+)
+
+
+class WorkerSourceTaskContext(SourceTaskContext):
+    """`configs` resolves variables again at each call."""
+
+    def __init__(
+        self,
+        *,
+        configs: Callable[[], Mapping[str, str]],
+        reader: OffsetStorageReader,
+        stop_requested: StopSignal,
+        transaction_context: TransactionContext | None = None,
+    ) -> None:
+        self._configs = configs
+        self._reader = reader
+        self._transaction_context = transaction_context
+        self.stop_requested = stop_requested
+
+    def configs(self) -> Mapping[str, str]:
+        return self._configs()
+
+    @property
+    def offset_storage_reader(self) -> OffsetStorageReader:
+        return self._reader
+
+    @property
+    def transaction_context(self) -> TransactionContext | None:
+        return self._transaction_context
+
 
 LOG = logging.getLogger(__name__)
 
@@ -65,7 +98,7 @@ class SourceWork:
         self._reader: WorkerOffsetReader | None = None
         self._delivery: Delivery | None = None
         self._loop: SourceLoop | None = None
-        self._last_statistics: Statistics | None = None
+        self._last_statistics: StatsReported | None = None
 
     def version(self) -> str | None:
         return self._task.version()
@@ -146,7 +179,7 @@ class SourceWork:
             pipeline=self._stamped(self._pipeline(tolerance)),
             sender=delivery.sender,
             control=control,
-            report=self._report,
+            report=self._life_cycle.report,
             retries=ShownRetries(self._life_cycle.show_retries),
             metrics=self._metrics,
         )
@@ -191,9 +224,9 @@ class SourceWork:
             offsets=offsets,
         )
 
-    def _statistics(self) -> Statistics:
+    def _statistics(self) -> StatsReported:
         if self._loop is None or self._delivery is None:
-            return Statistics()
+            return StatsReported()
         if self._last_statistics is not None:
             return self._last_statistics
         self._loop.count_under_way()
@@ -204,9 +237,6 @@ class SourceWork:
             metrics=self._metrics.values(),
             plugins=self._metrics.task.plugins,
         )
-
-    def _report(self, state: State) -> None:
-        self._life_cycle.report(state)
 
     def _topic_used(self, topic: str) -> None:
         self._control.send(TopicUsed(topic=topic))

@@ -20,11 +20,12 @@ from pyconnect_agent.builtin.converters.protobuf.converter import ProtobufConver
 from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
 from pyconnect_agent.builtin.converters.protobuf.writing import proto_text
 from pyconnect_agent.builtin.converters.registry import converter as registry_converter
-from pyconnect_agent.builtin.converters.registry import framing, subjects
+from pyconnect_agent.builtin.converters.registry import framing
 from pyconnect_agent.builtin.converters.registry.converter import RegistryConverter
 from pyconnect_agent.builtin.converters.registry.options import (
     registry_config_def,
     registry_options,
+    subject_strategy,
 )
 from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
 from pyconnect_agent.builtin.converters.registry_json.writing import json_schema
@@ -104,15 +105,15 @@ def test_the_first_message_has_a_path_of_one_byte() -> None:
 )
 def test_subjects_are_named_by_strategy(name: str, expected: str) -> None:
     """With or without package."""
-    assert subjects.strategy(name)("t", False, "com.example.R") == expected
+    assert subject_strategy(name)("t", False, "com.example.R") == expected
 
 
 def test_record_strategies_need_a_name() -> None:
     """And unknown strategies are refused."""
     with pytest.raises(DataException, match="key of topic t"):
-        subjects.strategy("RecordNameStrategy")("t", True, None)
+        subject_strategy("RecordNameStrategy")("t", True, None)
     with pytest.raises(ConfigException, match="Unknown subject name strategy Nope"):
-        subjects.strategy("Nope")
+        subject_strategy("Nope")
 
 
 def client_settings(**settings: str) -> Mapping[str, object]:

@@ -6,16 +6,16 @@ key store formats are refused with the way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyconnect_agent.builtin.converters.base import converter_config_def
-from pyconnect_agent.builtin.converters.registry import subjects
 from pyconnect_agent.core.clients.security import parse_jaas
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
     ConfigType,
+    DataException,
     Importance,
     LambdaValidator,
     NonEmptyString,
@@ -23,6 +23,10 @@ from pyconnect_api import (
     ValidString,
 )
 from pyconnect_api.key_table import define_table
+
+SubjectName = Callable[[str, bool, str | None], str]
+"""Makes a subject of topic, is_key and the record's full name, None if the schema has none."""
+
 
 URL = "schema.registry.url"
 AUTO_REGISTER = "auto.register.schemas"
@@ -108,7 +112,7 @@ def registry_config_def() -> ConfigDef:
 
 
 def _check_strategy(_name: str, value: object) -> None:
-    subjects.strategy(str(value))
+    subject_strategy(str(value))
 
 
 def define_flags(definition: ConfigDef, flags: Iterable[tuple[str, bool, str]]) -> ConfigDef:
@@ -150,7 +154,7 @@ class RegistryOptions:
     use_latest: bool
     normalize: bool
     cache_size: int
-    subject_name: subjects.SubjectName
+    subject_name: SubjectName
 
     def __repr__(self) -> str:
         return f"RegistryOptions(auto_register={self.auto_register}, use_latest={self.use_latest})"
@@ -169,7 +173,7 @@ def registry_options(config: Mapping[str, object], *, is_key: bool) -> RegistryO
         use_latest=use_latest,
         normalize=config[NORMALIZE] is True,
         cache_size=int(str(config[CACHE_SIZE])),
-        subject_name=subjects.strategy(str(config[KEY_SUBJECT if is_key else VALUE_SUBJECT])),
+        subject_name=subject_strategy(str(config[KEY_SUBJECT if is_key else VALUE_SUBJECT])),
     )
 
 
@@ -227,3 +231,38 @@ def _required_secret(config: Mapping[str, object], name: str) -> str:
 def _plain(secret: object) -> str:
     assert isinstance(secret, Password)
     return secret.value
+
+
+def subject_strategy(name: str) -> SubjectName:
+    """Return the strategy of that class name; ConfigException when there is none."""
+    found = _STRATEGIES.get(name.rpartition(".")[2])
+    if found is None:
+        raise ConfigException(
+            f"Unknown subject name strategy {name}; there are {', '.join(sorted(_STRATEGIES))}"
+        )
+    return found
+
+
+def _topic_name(topic: str, is_key: bool, _record: str | None) -> str:
+    return f"{topic}-{'key' if is_key else 'value'}"
+
+
+def _record_name(topic: str, is_key: bool, record: str | None) -> str:
+    if record is None:
+        part = "key" if is_key else "value"
+        raise DataException(
+            f"The subject name strategy needs the name of a record: the {part} of topic {topic} "
+            "has no struct schema with a name"
+        )
+    return record
+
+
+def _topic_record_name(topic: str, is_key: bool, record: str | None) -> str:
+    return f"{topic}-{_record_name(topic, is_key, record)}"
+
+
+_STRATEGIES: dict[str, SubjectName] = {
+    "TopicNameStrategy": _topic_name,
+    "RecordNameStrategy": _record_name,
+    "TopicRecordNameStrategy": _topic_record_name,
+}

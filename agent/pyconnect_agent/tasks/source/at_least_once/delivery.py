@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
+from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.control import Control
@@ -23,7 +24,6 @@ from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.sender import Sender
-from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_api import SourceTask, TransactionContext
 
 CLOSE_TIMEOUT_S = 30.0
@@ -60,7 +60,7 @@ class Delivery(Protocol):
         """Release everything."""
         ...
 
-    def statistics(self) -> Statistics: ...
+    def statistics(self) -> StatsReported: ...
 
 
 class AtLeastOnceDelivery:
@@ -121,8 +121,8 @@ class AtLeastOnceDelivery:
         self._producer.close(0.0 if failed else CLOSE_TIMEOUT_S)
         self._offsets.close()
 
-    def statistics(self) -> Statistics:
-        return Statistics(
+    def statistics(self) -> StatsReported:
+        return StatsReported(
             last_commit_ms=self._committer.last_commit_ms, queue_size=self._producer.in_flight()
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.core.clients.configs import exactly_once_producer
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.connector_config import SourceSettings, TransactionBoundary
@@ -30,7 +31,6 @@ from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
-from pyconnect_agent.tasks.statistics import Statistics
 from pyconnect_api import SourceTask, TransactionContext
 from pyconnect_clients.connect_names import task_transactional_id
 
@@ -92,8 +92,8 @@ class ExactlyOnceDelivery:
         self._producer.close(0.0)
         self._offsets.close()
 
-    def statistics(self) -> Statistics:
-        return Statistics(
+    def statistics(self) -> StatsReported:
+        return StatsReported(
             last_commit_ms=self.sender.last_commit_ms,
             transaction_began_ms=self.sender.transaction_began_ms,
             queue_size=self._producer.in_flight(),

@@ -1,4 +1,4 @@
-"""Short jobs about a connector's offsets, in a process of their own.
+"""Short jobs that read a connector's offsets, in a process of their own.
 
 Layer: tasks. Kafka: the parts of `Worker` for KIP-875 that need the connector's resolved config:
 its overrides may hold secrets, which no worker process sees.
@@ -6,21 +6,29 @@ its overrides may hold secrets, which no worker process sees.
 
 from __future__ import annotations
 
-from pyconnect_agent.channel import ConsumerOffsets, Message, ReadConsumerOffsetsJob
+from pyconnect_agent.channel import (
+    ConsumerOffsets,
+    Message,
+    OwnOffsets,
+    ReadOffsetsJob,
+)
 from pyconnect_agent.core.clients.configs import connector_admin
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
+from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.source.offsets.own_topic import LogUse, own_offset_log
 from pyconnect_api import SinkConnector
 from pyconnect_clients.connect_names import sink_group_id
 
 
-def read_consumer_offsets(job: ReadConsumerOffsetsJob) -> Message:
+def read_offsets(job: ReadOffsetsJob) -> Message:
     """Never raises: a failure is an answer."""
-    return answer(job.worker, lambda worker: _read(job, worker))
+    read = _read_own if job.own else _read_committed
+    return answer(job.worker, lambda worker: read(job, worker))
 
 
-def _read(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
+def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
     if not isinstance(worker.connector(config), SinkConnector):
         return ConsumerOffsets(committed=None)
@@ -28,3 +36,15 @@ def _read(job: ReadConsumerOffsetsJob, worker: WorkerView) -> Message:
     group = sink_group_id(job.connector, config, worker.config.originals)
     committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)
     return ConsumerOffsets(committed=committed)
+
+
+def _read_own(job: ReadOffsetsJob, worker: WorkerView) -> Message:
+    config = worker.resolve(job.config).values
+    use = LogUse(client=job.connector, is_brief=True)
+    found = own_offset_log(worker.config, job.connector, config, use)
+    if found is None:
+        return OwnOffsets(entries={})
+    _, log = found
+    image = OffsetImage()
+    log.start(image)
+    return OwnOffsets(entries=image.connector_entries(job.connector))

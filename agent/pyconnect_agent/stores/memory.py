@@ -1,0 +1,49 @@
+"""The log of standalone workers: gone with its process.
+
+Layer: stores. Kafka: MemoryConfigBackingStore, MemoryStatusBackingStore.
+Threading: writes may come from any thread; the reader gets each before the write returns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.kafka.log import LogReader, ReadRecord
+from pyconnect_agent.kafka.producer import OnDelivery
+
+
+class MemoryLog:
+    """Implements `kafka.log.Log`; keeps no record."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reader: LogReader | None = None
+        self._end = 0
+
+    def start(self, reader: LogReader) -> None:
+        self._reader = reader
+        reader.caught_up()
+
+    def stop(self) -> None:
+        """Do nothing: there are no clients."""
+
+    def read_to_end(self, timeout_ms: float) -> None:
+        """Do nothing: the reader has every record."""
+
+    def write(self, records: Sequence[LogRecord], timeout_ms: float) -> None:  # noqa: ARG002
+        assert self._reader is not None
+        # Under the lock, so that changes are reported in the order of the writes.
+        with self._lock:
+            for record in records:
+                self._reader.apply(ReadRecord(0, self._end, 0, record.key, record.value))
+                self._end += 1
+            self._reader.applied()
+
+    def send(self, record: LogRecord, on_delivery: OnDelivery) -> None:
+        self.write([record], 0)
+        on_delivery(None)
+
+    def flush(self, timeout_ms: float) -> None:
+        """Do nothing: no write is outstanding."""
