@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.java_processes import java_processes
 from tests.support.agent import Agent, Agents, append_lines, closing, wait_until_equal
 from tests.support.eventually import eventually
 from tests.support.file_stream import FileStreams, lines_of, write_lines
@@ -42,12 +43,6 @@ def streams(kafka_broker: SharedBroker) -> FileStreams:
 @pytest.fixture
 def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
     yield from closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path))
-
-
-def java_processes(agent: Agent) -> list[psutil.Process]:
-    """The Java processes of the agent's connectors and tasks."""
-    found = agent.supervisor().children(recursive=True)
-    return [process for process in found if process.name() == "java"]
 
 
 def test_lines_go_from_file_to_file(

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.java_processes import java_processes
 from tests.support.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.java_plugin_jars import test_connectors as compiled_connectors
@@ -43,13 +44,6 @@ def agent(
         agent.create("source", source)
         agent.wait_for_states("source", "RUNNING", "RUNNING")
         yield agent
-
-
-def java_processes(agent: Agent) -> list[psutil.Process]:
-    """The Java process of the connector, then that of its task."""
-    found = agent.supervisor().children(recursive=True)
-    java = [process for process in found if process.name() == "java"]
-    return sorted(java, key=lambda process: process.create_time())
 
 
 def await_end(*processes: psutil.Process, timeout_s: float = WAIT_S) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from confluent_kafka import Message
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.java_processes import java_processes
 from tests.support.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
 from tests.support.java_plugin_jars import test_connectors as compiled_connectors
@@ -350,13 +350,6 @@ def test_a_sink_fails_when_its_process_is_killed(world: World) -> None:
     world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
     java_processes(world.agent)[-1].kill()
     assert "was killed by SIGKILL" in world.trace()
-
-
-def java_processes(agent: Agent) -> list[psutil.Process]:
-    """The Java processes of the agent, the connector's before that of its task."""
-    found = agent.supervisor().children(recursive=True)
-    java = [process for process in found if process.name() == "java"]
-    return sorted(java, key=lambda process: process.create_time())
 
 
 def test_stacks_of_a_task(world: World) -> None:

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.file_stream import FileStreams, lines_of
 from tests.support.kafka import SharedBroker
@@ -19,78 +20,72 @@ from tests.support.topics import create_topics, produce
 pytestmark = pytest.mark.kafka
 
 
-def test_a_killed_sink_resumes_at_its_committed_offset(
+@asynchronous
+async def test_a_killed_sink_resumes_at_its_committed_offset(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """The new task appends only what was not committed."""
     sink_file = tmp_path / "out"
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            streams.produce(b"one", b"two")
-            config = streams.sink(sink_file, consumer_override_session_timeout_ms="6000")
-            sink = await w.run_task(config)
-            await eventually_async(lambda: streams.committed() == 2)
-            os.kill(w.pid(sink), signal.SIGKILL)
-            await w.task_is(sink, State.FAILED)
-            streams.produce(b"three")
-            w.children.start_task(sink, config, config, TargetState.STARTED)
-            await eventually_async(lambda: sink_file.read_text() == "one\ntwo\nthree\n")
-            await eventually_async(lambda: streams.committed() == 3)
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        streams.produce(b"one", b"two")
+        config = streams.sink(sink_file, consumer_override_session_timeout_ms="6000")
+        sink = await w.run_task(config)
+        await eventually_async(lambda: streams.committed() == 2)
+        os.kill(w.pid(sink), signal.SIGKILL)
+        await w.task_is(sink, State.FAILED)
+        streams.produce(b"three")
+        w.children.start_task(sink, config, config, TargetState.STARTED)
+        await eventually_async(lambda: sink_file.read_text() == "one\ntwo\nthree\n")
+        await eventually_async(lambda: streams.committed() == 3)
 
 
-def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
+@asynchronous
+async def test_a_paused_sink_delivers_nothing_until_it_is_resumed(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """It keeps its membership: the resume needs no new assignment."""
     sink_file = tmp_path / "out"
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            streams.produce(b"one")
-            sink = await w.run_task(streams.sink(sink_file))
-            await eventually_async(lambda: streams.committed() == 1)
-            w.children.set_task_target_state(sink, TargetState.PAUSED)
-            await w.task_is(sink, State.PAUSED)
-            streams.produce(b"two")
-            assert sink_file.read_text() == "one\n"
-            w.children.set_task_target_state(sink, TargetState.STARTED)
-            await w.task_is(sink, State.RUNNING)
-            await eventually_async(lambda: sink_file.read_text() == "one\ntwo\n")
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        streams.produce(b"one")
+        sink = await w.run_task(streams.sink(sink_file))
+        await eventually_async(lambda: streams.committed() == 1)
+        w.children.set_task_target_state(sink, TargetState.PAUSED)
+        await w.task_is(sink, State.PAUSED)
+        streams.produce(b"two")
+        assert sink_file.read_text() == "one\n"
+        w.children.set_task_target_state(sink, TargetState.STARTED)
+        await w.task_is(sink, State.RUNNING)
+        await eventually_async(lambda: sink_file.read_text() == "one\ntwo\n")
 
 
-def test_two_tasks_of_a_sink_share_the_partitions(
+@asynchronous
+async def test_two_tasks_of_a_sink_share_the_partitions(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
     """A rebalance closes and opens partitions; every line arrives once in a quiet topic."""
     streams = FileStreams(kafka_broker.bootstrap_servers, partitions=4)
     sink_file = tmp_path / "out"
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            config = streams.sink(
-                sink_file,
-                tasks_max="2",
-                consumer_override_heartbeat_interval_ms="300",
-            )
-            first = await w.run_task(config)
-            streams.produce(*(b"a%d" % number for number in range(100)))
-            await eventually_async(lambda: len(lines_of(sink_file)) == 100)
-            second = ConnectorTaskId(first.connector, 1)
-            w.children.start_task(second, config, config, TargetState.STARTED)
-            await w.task_is(second, State.RUNNING)
-            await eventually_async(lambda: members(streams) == 2)
-            streams.produce(*(b"b%d" % number for number in range(100)))
-            await eventually_async(lambda: len(lines_of(sink_file)) >= 200)
-            await w.children.stop()
-            wanted = {f"{letter}{number}" for letter in "ab" for number in range(100)}
-            assert sorted(lines_of(sink_file)) == sorted(wanted)
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        config = streams.sink(
+            sink_file,
+            tasks_max="2",
+            consumer_override_heartbeat_interval_ms="300",
+        )
+        first = await w.run_task(config)
+        streams.produce(*(b"a%d" % number for number in range(100)))
+        await eventually_async(lambda: len(lines_of(sink_file)) == 100)
+        second = ConnectorTaskId(first.connector, 1)
+        w.children.start_task(second, config, config, TargetState.STARTED)
+        await w.task_is(second, State.RUNNING)
+        await eventually_async(lambda: members(streams) == 2)
+        streams.produce(*(b"b%d" % number for number in range(100)))
+        await eventually_async(lambda: len(lines_of(sink_file)) >= 200)
+        await w.children.stop()
+        wanted = {f"{letter}{number}" for letter in "ab" for number in range(100)}
+        assert sorted(lines_of(sink_file)) == sorted(wanted)
 
 
 def members(streams: FileStreams) -> int:
@@ -101,7 +96,10 @@ def members(streams: FileStreams) -> int:
     return sum(1 for member in described.members if member.assignment.topic_partitions)
 
 
-def test_a_pattern_must_match_the_whole_topic_name(streams: FileStreams, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_pattern_must_match_the_whole_topic_name(
+    streams: FileStreams, tmp_path: Path
+) -> None:
     """A topic that only begins like the pattern is not consumed."""
     sink_file = tmp_path / "out"
     longer = streams.topic + "-more"
@@ -109,18 +107,16 @@ def test_a_pattern_must_match_the_whole_topic_name(streams: FileStreams, tmp_pat
     streams.produce(b"wanted")
     produce(streams.bootstrap_servers, longer, b"unwanted")
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            config = {k: v for k, v in streams.sink(sink_file).items() if k != "topics"}
-            sink = await w.run_task({**config, "topics.regex": streams.topic})
-            await eventually_async(lambda: streams.committed() == 1)
-            assert sink_file.read_text() == "wanted\n"
-            await eventually_async(lambda: w.listener.topics == [(sink, streams.topic)])
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        config = {k: v for k, v in streams.sink(sink_file).items() if k != "topics"}
+        sink = await w.run_task({**config, "topics.regex": streams.topic})
+        await eventually_async(lambda: streams.committed() == 1)
+        assert sink_file.read_text() == "wanted\n"
+        await eventually_async(lambda: w.listener.topics == [(sink, streams.topic)])
 
 
-def test_undecodable_records_fail_a_sink_or_are_skipped(
+@asynchronous
+async def test_undecodable_records_fail_a_sink_or_are_skipped(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """Skipped records advance the committed offset."""
@@ -131,30 +127,24 @@ def test_undecodable_records_fail_a_sink_or_are_skipped(
         "value.converter.schemas.enable": "false",
     }
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            sink = await w.run_task({**streams.sink(sink_file), **json})
-            await w.task_is(sink, State.FAILED)
-            trace = w.listener.task_trace(sink)
-            assert "Tolerance exceeded in error handler" in trace
-            assert "DataException" in trace
-        async with children_world(streams.properties()) as w:
-            sink = await w.run_task({**streams.sink(sink_file), **json, "errors.tolerance": "all"})
-            await eventually_async(lambda: streams.committed() == 3)
-            assert sink_file.read_text().splitlines()[-2:] == ["good", "better"]
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        sink = await w.run_task({**streams.sink(sink_file), **json})
+        await w.task_is(sink, State.FAILED)
+        trace = w.listener.task_trace(sink)
+        assert "Tolerance exceeded in error handler" in trace
+        assert "DataException" in trace
+    async with children_world(streams.properties()) as w:
+        sink = await w.run_task({**streams.sink(sink_file), **json, "errors.tolerance": "all"})
+        await eventually_async(lambda: streams.committed() == 3)
+        assert sink_file.read_text().splitlines()[-2:] == ["good", "better"]
 
 
-def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path: Path) -> None:
+@asynchronous
+async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path: Path) -> None:
     """The text names the file."""
-
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            sink = await w.run_task(streams.sink(tmp_path / "no" / "such" / "directory"))
-            await w.task_is(sink, State.FAILED)
-            trace = w.listener.task_trace(sink)
-            assert "Couldn't find or create file" in trace
-            assert "for FileStreamSinkTask" in trace
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        sink = await w.run_task(streams.sink(tmp_path / "no" / "such" / "directory"))
+        await w.task_is(sink, State.FAILED)
+        trace = w.listener.task_trace(sink)
+        assert "Couldn't find or create file" in trace
+        assert "for FileStreamSinkTask" in trace

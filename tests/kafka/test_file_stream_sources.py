@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.file_stream import LINES, FileStreams, source_is_done, write_lines
 from tests.support.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
@@ -17,33 +18,30 @@ from tests.support.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
 pytestmark = pytest.mark.kafka
 
 
-def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: Path) -> None:
     """Source and sink run, offsets are committed, topics are tracked, and both end in order."""
     source_file, sink_file = tmp_path / "in", tmp_path / "out"
     write_lines(source_file)
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            source = await w.run_task(streams.source(source_file))
-            sink = await w.run_task(streams.sink(sink_file))
-            await w.task_is(source, State.RUNNING)
-            await w.task_is(sink, State.RUNNING)
-            await source_is_done(w, streams, source_file)
-            await eventually_async(
-                lambda: sink_file.stat().st_size == source_file.stat().st_size, 30
-            )
-            await eventually_async(lambda: streams.committed() == LINES)
-            used = {(source, streams.topic), (sink, streams.topic)}
-            await eventually_async(lambda: set(w.listener.topics) == used)
-            await w.children.stop()
-            assert w.listener.task_states(source) == [State.RUNNING, State.UNASSIGNED]
-            assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
-        assert sink_file.read_bytes() == source_file.read_bytes()
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        source = await w.run_task(streams.source(source_file))
+        sink = await w.run_task(streams.sink(sink_file))
+        await w.task_is(source, State.RUNNING)
+        await w.task_is(sink, State.RUNNING)
+        await source_is_done(w, streams, source_file)
+        await eventually_async(lambda: sink_file.stat().st_size == source_file.stat().st_size, 30)
+        await eventually_async(lambda: streams.committed() == LINES)
+        used = {(source, streams.topic), (sink, streams.topic)}
+        await eventually_async(lambda: set(w.listener.topics) == used)
+        await w.children.stop()
+        assert w.listener.task_states(source) == [State.RUNNING, State.UNASSIGNED]
+        assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
+    assert sink_file.read_bytes() == source_file.read_bytes()
 
 
-def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileStreams) -> None:
+@asynchronous
+async def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileStreams) -> None:
     """What the record carries is what the broker stores."""
     config = {
         **streams.source(Path("unused")),
@@ -51,113 +49,102 @@ def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileStreams)
         "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
     }
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            task = await w.run_task(config)
-            await w.task_is(task, State.RUNNING)
-            await eventually_async(lambda: streams.values() == [b"v"])
-            (message,) = streams.records()
-            assert message.timestamp()[1] == TIMESTAMP_MS
-            assert message.headers() == [("origin", b"test")]
-            assert w.listener.task_states(task) == [State.RUNNING]
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        task = await w.run_task(config)
+        await w.task_is(task, State.RUNNING)
+        await eventually_async(lambda: streams.values() == [b"v"])
+        (message,) = streams.records()
+        assert message.timestamp()[1] == TIMESTAMP_MS
+        assert message.headers() == [("origin", b"test")]
+        assert w.listener.task_states(task) == [State.RUNNING]
 
 
-def test_a_killed_source_resumes_at_the_committed_offset(
+@asynchronous
+async def test_a_killed_source_resumes_at_the_committed_offset(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """Nothing committed is sent twice, and nothing is lost."""
     source_file = tmp_path / "in"
     write_lines(source_file, 1_000)
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            config = streams.source(source_file)
-            source = await w.run_task(config)
-            await source_is_done(w, streams, source_file)
-            os.kill(w.pid(source), signal.SIGKILL)
-            await w.task_is(source, State.FAILED)
-            assert "SIGKILL" in w.listener.task_trace(source)
-            write_lines(source_file, 500, 1_000)
-            w.children.start_task(source, config, config, TargetState.STARTED)
-            await source_is_done(w, streams, source_file)
-        assert b"\n".join(streams.values()) + b"\n" == source_file.read_bytes()
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        config = streams.source(source_file)
+        source = await w.run_task(config)
+        await source_is_done(w, streams, source_file)
+        os.kill(w.pid(source), signal.SIGKILL)
+        await w.task_is(source, State.FAILED)
+        assert "SIGKILL" in w.listener.task_trace(source)
+        write_lines(source_file, 500, 1_000)
+        w.children.start_task(source, config, config, TargetState.STARTED)
+        await source_is_done(w, streams, source_file)
+    assert b"\n".join(streams.values()) + b"\n" == source_file.read_bytes()
 
 
-def test_a_source_killed_in_the_middle_loses_nothing(streams: FileStreams, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_source_killed_in_the_middle_loses_nothing(
+    streams: FileStreams, tmp_path: Path
+) -> None:
     """At-least-once: every line arrives, some perhaps twice, none out of reach."""
     source_file = tmp_path / "in"
     write_lines(source_file, 300_000)
 
-    async def scenario() -> None:
-        async with children_world(streams.properties(offset_flush_interval_ms="20")) as w:
-            config = streams.source(source_file)
-            source = await w.run_task(config)
-            await eventually_async(lambda: w.store.entries)
-            os.kill(w.pid(source), signal.SIGKILL)
-            await w.task_is(source, State.FAILED)
-            assert w.store.entries[streams.offset_key(source_file)] != (
-                b'{"position":%d}' % source_file.stat().st_size
-            )
-            w.children.start_task(source, config, config, TargetState.STARTED)
-            await source_is_done(w, streams, source_file)
-        assert set(streams.values()) == set(source_file.read_bytes().splitlines())
-
-    run(scenario)
+    async with children_world(streams.properties(offset_flush_interval_ms="20")) as w:
+        config = streams.source(source_file)
+        source = await w.run_task(config)
+        await eventually_async(lambda: w.store.entries)
+        os.kill(w.pid(source), signal.SIGKILL)
+        await w.task_is(source, State.FAILED)
+        assert w.store.entries[streams.offset_key(source_file)] != (
+            b'{"position":%d}' % source_file.stat().st_size
+        )
+        w.children.start_task(source, config, config, TargetState.STARTED)
+        await source_is_done(w, streams, source_file)
+    assert set(streams.values()) == set(source_file.read_bytes().splitlines())
 
 
-def test_a_stopped_source_has_committed_its_sent_records(
+@asynchronous
+async def test_a_stopped_source_has_committed_its_sent_records(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """The final commit covers every acknowledged record, whatever the interval."""
     source_file = tmp_path / "in"
     write_lines(source_file, 100)
 
-    async def scenario() -> None:
-        async with children_world(streams.properties(offset_flush_interval_ms="3600000")) as w:
-            source = await w.run_task(streams.source(source_file))
-            await eventually_async(lambda: w.listener.topics)
-            assert w.store.entries == {}
-            await w.children.stop_tasks([source])
-            assert w.listener.task_states(source)[-1] is State.UNASSIGNED
-            await source_is_done(w, streams, source_file)
-
-    run(scenario)
+    async with children_world(streams.properties(offset_flush_interval_ms="3600000")) as w:
+        source = await w.run_task(streams.source(source_file))
+        await eventually_async(lambda: w.listener.topics)
+        assert w.store.entries == {}
+        await w.children.stop_tasks([source])
+        assert w.listener.task_states(source)[-1] is State.UNASSIGNED
+        await source_is_done(w, streams, source_file)
 
 
-def test_an_oversized_record_fails_the_task_by_name_and_size(
+@asynchronous
+async def test_an_oversized_record_fails_the_task_by_name_and_size(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """As with Java's producer it is an asynchronous failure; what came before is committed."""
     source_file = tmp_path / "in"
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\n")
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            source = await w.run_task(streams.source(source_file))
-            await w.task_is(source, State.FAILED)
-            trace = w.listener.task_trace(source)
-            assert "Unrecoverable exception from producer send callback" in trace
-            assert f"2000000 bytes (key, value and headers) for topic '{streams.topic}'" in trace
-            assert w.store.entries == {streams.offset_key(source_file): b'{"position":6}'}
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        source = await w.run_task(streams.source(source_file))
+        await w.task_is(source, State.FAILED)
+        trace = w.listener.task_trace(source)
+        assert "Unrecoverable exception from producer send callback" in trace
+        assert f"2000000 bytes (key, value and headers) for topic '{streams.topic}'" in trace
+        assert w.store.entries == {streams.offset_key(source_file): b'{"position":6}'}
 
 
-def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
+@asynchronous
+async def test_an_oversized_record_is_skipped_when_errors_are_tolerated(
     streams: FileStreams, tmp_path: Path
 ) -> None:
     """The task goes on behind it."""
     source_file = tmp_path / "in"
     source_file.write_bytes(b"small\n" + b"x" * 2_000_000 + b"\nlast\n")
 
-    async def scenario() -> None:
-        async with children_world(streams.properties()) as w:
-            await w.run_task(streams.source(source_file, errors_tolerance="all"))
-            await source_is_done(w, streams, source_file)
-        assert streams.values() == [b"small", b"last"]
-
-    run(scenario)
+    async with children_world(streams.properties()) as w:
+        await w.run_task(streams.source(source_file, errors_tolerance="all"))
+        await source_is_done(w, streams, source_file)
+    assert streams.values() == [b"small", b"last"]

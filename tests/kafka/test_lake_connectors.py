@@ -16,7 +16,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
-from tests.support.agent import Agent, Agents
+from tests.support.agent import Agents, restart_failed, task_pids
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -135,20 +135,6 @@ def count_of(found: Table | None) -> int:
     if snapshot is None or snapshot.summary is None:
         return 0
     return int(snapshot.summary["total-records"])
-
-
-def task_pids(agent: Agent) -> list[int]:
-    return [
-        int(child["pid"])
-        for child in agent.get("/agent/tasks")
-        if child["task"] is not None and child["pid"] is not None
-    ]
-
-
-def restart_failed(agent: Agent, names: tuple[str, ...]) -> None:
-    for name in names:
-        if "FAILED" in agent.states(name):
-            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
 
 
 def test_every_row_arrives_once_though_tasks_are_killed(

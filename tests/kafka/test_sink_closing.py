@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.children_world import ChildrenWorld, children_world
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
 from tests.support.sinks import BUFFERING_SINK
@@ -114,21 +115,17 @@ def outcome_of(
 ) -> Callable[..., Outcome]:
     def made(*, finish: bool, assignor: str) -> Outcome:
         kafka = Kafka(kafka_broker.bootstrap_servers, unique_name("buffered"), unique_name("sink"))
-        outcomes: list[Outcome] = []
+        # No commit comes by time: what is committed, a rebalance or an end has committed.
+        properties = {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "offset.flush.interval.ms": "3600000",
+        }
 
-        async def scenario() -> None:
-            # No commit comes by time: what is committed, a rebalance or an end has committed.
-            properties = {
-                "bootstrap.servers": kafka.bootstrap_servers,
-                "offset.flush.interval.ms": "3600000",
-            }
+        async def rebalanced() -> Outcome:
             async with children_world(properties) as w:
-                outcomes.append(
-                    await rebalance(kafka, tmp_path, finish=finish, strategy=assignor, w=w)
-                )
+                return await rebalance(kafka, tmp_path, finish=finish, strategy=assignor, w=w)
 
-        run(scenario)
-        return outcomes[0]
+        return asyncio.run(rebalanced())
 
     return made
 

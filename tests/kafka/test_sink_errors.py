@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Message
 
 from pyconnect_agent.core.ids import State
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
 from tests.support.sinks import REPORTING_SINK
@@ -76,7 +77,8 @@ def headers_of(letter: Any) -> dict[str, str | None]:
     }
 
 
-def test_poison_records_go_to_the_queue_in_order_with_their_context(
+@asynchronous
+async def test_poison_records_go_to_the_queue_in_order_with_their_context(
     kafka: Kafka, tmp_path: Path
 ) -> None:
     """Key, value, headers and timestamp are the original bytes; the others are delivered."""
@@ -92,14 +94,11 @@ def test_poison_records_go_to_the_queue_in_order_with_their_context(
         "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
     }
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            sink = await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 5)
-            await w.children.stop()
-            assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        sink = await w.run_task(config)
+        await eventually_async(lambda: kafka.committed() == 5)
+        await w.children.stop()
+        assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
     assert file.read_text() == "good\nbetter\n"
     letters = kafka.dead_letters()
     assert [letter.value() for letter in letters] == [b"{bad 1", b"{bad 2", b"{bad 3"]
@@ -126,7 +125,8 @@ def test_poison_records_go_to_the_queue_in_order_with_their_context(
     assert [headers_of(letter)["offset"] for letter in letters] == ["1", "2", "4"]
 
 
-def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
+@asynchronous
+async def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
     kafka: Kafka, tmp_path: Path
 ) -> None:
     """Not as an earlier transformation made it; without headers unless they are asked for."""
@@ -143,59 +143,53 @@ def test_a_failed_transformation_sends_the_record_as_it_was_consumed(
         "transforms.cast.spec": "int32",
     }
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 3)
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        await w.run_task(config)
+        await eventually_async(lambda: kafka.committed() == 3)
     assert file.read_text() == "12\n13\n"
     (letter,) = kafka.dead_letters()
     assert letter.value() == b"twelve"
     assert letter.headers() is None
 
 
-def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_fails(
+@asynchronous
+async def test_a_failure_that_is_not_tolerated_is_in_the_queue_before_the_task_fails(
     kafka: Kafka, tmp_path: Path
 ) -> None:
     """Its text says which record it was, and nothing of its value."""
     kafka.produce(b'"good"', b'{"password": "%s", }' % SECRET.encode())
     config = {**kafka.sink(tmp_path / "out"), **JSON_VALUES, **kafka.queue_settings()}
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            sink = await w.run_task(config)
-            await w.task_is(sink, State.FAILED)
-            trace = w.listener.task_trace(sink)
-            assert "Tolerance exceeded in error handler\n" in trace
-            assert f"topic '{kafka.topic}', partition 0, offset 1" in trace
-            assert SECRET not in trace
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        sink = await w.run_task(config)
+        await w.task_is(sink, State.FAILED)
+        trace = w.listener.task_trace(sink)
+        assert "Tolerance exceeded in error handler\n" in trace
+        assert f"topic '{kafka.topic}', partition 0, offset 1" in trace
+        assert SECRET not in trace
     assert [letter.value() for letter in kafka.dead_letters()] == [b'{"password": "hunter2", }']
     assert kafka.committed() < 2
 
 
-def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_queue_that_cannot_be_created_fails_the_task(kafka: Kafka, tmp_path: Path) -> None:
     """Three replicas are the default, more than this cluster has brokers."""
     config = {
         **kafka.sink(tmp_path / "out", errors_tolerance="all"),
         **kafka.queue_settings(topic_replication_factor="3"),
     }
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            sink = await w.run_task(config)
-            await w.task_is(sink, State.FAILED)
-            trace = w.listener.task_trace(sink)
-            expected = f"Could not initialize dead letter queue with topic={kafka.queue}"
-            assert trace.startswith(f"pyconnect_api.errors.ConnectException: {expected}\n")
-            assert "eplication" in trace.partition("Caused by: ")[2]
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        sink = await w.run_task(config)
+        await w.task_is(sink, State.FAILED)
+        trace = w.listener.task_trace(sink)
+        expected = f"Could not initialize dead letter queue with topic={kafka.queue}"
+        assert trace.startswith(f"pyconnect_api.errors.ConnectException: {expected}\n")
+        assert "eplication" in trace.partition("Caused by: ")[2]
 
 
-def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> None:
     """Then the replication factor is of no interest."""
     create_topics(kafka.bootstrap_servers, [kafka.queue])
     kafka.produce(b"{bad")
@@ -205,17 +199,15 @@ def test_a_queue_that_exists_is_used_as_it_is(kafka: Kafka, tmp_path: Path) -> N
         **kafka.queue_settings(topic_replication_factor="3"),
     }
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 1)
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        await w.run_task(config)
+        await eventually_async(lambda: kafka.committed() == 1)
     assert len(kafka.dead_letters()) == 1
 
 
 @pytest.mark.parametrize("how", ["", "wait"])
-def test_a_reported_record_is_durable_before_its_offset_is_committed(
+@asynchronous
+async def test_a_reported_record_is_durable_before_its_offset_is_committed(
     kafka: Kafka, tmp_path: Path, how: str
 ) -> None:
     """Whether the task waits for its reports or leaves that to the worker."""
@@ -227,12 +219,9 @@ def test_a_reported_record_is_durable_before_its_offset_is_committed(
         **kafka.queue_settings(context_headers_enable="true"),
     }
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 200)
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        await w.run_task(config)
+        await eventually_async(lambda: kafka.committed() == 200)
     letters = kafka.dead_letters()
     assert [letter.value() for letter in letters] == values[1::2]
     context = headers_of(letters[0])
@@ -248,7 +237,8 @@ def test_a_reported_record_is_durable_before_its_offset_is_committed(
     )
 
 
-def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_path: Path) -> None:
+@asynchronous
+async def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_path: Path) -> None:
     """With the converters of the task."""
     kafka.produce(b"errant")
     config = {
@@ -256,33 +246,28 @@ def test_a_record_of_the_tasks_own_making_is_serialized(kafka: Kafka, tmp_path: 
         **kafka.queue_settings(),
     }
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            await w.run_task(config)
-            await eventually_async(lambda: kafka.committed() == 1)
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        await w.run_task(config)
+        await eventually_async(lambda: kafka.committed() == 1)
     (letter,) = kafka.dead_letters()
     assert (letter.key(), letter.value()) == (b"new key", b"new value")
 
 
 @pytest.mark.parametrize("how", ["", "hide"])
-def test_a_report_fails_the_task_when_errors_are_not_tolerated(
+@asynchronous
+async def test_a_report_fails_the_task_when_errors_are_not_tolerated(
     kafka: Kafka, tmp_path: Path, how: str
 ) -> None:
     """Also when the task hides what the report raised; the record is in the queue then."""
     kafka.produce(b"good", b"errant")
     config = {**kafka.sink(tmp_path / "out", report=how), **kafka.queue_settings()}
 
-    async def scenario() -> None:
-        async with children_world(kafka.properties) as w:
-            sink = await w.run_task(config)
-            await w.task_is(sink, State.FAILED)
-            trace = w.listener.task_trace(sink)
-            assert "Exiting WorkerSinkTask due to unrecoverable exception." in trace
-            assert "Tolerance exceeded in error handler" in trace
-            assert "no place for offset 1" in trace
-
-    run(scenario)
+    async with children_world(kafka.properties) as w:
+        sink = await w.run_task(config)
+        await w.task_is(sink, State.FAILED)
+        trace = w.listener.task_trace(sink)
+        assert "Exiting WorkerSinkTask due to unrecoverable exception." in trace
+        assert "Tolerance exceeded in error handler" in trace
+        assert "no place for offset 1" in trace
     assert [letter.value() for letter in kafka.dead_letters()] == [b"errant"]
     assert kafka.committed() < 2

@@ -10,7 +10,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import State
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.kafka import SharedBroker
 from tests.support.topics import create_topics, produce
@@ -68,7 +69,8 @@ def lines_of(path: Path) -> list[str]:
     return sorted(path.read_text().splitlines()) if path.exists() else []
 
 
-def test_a_pattern_has_javas_meaning(
+@asynchronous
+async def test_a_pattern_has_javas_meaning(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
     """Look-ahead, alternatives, a class minus another: none of it is known to the client."""
@@ -78,44 +80,40 @@ def test_a_pattern_has_javas_meaning(
     file = tmp_path / "out"
     pattern = topics.prefix + r"-(?!internal)([\p{Lower}&&[^x]]\d|nothing)"
 
-    async def scenario() -> None:
-        properties = {"bootstrap.servers": topics.bootstrap_servers}
-        async with children_world(properties) as w:
-            await w.run_task(topics.sink(unique_name("sink"), pattern, file))
-            await eventually_async(lambda: len(lines_of(file)) == 2)
-            await w.children.stop()
-
-    run(scenario)
+    properties = {"bootstrap.servers": topics.bootstrap_servers}
+    async with children_world(properties) as w:
+        await w.run_task(topics.sink(unique_name("sink"), pattern, file))
+        await eventually_async(lambda: len(lines_of(file)) == 2)
+        await w.children.stop()
     assert lines_of(file) == ["-a1", "-b2"]
 
 
-def test_topics_that_come_and_go_are_followed(
+@asynchronous
+async def test_topics_that_come_and_go_are_followed(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
     """From none at the start over two to one; the task runs all the time."""
     file = tmp_path / "out"
 
-    async def scenario() -> None:
-        properties = {"bootstrap.servers": topics.bootstrap_servers}
-        async with children_world(properties) as w:
-            sink = await w.run_task(topics.sink(unique_name("sink"), topics.prefix + ".*", file))
-            await w.task_is(sink, State.RUNNING)
-            topics.create("-a")
-            topics.produce("-a", "a1")
-            await eventually_async(lambda: lines_of(file) == ["a1"])
-            topics.create("-b")
-            topics.produce("-b", "b1")
-            await eventually_async(lambda: lines_of(file) == ["a1", "b1"])
-            topics.delete("-a")
-            topics.produce("-b", "b2")
-            await eventually_async(lambda: lines_of(file) == ["a1", "b1", "b2"])
-            await w.children.stop()
-            assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
-
-    run(scenario)
+    properties = {"bootstrap.servers": topics.bootstrap_servers}
+    async with children_world(properties) as w:
+        sink = await w.run_task(topics.sink(unique_name("sink"), topics.prefix + ".*", file))
+        await w.task_is(sink, State.RUNNING)
+        topics.create("-a")
+        topics.produce("-a", "a1")
+        await eventually_async(lambda: lines_of(file) == ["a1"])
+        topics.create("-b")
+        topics.produce("-b", "b1")
+        await eventually_async(lambda: lines_of(file) == ["a1", "b1"])
+        topics.delete("-a")
+        topics.produce("-b", "b2")
+        await eventually_async(lambda: lines_of(file) == ["a1", "b1", "b2"])
+        await w.children.stop()
+        assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
 
 
-def test_a_topic_of_a_list_may_be_deleted_and_come_back(
+@asynchronous
+async def test_a_topic_of_a_list_may_be_deleted_and_come_back(
     topics: Topics, unique_name: Callable[[str], str], tmp_path: Path
 ) -> None:
     """The others go on meanwhile; the new one is read from its beginning, however short it is."""
@@ -129,24 +127,21 @@ def test_a_topic_of_a_list_may_be_deleted_and_come_back(
         topics.produce("-a", value)
     committed = SinkGroup(topics.bootstrap_servers, f"connect-{connector}")
 
-    async def scenario() -> None:
-        properties = {
-            "bootstrap.servers": topics.bootstrap_servers,
-            "offset.flush.interval.ms": "300",
-        }
-        async with children_world(properties) as w:
-            sink = await w.run_task(config)
-            await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3"])
-            await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 3)
-            topics.delete("-a")
-            topics.produce("-b", "b1")
-            await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3", "b1"])
-            await eventually_async(lambda: committed.offset(f"{topics.prefix}-b") == 1)
-            topics.create("-a")
-            topics.produce("-a", "a4")
-            await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3", "a4", "b1"])
-            await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 1)
-            await w.children.stop()
-            assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
-
-    run(scenario)
+    properties = {
+        "bootstrap.servers": topics.bootstrap_servers,
+        "offset.flush.interval.ms": "300",
+    }
+    async with children_world(properties) as w:
+        sink = await w.run_task(config)
+        await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3"])
+        await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 3)
+        topics.delete("-a")
+        topics.produce("-b", "b1")
+        await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3", "b1"])
+        await eventually_async(lambda: committed.offset(f"{topics.prefix}-b") == 1)
+        topics.create("-a")
+        topics.produce("-a", "a4")
+        await eventually_async(lambda: lines_of(file) == ["a1", "a2", "a3", "a4", "b1"])
+        await eventually_async(lambda: committed.offset(f"{topics.prefix}-a") == 1)
+        await w.children.stop()
+        assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]

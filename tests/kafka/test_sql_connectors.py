@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.agent import Agent, Agents
+from tests.support.agent import Agents, restart_failed, task_pids
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
@@ -120,20 +120,6 @@ CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql AS
 CREATE TRIGGER note_write AFTER INSERT OR UPDATE ON keyed
   FOR EACH ROW EXECUTE FUNCTION note_write();
 """
-
-
-def task_pids(agent: Agent) -> list[int]:
-    return [
-        int(child["pid"])
-        for child in agent.get("/agent/tasks")
-        if child["task"] is not None and child["pid"] is not None
-    ]
-
-
-def restart_failed(agent: Agent, names: tuple[str, ...]) -> None:
-    for name in names:
-        if "FAILED" in agent.states(name):
-            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")
 
 
 def count(postgres: PostgresServer, database: str, query: str) -> int:

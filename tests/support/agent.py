@@ -165,3 +165,19 @@ def wait_until_equal(copied: Path, original: Path) -> None:
         WAIT_S,
         lambda: f"{line_count(original)} lines copied, there are {line_count(copied)}",
     )
+
+
+def task_pids(agent: Agent) -> list[int]:
+    """The processes of the tasks that run on an agent."""
+    return [
+        int(child["pid"])
+        for child in agent.get("/agent/tasks")
+        if child["task"] is not None and child["pid"] is not None
+    ]
+
+
+def restart_failed(agent: Agent, names: tuple[str, ...]) -> None:
+    """Restart the connectors of these that failed, with their failed tasks."""
+    for name in names:
+        if "FAILED" in agent.states(name):
+            agent.call("POST", f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true")

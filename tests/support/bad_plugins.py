@@ -18,13 +18,12 @@ from pyconnect_api import (
     ConfigType,
     ConnectException,
     Importance,
-    SinkConnector,
     SinkRecord,
     SinkTask,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
+from tests.support.plain_connectors import PlainSink, PlainSinkTask, PlainSource, PlainSourceTask
 
 LOG = logging.getLogger(__name__)
 
@@ -54,10 +53,7 @@ def misbehave(how: str | None) -> None:
             re.match(r"(a+)+$", "a" * 64 + "b")
 
 
-class BadSourceTask(SourceTask):
-    def version(self) -> str:
-        return "0.9"
-
+class BadSourceTask(PlainSourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
         if text := props.get("log"):
@@ -87,7 +83,7 @@ ODD_CONFIGS: Mapping[str, Any] = {
 }
 
 
-class BadSource(SourceConnector):
+class BadSource(PlainSource):
     """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop.
 
     `task.start=quote` tells what follows the colon in `login`. `odd` names the task configs of
@@ -128,10 +124,7 @@ class BadSource(SourceConnector):
         return found
 
 
-class BadSinkTask(SinkTask):
-    def version(self) -> str:
-        return "0.9"
-
+class BadSinkTask(PlainSinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
 
@@ -143,26 +136,11 @@ class BadSinkTask(SinkTask):
         misbehave(self.props.get("task.stop"))
 
 
-class BadSink(SinkConnector):
+class BadSink(PlainSink):
     """`put`, `task.stop`: see `misbehave`."""
-
-    def version(self) -> str:
-        return "0.9"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self.props = props
 
     def task_class(self) -> type[SinkTask]:
         return BadSinkTask
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self.props]
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()
 
 
 class ConnectorForTaskSource(BadSource):

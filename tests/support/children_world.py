@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from pyconnect_agent.channel import WorkerSettings
@@ -114,13 +113,3 @@ async def children_world(
         yield world
     finally:
         await world.children.stop(hurry=True)
-
-
-def run(scenario: Callable[[], Awaitable[None]], timeout_s: float = 240) -> None:
-    """Run a scenario on an event loop of its own."""
-
-    async def limited() -> None:
-        async with asyncio.timeout(timeout_s):
-            await scenario()
-
-    asyncio.run(limited())

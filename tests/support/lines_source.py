@@ -13,21 +13,17 @@ from pathlib import Path
 
 from pyconnect_api import (
     STRING_SCHEMA,
-    ConfigDef,
     ExactlyOnceSupport,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
+from tests.support.plain_connectors import PlainSource, PlainSourceTask
 
 LINES_SOURCE = f"{__name__}.LinesSource"
 IDLE_S = 0.05
 
 
-class LinesTask(SourceTask):
-    def version(self) -> str:
-        return "1"
-
+class LinesTask(PlainSourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self.files: dict[str, str] = json.loads(props["mine"])
         self.batch = int(props.get("batch", "20"))
@@ -60,18 +56,9 @@ class LinesTask(SourceTask):
             )
         return records
 
-    def stop(self) -> None:
-        """Nothing to stop."""
 
-
-class LinesSource(SourceConnector):
+class LinesSource(PlainSource):
     """Makes as many tasks as it may, none without files."""
-
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self.props = props
 
     def task_class(self) -> type[SourceTask]:
         return LinesTask
@@ -80,12 +67,6 @@ class LinesSource(SourceConnector):
         files = sorted(json.loads(self.props["files"]).items())
         shares = [dict(files[number::max_tasks]) for number in range(max_tasks)]
         return [{**self.props, "mine": json.dumps(share)} for share in shares if share]
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED

@@ -19,14 +19,13 @@ from pathlib import Path
 
 from pyconnect_api import (
     STRING_SCHEMA,
-    ConfigDef,
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
-    SourceConnector,
     SourceRecord,
     SourceTask,
     TransactionContext,
 )
+from tests.support.plain_connectors import PlainSource, PlainSourceTask
 
 SEQUENCE_SOURCE = f"{__name__}.SequenceSource"
 DIE_IN_COMMIT = "die-in-commit"
@@ -36,10 +35,7 @@ LIMIT = "limit"
 FIBONACCI = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233)
 
 
-class SequenceTask(SourceTask):
-    def version(self) -> str:
-        return "1"
-
+class SequenceTask(PlainSourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self.topic = props["topic"]
         self.directory = Path(props["directory"])
@@ -104,30 +100,15 @@ class SequenceTask(SourceTask):
             return False
         return True
 
-    def stop(self) -> None:
-        """Nothing to stop."""
 
-
-class SequenceSource(SourceConnector):
+class SequenceSource(PlainSource):
     """Makes `tasks.max` tasks."""
-
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self.props = props
 
     def task_class(self) -> type[SourceTask]:
         return SequenceTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [{**self.props, "number": str(number)} for number in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED

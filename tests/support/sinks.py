@@ -9,44 +9,21 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from pyconnect_api import (
-    ConfigDef,
     ConnectException,
-    SinkConnector,
     SinkRecord,
     SinkTask,
     TopicPartition,
 )
+from tests.support.plain_connectors import PlainSink, PlainSinkTask
 
 
-class _Sink(SinkConnector):
-    """One task config for all tasks: the connector's own."""
-
-    def version(self) -> str:
-        return "1.0"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self.props = props
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self.props] * max_tasks
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()
-
-
-class ReportingTask(SinkTask):
+class ReportingTask(PlainSinkTask):
     """Writes values to `file`, one a line, but reports those that begin with `errant`.
 
     `report`: `wait` waits for each report, `hide` catches what the report raises, `changed`
     reports a record of its own making, else nothing special. With `notes` a commit is requested in
     each `put`, and each appends `<offset> <reports so far> <reports that are not done>` there.
     """
-
-    def version(self) -> str:
-        return "1.0"
 
     def start(self, props: Mapping[str, str]) -> None:
         self._file, self._how = Path(props["file"]), props.get("report", "")
@@ -75,9 +52,6 @@ class ReportingTask(SinkTask):
                 )
         return current_offsets
 
-    def stop(self) -> None:
-        """Nothing to stop."""
-
     def _report(self, record: SinkRecord) -> None:
         reporter = self.context.errant_record_reporter()
         assert reporter is not None
@@ -97,12 +71,12 @@ class ReportingTask(SinkTask):
             future.result(30)
 
 
-class ReportingSink(_Sink):
+class ReportingSink(PlainSink):
     def task_class(self) -> type[SinkTask]:
         return ReportingTask
 
 
-class BufferingTask(SinkTask):
+class BufferingTask(PlainSinkTask):
     """Writes files of `records.per.file` records into `directory`, one partition each.
 
     A file is `<topic>-<partition>-<first offset>.json` with the list of its values, and committed
@@ -110,9 +84,6 @@ class BufferingTask(SinkTask):
     partition is about to be closed; a task that knows nothing of it drops its buffer. Values are
     also appended to `directory/put` as they come.
     """
-
-    def version(self) -> str:
-        return "1.0"
 
     def start(self, props: Mapping[str, str]) -> None:
         self._directory = Path(props["directory"])
@@ -145,9 +116,6 @@ class BufferingTask(SinkTask):
             self._buffers.pop(partition, None)
             self._written.pop(partition, None)
 
-    def stop(self) -> None:
-        """Nothing to stop."""
-
     def _write(self, partition: TopicPartition) -> None:
         records = self._buffers.pop(partition)
         first = records[0].original_kafka_offset
@@ -156,19 +124,16 @@ class BufferingTask(SinkTask):
         self._written[partition] = records[-1].original_kafka_offset + 1
 
 
-class BufferingSink(_Sink):
+class BufferingSink(PlainSink):
     def task_class(self) -> type[SinkTask]:
         return BufferingTask
 
 
-class HangingTask(SinkTask):
+class HangingTask(PlainSinkTask):
     """Writes values to `file`, one a line; hangs in `put` for ever when it finds the file `flag`.
 
     It takes the flag away first, so that its successor goes on, and leaves `flag.taken`.
     """
-
-    def version(self) -> str:
-        return "1.0"
 
     def start(self, props: Mapping[str, str]) -> None:
         self._file, self._flag = Path(props["file"]), Path(props["flag"])
@@ -180,20 +145,14 @@ class HangingTask(SinkTask):
         with self._file.open("a") as out:
             out.writelines(f"{record.value}\n" for record in records)
 
-    def stop(self) -> None:
-        """Nothing to stop."""
 
-
-class HangingSink(_Sink):
+class HangingSink(PlainSink):
     def task_class(self) -> type[SinkTask]:
         return HangingTask
 
 
-class UnstoppableTask(SinkTask):
+class UnstoppableTask(PlainSinkTask):
     """Takes records and forgets them; `stop` never returns."""
-
-    def version(self) -> str:
-        return "1.0"
 
     def start(self, props: Mapping[str, str]) -> None:
         """Nothing to start."""
@@ -205,7 +164,7 @@ class UnstoppableTask(SinkTask):
         threading.Event().wait()
 
 
-class UnstoppableSink(_Sink):
+class UnstoppableSink(PlainSink):
     def task_class(self) -> type[SinkTask]:
         return UnstoppableTask
 

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyconnect_api import ConnectHeaders, SourceConnector, SourceRecord, SourceTask
-from pyconnect_api.configdef import ConfigDef
+from pyconnect_api import ConnectHeaders, SourceRecord
 from pyconnect_api.schema import STRING_SCHEMA
+from tests.support.plain_connectors import PlainSource, PlainSourceTask
 
 STAMPED_SOURCE = f"{__name__}.StampedSource"
 TIMESTAMP_MS = 1_234
 
 
-class StampedTask(SourceTask):
-    def version(self) -> str:
-        return "1"
-
+class StampedTask(PlainSourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self.topic = props["topic"]
         self.sent = False
-
-    def stop(self) -> None:
-        """Nothing was opened."""
 
     def poll(self) -> Sequence[SourceRecord] | None:
         if self.sent:
@@ -46,21 +40,6 @@ class StampedTask(SourceTask):
         ]
 
 
-class StampedSource(SourceConnector):
-    def version(self) -> str:
-        return "1"
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self.props = dict(props)
-
-    def stop(self) -> None:
-        """Nothing was opened."""
-
+class StampedSource(PlainSource):
     def task_class(self) -> type[StampedTask]:
         return StampedTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [self.props]

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pyconnect_api import ConfigDef, SourceConnector, SourceRecord, SourceTask
+from pyconnect_api import SourceRecord, SourceTask
+from tests.support.plain_connectors import PlainSource, PlainSourceTask
 
 WITNESS = f"{__name__}.WitnessSource"
 
@@ -30,10 +31,7 @@ class Entry:
     at_s: float
 
 
-class WitnessTask(SourceTask):
-    def version(self) -> str:
-        return "1"
-
+class WitnessTask(PlainSourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self.props = props
         self.journal = Path(props["journal"])
@@ -66,14 +64,8 @@ class WitnessTask(SourceTask):
             journal.write(json.dumps(entry) + "\n")
 
 
-class WitnessSource(SourceConnector):
+class WitnessSource(PlainSource):
     """Makes `tasks.max` tasks."""
-
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self.props = props
 
     def task_class(self) -> type[SourceTask]:
         return WitnessTask
@@ -81,12 +73,6 @@ class WitnessSource(SourceConnector):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         name = self.props["name"]
         return [{**self.props, "task": f"{name}-{n}"} for n in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()
 
 
 class Journal:

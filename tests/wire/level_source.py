@@ -6,16 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_api import ConfigDef, SourceConnector, SourceRecord, SourceTask
+from pyconnect_api import SourceRecord, SourceTask
+from tests.support.plain_connectors import PlainSource, PlainSourceTask
 
 LEVEL_SOURCE = f"{__name__}.LevelSource"
 LOGGER = "tests.levels"
 
 
-class LevelTask(SourceTask):
-    def version(self) -> str:
-        return "1"
-
+class LevelTask(PlainSourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._file = Path(props["file"])
 
@@ -25,25 +23,7 @@ class LevelTask(SourceTask):
         self.context.stop_requested.wait(0.05)
         return None
 
-    def stop(self) -> None:
-        """Nothing to stop."""
 
-
-class LevelSource(SourceConnector):
-    def version(self) -> str:
-        return "1"
-
-    def start(self, props: Mapping[str, str]) -> None:
-        self._props = props
-
+class LevelSource(PlainSource):
     def task_class(self) -> type[SourceTask]:
         return LevelTask
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props]
-
-    def stop(self) -> None:
-        """Nothing to stop."""
-
-    def config(self) -> ConfigDef:
-        return ConfigDef()

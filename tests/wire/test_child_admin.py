@@ -15,7 +15,8 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.support.bad_plugins import bad_source
-from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.children_world import ChildrenWorld, children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
@@ -30,185 +31,155 @@ async def running(world: ChildrenWorld, **settings: str) -> ConnectorTaskId:
     return task_id
 
 
-def test_every_child_is_described() -> None:
+@asynchronous
+async def test_every_child_is_described() -> None:
     """Connector and task with pid, state, memory; the task with its last poll."""
+    async with children_world() as w:
+        task_id = await running(w)
 
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await running(w)
+        async def polled() -> Sequence[ChildDetails] | None:
+            details = await w.children.child_details()
+            return details if details[1].last_activity_ms is not None else None
 
-            async def polled() -> Sequence[ChildDetails] | None:
-                details = await w.children.child_details()
-                return details if details[1].last_activity_ms is not None else None
-
-            found = await eventually_async(polled)
-            assert found is not None
-            connector, task = found
-            assert (connector.connector, connector.task) == ("c", None)
-            assert (task.connector, task.task, task.pid) == ("c", 0, w.pid(task_id))
-            assert connector.state is task.state is State.RUNNING
-            assert task.rss_bytes is not None
-            assert task.rss_bytes > 1_000_000
-            assert task.last_activity_ms is not None
-            assert task.last_activity_ms >= task.since_ms - 1_000
-            assert task.queue_size is not None
-            assert task.responsive
-
-    run(scenario)
+        found = await eventually_async(polled)
+        assert found is not None
+        connector, task = found
+        assert (connector.connector, connector.task) == ("c", None)
+        assert (task.connector, task.task, task.pid) == ("c", 0, w.pid(task_id))
+        assert connector.state is task.state is State.RUNNING
+        assert task.rss_bytes is not None
+        assert task.rss_bytes > 1_000_000
+        assert task.last_activity_ms is not None
+        assert task.last_activity_ms >= task.since_ms - 1_000
+        assert task.queue_size is not None
+        assert task.responsive
 
 
-def test_a_connector_without_a_process_is_described_too() -> None:
+@asynchronous
+async def test_a_connector_without_a_process_is_described_too() -> None:
     """A stopped connector has a state and neither pid nor memory."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(), TargetState.STOPPED)
-            (connector,) = await w.children.child_details()
-            assert (connector.state, connector.pid, connector.rss_bytes) == (
-                State.STOPPED,
-                None,
-                None,
-            )
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(), TargetState.STOPPED)
+        (connector,) = await w.children.child_details()
+        assert (connector.state, connector.pid, connector.rss_bytes) == (
+            State.STOPPED,
+            None,
+            None,
+        )
 
 
-def test_a_frozen_child_is_described_as_not_responsive() -> None:
+@asynchronous
+async def test_a_frozen_child_is_described_as_not_responsive() -> None:
     """What the worker process knows by itself is shown, within a second."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await running(w)
-            os.kill(w.pid(task_id), signal.SIGSTOP)
-            _, task = await w.children.child_details()
-            assert not task.responsive
-            assert task.pid == w.pid(task_id)
-            assert task.last_activity_ms is None
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await running(w)
+        os.kill(w.pid(task_id), signal.SIGSTOP)
+        _, task = await w.children.child_details()
+        assert not task.responsive
+        assert task.pid == w.pid(task_id)
+        assert task.last_activity_ms is None
 
 
-def test_stacks_show_where_python_code_hangs() -> None:
+@asynchronous
+async def test_stacks_show_where_python_code_hangs() -> None:
     """Thread names, functions and source lines."""
+    async with children_world() as w:
+        task_id = await running(w, poll="hang")
 
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await running(w, poll="hang")
+        async def hangs() -> bool:
+            # RUNNING is reported before the first poll.
+            text = await w.children.task_stacks(task_id)
+            assert text.startswith("Thread MainThread (most recent call last):\n")
+            return "in misbehave\n    threading.Event().wait()" in text
 
-            async def hangs() -> bool:
-                # RUNNING is reported before the first poll.
-                text = await w.children.task_stacks(task_id)
-                assert text.startswith("Thread MainThread (most recent call last):\n")
-                return "in misbehave\n    threading.Event().wait()" in text
-
-            await eventually_async(hangs)
-
-    run(scenario)
+        await eventually_async(hangs)
 
 
-def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
+@asynchronous
+async def test_stacks_show_the_thread_that_holds_the_interpreter() -> None:
     """A plugin that lets no other thread run is seen all the same."""
+    async with children_world() as w:
+        task_id = await running(w, poll="hold-the-interpreter")
 
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await running(w, poll="hold-the-interpreter")
+        async def hangs() -> str | None:
+            # RUNNING is reported before the first poll.
+            text = await w.children.task_stacks(task_id)
+            held = "The interpreter did not answer" in text and "in misbehave" in text
+            return text if held else None
 
-            async def hangs() -> str | None:
-                # RUNNING is reported before the first poll.
-                text = await w.children.task_stacks(task_id)
-                held = "The interpreter did not answer" in text and "in misbehave" in text
-                return text if held else None
-
-            text = await eventually_async(hangs)
-            assert text is not None
-            assert not (await w.children.child_details())[1].responsive
-            again = await w.children.task_stacks(task_id)
-            assert again.count("in misbehave") == text.count("in misbehave")
-
-    run(scenario)
+        text = await eventually_async(hangs)
+        assert text is not None
+        assert not (await w.children.child_details())[1].responsive
+        again = await w.children.task_stacks(task_id)
+        assert again.count("in misbehave") == text.count("in misbehave")
 
 
-def test_a_frozen_child_shows_no_stacks() -> None:
+@asynchronous
+async def test_a_frozen_child_shows_no_stacks() -> None:
     """The error names the process, and nothing waits for ever."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await running(w)
-            os.kill(w.pid(task_id), signal.SIGSTOP)
-            with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
-                await w.children.task_stacks(task_id)
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await running(w)
+        os.kill(w.pid(task_id), signal.SIGSTOP)
+        with pytest.raises(AgentError, match=f"pid {w.pid(task_id)}"):
+            await w.children.task_stacks(task_id)
 
 
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("poll", ["", "hang", "hold-the-interpreter"])
-def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
+@asynchronous
+async def test_a_killed_task_is_failed_with_the_reason(poll: str, *, force: bool) -> None:
     """Whether it would have stopped in order or not; it can be started again."""
-
-    async def scenario() -> None:
-        async with children_world(graceful_ms=300) as w:
-            task_id = await running(w, poll=poll)
-            w.children.kill_task(task_id, force=force, reason=REASON)
-            await w.task_is(task_id, State.FAILED)
-            assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
-            trace = w.listener.task_trace(task_id)
-            assert trace.startswith(REASON)
-            assert force or "\nIts stacks before that:\n" in trace
-            assert w.listener.tasks[task_id][-1].no_restart is NoRestart.KILLED
-            assert task_id not in w.children.running_tasks()
-            w.children.start_task(task_id, bad_source(), bad_source(), TargetState.STARTED)
-            await w.task_is(task_id, State.RUNNING)
-
-    run(scenario)
+    async with children_world(graceful_ms=300) as w:
+        task_id = await running(w, poll=poll)
+        w.children.kill_task(task_id, force=force, reason=REASON)
+        await w.task_is(task_id, State.FAILED)
+        assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
+        trace = w.listener.task_trace(task_id)
+        assert trace.startswith(REASON)
+        assert force or "\nIts stacks before that:\n" in trace
+        assert w.listener.tasks[task_id][-1].no_restart is NoRestart.KILLED
+        assert task_id not in w.children.running_tasks()
+        w.children.start_task(task_id, bad_source(), bad_source(), TargetState.STARTED)
+        await w.task_is(task_id, State.RUNNING)
 
 
-def test_a_frozen_task_can_be_killed() -> None:
+@asynchronous
+async def test_a_frozen_task_can_be_killed() -> None:
     """SIGKILL needs no cooperation."""
-
-    async def scenario() -> None:
-        async with children_world(graceful_ms=100) as w:
-            task_id = await running(w)
-            os.kill(w.pid(task_id), signal.SIGSTOP)
-            w.children.kill_task(task_id, force=False, reason=REASON)
-            await w.task_is(task_id, State.FAILED)
-
-    run(scenario)
+    async with children_world(graceful_ms=100) as w:
+        task_id = await running(w)
+        os.kill(w.pid(task_id), signal.SIGSTOP)
+        w.children.kill_task(task_id, force=False, reason=REASON)
+        await w.task_is(task_id, State.FAILED)
 
 
-def test_a_stop_during_a_kill_waits_for_its_end() -> None:
+@asynchronous
+async def test_a_stop_during_a_kill_waits_for_its_end() -> None:
     """The task is FAILED by then, and nothing comes after."""
-
-    async def scenario() -> None:
-        async with children_world(graceful_ms=300) as w:
-            task_id = await running(w, poll="hang")
-            w.children.kill_task(task_id, force=False, reason=REASON)
-            await w.children.stop_tasks([task_id])
-            assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
-
-    run(scenario)
+    async with children_world(graceful_ms=300) as w:
+        task_id = await running(w, poll="hang")
+        w.children.kill_task(task_id, force=False, reason=REASON)
+        await w.children.stop_tasks([task_id])
+        assert w.listener.task_states(task_id) == [State.RUNNING, State.FAILED]
 
 
-def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
+@asynchronous
+async def test_a_stop_without_a_lease_brings_no_last_commit() -> None:
     """Somebody else may run the task by then: it ends as if it had not been asked."""
-
-    async def scenario() -> None:
-        async with children_world(lease_ms=LEASE_MS) as w:
-            task_id = await running(w)
-            leases = w.children._leases
-            assert leases is not None
-            os.kill(w.pid(task_id), signal.SIGSTOP)
-            leases.cancel()
-            cancelled_s = time.monotonic()
-            # The connector's own process has no lease any more either.
-            await w.connector_is("c", State.UNASSIGNED)
-            # What the frozen task will find in its pipe has run out as well by then.
-            await eventually_async(lambda: time.monotonic() > cancelled_s + 2 * LEASE_MS / 1000)
-            stopping = asyncio.ensure_future(w.children.stop_tasks([task_id]))
-            await asyncio.sleep(0)
-            os.kill(w.pid(task_id), signal.SIGCONT)
-            await stopping
-            assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
-            assert w.listener.expired_leases == 2
-
-    run(scenario)
+    async with children_world(lease_ms=LEASE_MS) as w:
+        task_id = await running(w)
+        leases = w.children._leases
+        assert leases is not None
+        os.kill(w.pid(task_id), signal.SIGSTOP)
+        leases.cancel()
+        cancelled_s = time.monotonic()
+        # The connector's own process has no lease any more either.
+        await w.connector_is("c", State.UNASSIGNED)
+        # What the frozen task will find in its pipe has run out as well by then.
+        await eventually_async(lambda: time.monotonic() > cancelled_s + 2 * LEASE_MS / 1000)
+        stopping = asyncio.ensure_future(w.children.stop_tasks([task_id]))
+        await asyncio.sleep(0)
+        os.kill(w.pid(task_id), signal.SIGCONT)
+        await stopping
+        assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
+        assert w.listener.expired_leases == 2

@@ -6,47 +6,42 @@ import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import bad_source
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
 
 
-def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
+@asynchronous
+async def test_a_task_over_its_memory_is_ended_and_nothing_else_is() -> None:
     """FAILED with what it used; a restart may help. Its neighbour and its connector go on."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source())
-            neighbour = ConnectorTaskId("c", 1)
-            limited = bad_source(agent_limit_memory_bytes="1")
-            w.children.start_task(neighbour, limited, limited, TargetState.STARTED)
-            await w.task_is(neighbour, State.FAILED)
-            trace = w.listener.task_trace(neighbour)
-            assert "over its memory limit: it used" in trace
-            assert "agent.limit.memory.bytes is 1." in trace
-            assert w.listener.tasks[neighbour][-1].no_restart is None
-            assert w.listener.task_states(task_id)[-1] is State.RUNNING
-            assert w.listener.connector_states("c") == [State.RUNNING]
-            assert w.children.running_tasks() == {task_id}
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        neighbour = ConnectorTaskId("c", 1)
+        limited = bad_source(agent_limit_memory_bytes="1")
+        w.children.start_task(neighbour, limited, limited, TargetState.STARTED)
+        await w.task_is(neighbour, State.FAILED)
+        trace = w.listener.task_trace(neighbour)
+        assert "over its memory limit: it used" in trace
+        assert "agent.limit.memory.bytes is 1." in trace
+        assert w.listener.tasks[neighbour][-1].no_restart is None
+        assert w.listener.task_states(task_id)[-1] is State.RUNNING
+        assert w.listener.connector_states("c") == [State.RUNNING]
+        assert w.children.running_tasks() == {task_id}
 
 
-def test_use_and_limits_are_described() -> None:
+@asynchronous
+async def test_use_and_limits_are_described() -> None:
     """Also of a task that has none: an operator sets limits by what he sees."""
+    async with children_world() as w:
+        config = bad_source(agent_limit_memory_bytes=str(1 << 40), agent_limit_cpu_percent="90")
+        task_id = await w.run_task(config)
+        await w.task_is(task_id, State.RUNNING)
 
-    async def scenario() -> None:
-        async with children_world() as w:
-            config = bad_source(agent_limit_memory_bytes=str(1 << 40), agent_limit_cpu_percent="90")
-            task_id = await w.run_task(config)
-            await w.task_is(task_id, State.RUNNING)
+        async def known() -> bool:
+            details = (await w.children.child_details())[1]
+            assert (details.limits.memory_bytes, details.limits.cpu_percent) == (1 << 40, 90)
+            return details.rss_bytes is not None and details.cpu_percent is not None
 
-            async def known() -> bool:
-                details = (await w.children.child_details())[1]
-                assert (details.limits.memory_bytes, details.limits.cpu_percent) == (1 << 40, 90)
-                return details.rss_bytes is not None and details.cpu_percent is not None
-
-            await eventually_async(known)
-
-    run(scenario)
+        await eventually_async(known)

@@ -11,7 +11,8 @@ from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
 from tests.support.bad_plugins import bad_source
-from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.children_world import ChildrenWorld, children_world
+from tests.support.event_loop import asynchronous
 
 pytestmark = pytest.mark.wire
 
@@ -25,79 +26,69 @@ def lines(world: ChildrenWorld, **question: Any) -> list[dict[str, Any]]:
     return [line for line in found if "kafka" not in line["logger"]]
 
 
-def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
+@asynchronous
+async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
     """What the process logged, that it died, and its last words; then those of its successor."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source(poll="log-and-abort"))
-            await w.task_is(task_id, State.FAILED)
-            died = lines(w, task=0, level="WARN")
-            assert died[0]["text"] == "the last line before the end"
-            assert died[0]["pid"] is not None
-            assert (died[-1]["level"], died[-1]["pid"]) == ("ERROR", None)
-            assert "task process ended by itself" in died[-1]["text"]
-            assert "Fatal Python error: Aborted" in died[-1]["text"]
-            config = bad_source(log="hello")
-            w.children.start_task(task_id, config, config, TargetState.STARTED)
-            await w.task_is(task_id, State.RUNNING)
-            texts = [line["text"] for line in lines(w, task=0, level="WARN")]
-            assert texts[: len(died)] == [line["text"] for line in died]
-            assert texts[-1] == "as the config says said=hello"
-            numbers = [line["number"] for line in lines(w)]
-            assert numbers == sorted(numbers)
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(poll="log-and-abort"))
+        await w.task_is(task_id, State.FAILED)
+        died = lines(w, task=0, level="WARN")
+        assert died[0]["text"] == "the last line before the end"
+        assert died[0]["pid"] is not None
+        assert (died[-1]["level"], died[-1]["pid"]) == ("ERROR", None)
+        assert "task process ended by itself" in died[-1]["text"]
+        assert "Fatal Python error: Aborted" in died[-1]["text"]
+        config = bad_source(log="hello")
+        w.children.start_task(task_id, config, config, TargetState.STARTED)
+        await w.task_is(task_id, State.RUNNING)
+        texts = [line["text"] for line in lines(w, task=0, level="WARN")]
+        assert texts[: len(died)] == [line["text"] for line in died]
+        assert texts[-1] == "as the config says said=hello"
+        numbers = [line["number"] for line in lines(w)]
+        assert numbers == sorted(numbers)
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> None:
+@asynchronous
+async def test_secrets_do_not_reach_the_logs(tmp_path: Path, *, plain: bool) -> None:
     """Neither what a provider supplied nor a password that a config has in plain text."""
     (tmp_path / "secrets").write_text(f"p={SECRET}\n")
     written = SECRET if plain else f"${{file:{tmp_path / 'secrets'}:p}}"
     config = {**bad_source(log=f"it is {SECRET}"), "db.password": written}
 
-    async def scenario() -> None:
-        logs = LogSettings(directory=tmp_path / "logs")
-        async with children_world(PROVIDERS, logs=logs) as w:
-            task_id = await w.run_task(config)
-            await w.task_is(task_id, State.RUNNING)
-            texts = [line["text"] for line in lines(w, task=0)]
-            shown = "[hidden]" if plain else written
-            assert f'as the config says said="it is {shown}"' in texts
-            assert SECRET not in str(texts)
-
-    run(scenario)
+    logs = LogSettings(directory=tmp_path / "logs")
+    async with children_world(PROVIDERS, logs=logs) as w:
+        task_id = await w.run_task(config)
+        await w.task_is(task_id, State.RUNNING)
+        texts = [line["text"] for line in lines(w, task=0)]
+        shown = "[hidden]" if plain else written
+        assert f'as the config says said="it is {shown}"' in texts
+        assert SECRET not in str(texts)
     file = (tmp_path / "logs" / "c.log").read_text()
     assert "as the config says" in file
     assert SECRET not in file
 
 
-def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_file_of_each_connector_is_rotated(tmp_path: Path) -> None:
     """No more files than are allowed, and the newest lines are in the first."""
-
-    async def scenario() -> None:
-        logs = LogSettings(directory=tmp_path, file_bytes=1, files=2)
-        async with children_world(logs=logs) as w:
-            for text in ("one", "two", "three"):
-                task_id = await w.run_task(bad_source(log=text))
-                await w.task_is(task_id, State.RUNNING)
-                await w.children.stop_tasks([task_id])
-                await w.children.stop_connectors(["c"])
-
-    run(scenario)
+    logs = LogSettings(directory=tmp_path, file_bytes=1, files=2)
+    async with children_world(logs=logs) as w:
+        for text in ("one", "two", "three"):
+            task_id = await w.run_task(bad_source(log=text))
+            await w.task_is(task_id, State.RUNNING)
+            await w.children.stop_tasks([task_id])
+            await w.children.stop_connectors(["c"])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.log", "c.log.1"]
     assert "task-0" in (tmp_path / "c.log").read_text() + (tmp_path / "c.log.1").read_text()
 
 
-def test_a_directory_that_cannot_be_written_costs_only_its_files(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_directory_that_cannot_be_written_costs_only_its_files(tmp_path: Path) -> None:
     """The task runs, and its lines are kept in memory."""
     (tmp_path / "file").write_text("")
 
-    async def scenario() -> None:
-        async with children_world(logs=LogSettings(directory=tmp_path / "file")) as w:
-            task_id = await w.run_task(bad_source(log="hello"))
-            await w.task_is(task_id, State.RUNNING)
-            assert any("said=hello" in line["text"] for line in lines(w))
-
-    run(scenario)
+    async with children_world(logs=LogSettings(directory=tmp_path / "file")) as w:
+        task_id = await w.run_task(bad_source(log="hello"))
+        await w.task_is(task_id, State.RUNNING)
+        assert any("said=hello" in line["text"] for line in lines(w))

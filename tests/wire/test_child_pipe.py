@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from pyconnect_agent.channel import FRAME_HEADER
 from pyconnect_agent.children.child_pipe import READ_BYTES, ChildPipe
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
@@ -40,126 +41,101 @@ async def both_ends() -> AsyncIterator[Ends]:
         ends.theirs.close()
 
 
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 60))  # type: ignore[arg-type]
-
-
 def framed(body: bytes) -> bytes:
     return FRAME_HEADER.pack(len(body)) + body
 
 
-def test_reports_from_before_the_end_are_read_after_a_failed_write() -> None:
+@asynchronous
+async def test_reports_from_before_the_end_are_read_after_a_failed_write() -> None:
     """And after as many as are tried."""
-
-    async def scenario() -> None:
-        async with both_ends() as ends:
-            ends.theirs.sendall(framed(b"one") + framed(b"two"))
-            ends.theirs.close()
-            ends.pipe.write(b"too late")
-            ends.pipe.write(b"later still")
-            assert ends.pipe.unsent_bytes == 0
-            await ends.pipe.ended
-            assert ends.frames == [b"one", b"two"]
-
-    run(scenario)
+    async with both_ends() as ends:
+        ends.theirs.sendall(framed(b"one") + framed(b"two"))
+        ends.theirs.close()
+        ends.pipe.write(b"too late")
+        ends.pipe.write(b"later still")
+        assert ends.pipe.unsent_bytes == 0
+        await ends.pipe.ended
+        assert ends.frames == [b"one", b"two"]
 
 
-def test_an_end_that_left_something_unread_is_an_end_like_any_other() -> None:
+@asynchronous
+async def test_an_end_that_left_something_unread_is_an_end_like_any_other() -> None:
     """The system calls it a reset connection, and only after everything was read."""
-
-    async def scenario() -> None:
-        async with both_ends() as ends:
-            ends.pipe.write(b"never read")
-            ends.theirs.sendall(framed(b"one"))
-            ends.theirs.close()
-            await ends.pipe.ended
-            assert ends.frames == [b"one"]
-
-    run(scenario)
+    async with both_ends() as ends:
+        ends.pipe.write(b"never read")
+        ends.theirs.sendall(framed(b"one"))
+        ends.theirs.close()
+        await ends.pipe.ended
+        assert ends.frames == [b"one"]
 
 
-def test_frames_are_whole_however_they_come() -> None:
+@asynchronous
+async def test_frames_are_whole_however_they_come() -> None:
     """In pieces, several at once, larger than one reading, empty."""
-
-    async def scenario() -> None:
-        async with both_ends() as ends:
-            for byte in framed(b"slow"):
-                ends.theirs.sendall(bytes((byte,)))
-                await asyncio.sleep(0)
-            large = bytes(range(256)) * (READ_BYTES // 64)
-            together = framed(b"") + framed(large) + framed(b"end")
-            await asyncio.to_thread(ends.theirs.sendall, together)
-            await ends.frames_are(b"slow", b"", large, b"end")
-
-    run(scenario)
+    async with both_ends() as ends:
+        for byte in framed(b"slow"):
+            ends.theirs.sendall(bytes((byte,)))
+            await asyncio.sleep(0)
+        large = bytes(range(256)) * (READ_BYTES // 64)
+        together = framed(b"") + framed(large) + framed(b"end")
+        await asyncio.to_thread(ends.theirs.sendall, together)
+        await ends.frames_are(b"slow", b"", large, b"end")
 
 
-def test_unread_data_waits_in_order() -> None:
+@asynchronous
+async def test_unread_data_waits_in_order() -> None:
     """Nothing blocks meanwhile, and what is waiting is known."""
-
-    async def scenario() -> None:
-        async with both_ends() as ends:
-            large = bytes(range(256)) * 40_000
-            ends.pipe.write(large)
-            assert 0 < ends.pipe.unsent_bytes < len(large)
-            ends.pipe.write(b"end")
-            ends.theirs.sendall(framed(b"meanwhile"))
-            await ends.frames_are(b"meanwhile")
-            received = await asyncio.to_thread(_receive, ends.theirs, len(large) + 3)
-            assert received == large + b"end"
-            assert ends.pipe.unsent_bytes == 0
-            ends.pipe.write(b"!")
-            assert ends.theirs.recv(1) == b"!"
-
-    run(scenario)
+    async with both_ends() as ends:
+        large = bytes(range(256)) * 40_000
+        ends.pipe.write(large)
+        assert 0 < ends.pipe.unsent_bytes < len(large)
+        ends.pipe.write(b"end")
+        ends.theirs.sendall(framed(b"meanwhile"))
+        await ends.frames_are(b"meanwhile")
+        received = await asyncio.to_thread(_receive, ends.theirs, len(large) + 3)
+        assert received == large + b"end"
+        assert ends.pipe.unsent_bytes == 0
+        ends.pipe.write(b"!")
+        assert ends.theirs.recv(1) == b"!"
 
 
-def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
+@asynchronous
+async def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
     """Nobody will take it."""
-
-    async def scenario() -> None:
-        async with both_ends() as ends:
-            ends.pipe.write(bytes(10_000_000))
-            assert ends.pipe.unsent_bytes
-            ends.theirs.close()
-            await eventually_async(lambda: ends.pipe.unsent_bytes == 0)
-
-    run(scenario)
+    async with both_ends() as ends:
+        ends.pipe.write(bytes(10_000_000))
+        assert ends.pipe.unsent_bytes
+        ends.theirs.close()
+        await eventually_async(lambda: ends.pipe.unsent_bytes == 0)
 
 
-def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None:
+@asynchronous
+async def test_the_rest_is_read_at_once_although_the_pipe_is_held_open() -> None:
     """A process that is gone may have had a child."""
-
-    async def scenario() -> None:
-        async with both_ends() as ends:
-            ends.theirs.sendall(framed(b"one") + framed(b"two")[:5])
-            ends.pipe.read_rest()
-            assert ends.frames == [b"one"]
-            assert not ends.pipe.ended.done()
-
-    run(scenario)
+    async with both_ends() as ends:
+        ends.theirs.sendall(framed(b"one") + framed(b"two")[:5])
+        ends.pipe.read_rest()
+        assert ends.frames == [b"one"]
+        assert not ends.pipe.ended.done()
 
 
-def test_a_taker_can_end_the_reading() -> None:
+@asynchronous
+async def test_a_taker_can_end_the_reading() -> None:
     """Frames that have come already are not taken either."""
+    ours, theirs = socket.socketpair()
+    taken: list[bytes] = []
 
-    async def scenario() -> None:
-        ours, theirs = socket.socketpair()
-        taken: list[bytes] = []
+    def take(frame: bytes) -> None:
+        taken.append(frame)
+        pipe.end_reading()
 
-        def take(frame: bytes) -> None:
-            taken.append(frame)
-            pipe.end_reading()
-
-        pipe = ChildPipe(ours, take)
-        with theirs:
-            theirs.sendall(framed(b"one") + framed(b"two"))
-            await pipe.ended
-            pipe.read_rest()
-        pipe.close()
-        assert taken == [b"one"]
-
-    run(scenario)
+    pipe = ChildPipe(ours, take)
+    with theirs:
+        theirs.sendall(framed(b"one") + framed(b"two"))
+        await pipe.ended
+        pipe.read_rest()
+    pipe.close()
+    assert taken == [b"one"]
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -24,6 +24,7 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.children import MemoryOffsetStore, RecordingListener
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually, eventually_async
 from tests.support.launchers import scripted_launcher
 
@@ -104,10 +105,6 @@ async def world(
         await made.children.stop(hurry=True)
 
 
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(scenario(), 240))  # type: ignore[arg-type]
-
-
 def gone(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -116,135 +113,108 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_a_task_runs_and_stops_in_order() -> None:
+@asynchronous
+async def test_a_task_runs_and_stops_in_order() -> None:
     """RUNNING, then UNASSIGNED, and no process is left."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0)
-            await w.task_is(T0, State.RUNNING)
-            pid = w.pid(T0)
-            assert w.children.running_tasks() == {T0}
-            await w.children.stop_tasks([T0])
-            assert w.listener.task_states(T0) == [State.RUNNING, State.UNASSIGNED]
-            assert w.listener.tasks[T0][0].version == "1.2"
-            assert w.children.running_tasks() == frozenset()
-            assert gone(pid)
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0)
+        await w.task_is(T0, State.RUNNING)
+        pid = w.pid(T0)
+        assert w.children.running_tasks() == {T0}
+        await w.children.stop_tasks([T0])
+        assert w.listener.task_states(T0) == [State.RUNNING, State.UNASSIGNED]
+        assert w.listener.tasks[T0][0].version == "1.2"
+        assert w.children.running_tasks() == frozenset()
+        assert gone(pid)
 
 
-def test_a_target_state_reaches_the_task() -> None:
+@asynchronous
+async def test_a_target_state_reaches_the_task() -> None:
     """A pause after the start is passed on."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0)
-            w.children.set_task_target_state(T0, TargetState.PAUSED)
-            await w.task_is(T0, State.RUNNING, State.PAUSED)
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0)
+        w.children.set_task_target_state(T0, TargetState.PAUSED)
+        await w.task_is(T0, State.RUNNING, State.PAUSED)
 
 
-def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
+@asynchronous
+async def test_a_task_that_exits_by_itself_is_failed_with_its_exit_code() -> None:
     """The trace says how the process ended; a neighbour runs on."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T1)
-            await w.task_is(T1, State.RUNNING)
-            w.start_task(T0, "exit-3")
-            await w.task_is(T0, State.RUNNING, State.FAILED)
-            assert "task process exited with code 3" in w.listener.task_trace(T0)
-            assert w.children.running_tasks() == {T1}
-            assert w.listener.task_states(T1) == [State.RUNNING]
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T1)
+        await w.task_is(T1, State.RUNNING)
+        w.start_task(T0, "exit-3")
+        await w.task_is(T0, State.RUNNING, State.FAILED)
+        assert "task process exited with code 3" in w.listener.task_trace(T0)
+        assert w.children.running_tasks() == {T1}
+        assert w.listener.task_states(T1) == [State.RUNNING]
 
 
-def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
+@asynchronous
+async def test_a_task_killed_from_outside_is_failed_with_the_signal() -> None:
     """kill -9 shows as such, and the task can be started again."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0)
-            await w.task_is(T0, State.RUNNING)
-            os.kill(w.pid(T0), signal.SIGKILL)
-            await w.task_is(T0, State.RUNNING, State.FAILED)
-            assert "was killed by signal 9 (SIGKILL)" in w.listener.task_trace(T0)
-            w.start_task(T0)
-            await w.task_is(T0, State.RUNNING, State.FAILED, State.RUNNING)
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0)
+        await w.task_is(T0, State.RUNNING)
+        os.kill(w.pid(T0), signal.SIGKILL)
+        await w.task_is(T0, State.RUNNING, State.FAILED)
+        assert "was killed by signal 9 (SIGKILL)" in w.listener.task_trace(T0)
+        w.start_task(T0)
+        await w.task_is(T0, State.RUNNING, State.FAILED, State.RUNNING)
 
 
-def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_more() -> None:
+@asynchronous
+async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_nothing_more() -> None:
     """Neither a stop message nor SIGTERM moves it; SIGKILL does."""
-
-    async def scenario() -> None:
-        # Long enough for the other one to stop in order, however busy the machine is.
-        async with world(graceful_ms=3_000) as w:
-            w.start_task(T0, "hang")
-            w.start_task(T1)
-            await w.task_is(T0, State.RUNNING)
-            await w.task_is(T1, State.RUNNING)
-            pid = w.pid(T0)
-            await w.children.stop_tasks([T0, T1])
-            assert gone(pid)
-            assert w.listener.task_states(T0) == [State.RUNNING]
-            assert w.listener.task_states(T1) == [State.RUNNING, State.UNASSIGNED]
-
-    run(scenario)
+    # Long enough for the other one to stop in order, however busy the machine is.
+    async with world(graceful_ms=3_000) as w:
+        w.start_task(T0, "hang")
+        w.start_task(T1)
+        await w.task_is(T0, State.RUNNING)
+        await w.task_is(T1, State.RUNNING)
+        pid = w.pid(T0)
+        await w.children.stop_tasks([T0, T1])
+        assert gone(pid)
+        assert w.listener.task_states(T0) == [State.RUNNING]
+        assert w.listener.task_states(T1) == [State.RUNNING, State.UNASSIGNED]
 
 
-def test_a_cancelled_task_never_reports_again() -> None:
+@asynchronous
+async def test_a_cancelled_task_never_reports_again() -> None:
     """What it sends after its time is over does not reach the listener."""
-
-    async def scenario() -> None:
-        async with world(graceful_ms=50) as w:
-            w.start_task(T0, "late")
-            await w.task_is(T0, State.RUNNING)
-            await w.children.stop_tasks([T0])
-            assert w.listener.task_states(T0) == [State.RUNNING]
-
-    run(scenario)
+    async with world(graceful_ms=50) as w:
+        w.start_task(T0, "late")
+        await w.task_is(T0, State.RUNNING)
+        await w.children.stop_tasks([T0])
+        assert w.listener.task_states(T0) == [State.RUNNING]
 
 
-def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
+@asynchronous
+async def test_a_task_that_is_stopped_before_its_process_started_ends() -> None:
     """A stop may overtake the start."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0)
-            await w.children.stop_tasks([T0])
-            assert w.children.running_tasks() == frozenset()
-            assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0)
+        await w.children.stop_tasks([T0])
+        assert w.children.running_tasks() == frozenset()
+        assert w.listener.task_states(T0)[-1] is State.UNASSIGNED
 
 
-def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
+@asynchronous
+async def test_a_task_whose_process_cannot_be_started_is_failed() -> None:
     """Also when it is the fork server that dies: then there is no error of the system's."""
-
-    async def scenario() -> None:
-        async with world(launcher=DyingLauncher()) as w:
-            w.start_task(T0)
-            await w.task_is(T0, State.FAILED)
-
-    run(scenario)
+    async with world(launcher=DyingLauncher()) as w:
+        w.start_task(T0)
+        await w.task_is(T0, State.FAILED)
 
 
-def test_a_task_is_not_started_twice() -> None:
+@asynchronous
+async def test_a_task_is_not_started_twice() -> None:
     """The second start is an error, and the first goes on."""
-
-    async def scenario() -> None:
-        async with world() as w:
+    async with world() as w:
+        w.start_task(T0)
+        with pytest.raises(AgentError, match="Task already exists in this worker: c-0"):
             w.start_task(T0)
-            with pytest.raises(AgentError, match="Task already exists in this worker: c-0"):
-                w.start_task(T0)
-            await w.task_is(T0, State.RUNNING)
-
-    run(scenario)
+        await w.task_is(T0, State.RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -257,22 +227,19 @@ def test_a_task_is_not_started_twice() -> None:
         ),
     ],
 )
-def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
+@asynchronous
+async def test_a_child_that_sends_an_unreadable_message_is_killed(act: str, reason: str) -> None:
     """It fails alone, as after any other death, and its trace says what was wrong."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0, act)
-            await w.task_is(T0, State.FAILED)
-            assert w.listener.task_trace(T0) == (
-                "task process was killed because it sent an unreadable message (task c-0):\n"
-                f"{reason}"
-            )
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0, act)
+        await w.task_is(T0, State.FAILED)
+        assert w.listener.task_trace(T0) == (
+            f"task process was killed because it sent an unreadable message (task c-0):\n{reason}"
+        )
 
 
-def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
+@asynchronous
+async def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The worker goes on, and the status says that the fault was the worker's."""
@@ -280,16 +247,13 @@ def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
     def fail(*_: object) -> None:
         raise LookupError("no such index")
 
-    async def scenario() -> None:
-        async with world() as w:
-            monkeypatch.setattr(w.listener, "topic_used", fail)
-            w.start_task(T0, "topics")
-            await w.task_is(T0, State.FAILED)
-            trace = w.listener.task_trace(T0)
-            assert "was killed because the worker failed at its TopicUsed (task c-0)" in trace
-            assert trace.endswith("LookupError: no such index")
-
-    run(scenario)
+    async with world() as w:
+        monkeypatch.setattr(w.listener, "topic_used", fail)
+        w.start_task(T0, "topics")
+        await w.task_is(T0, State.FAILED)
+        trace = w.listener.task_trace(T0)
+        assert "was killed because the worker failed at its TopicUsed (task c-0)" in trace
+        assert trace.endswith("LookupError: no such index")
 
 
 @pytest.mark.parametrize(
@@ -300,21 +264,18 @@ def test_a_message_that_the_worker_cannot_handle_fails_the_task_with_that_error(
         ("exit-3", "exited with code 3", "Plugin code may have called os._exit"),
     ],
 )
-def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
+@asynchronous
+async def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
     act: str, how: str, reason: str
 ) -> None:
     """An exception, a crash of native code, an exit without a word."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0, act)
-            await eventually_async(lambda: w.listener.task_states(T0)[-1:] == [State.FAILED])
-            trace = w.listener.task_trace(T0)
-            assert trace.startswith(f"task process {how} (task c-0)")
-            assert reason in trace
-            assert (f"in _{act}" in trace) is (act != "exit-3")
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0, act)
+        await eventually_async(lambda: w.listener.task_states(T0)[-1:] == [State.FAILED])
+        trace = w.listener.task_trace(T0)
+        assert trace.startswith(f"task process {how} (task c-0)")
+        assert reason in trace
+        assert (f"in _{act}" in trace) is (act != "exit-3")
 
 
 @pytest.mark.parametrize(
@@ -324,13 +285,14 @@ def test_a_task_that_dies_unreported_is_failed_with_its_last_words(
         (Launcher(preload=("tests.support.no_such_host",)), "could not be started"),
     ],
 )
-def test_a_part_that_cannot_be_imported_is_named(
+@asynchronous
+async def test_a_part_that_cannot_be_imported_is_named(
     launcher: Launcher, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In the trace of a task, in the answer to a request, and in the log."""
     text = "ModuleNotFoundError: No module named 'tests.support.no_such_host'"
 
-    async def scenario() -> None:
+    try:
         async with world(launcher=launcher) as w:
             w.start_task(T0)
             await w.task_is(T0, State.FAILED)
@@ -341,182 +303,146 @@ def test_a_part_that_cannot_be_imported_is_named(
                 await w.children.jobs.validate({"act": "refuse"}, 60_000)
             assert f"The validation process {how} before it answered" in raised.value.message
             assert sum(text in str(vars(record).get("how")) for record in caplog.records) == 2
-
-    try:
-        run(scenario)
     finally:
         launcher.close()
 
 
-def test_offsets_go_through_the_supervisor() -> None:
+@asynchronous
+async def test_offsets_go_through_the_supervisor() -> None:
     """A child's writes and reads reach the store and their answers the child."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.store.entries[b"gone"] = b"old"
-            w.start_task(T0, "offsets")
-            await w.task_is(T0, State.FAILED)
-            assert w.store.entries == {b"k": b"v"}
-            trace = w.listener.task_trace(T0)
-            assert "OffsetsWritten(request_id=1)" in trace
-            assert "OffsetsRead(request_id=2, entries={b'k': b'v'})" in trace
-
-    run(scenario)
+    async with world() as w:
+        w.store.entries[b"gone"] = b"old"
+        w.start_task(T0, "offsets")
+        await w.task_is(T0, State.FAILED)
+        assert w.store.entries == {b"k": b"v"}
+        trace = w.listener.task_trace(T0)
+        assert "OffsetsWritten(request_id=1)" in trace
+        assert "OffsetsRead(request_id=2, entries={b'k': b'v'})" in trace
 
 
-def test_a_failing_store_is_an_answer_too() -> None:
+@asynchronous
+async def test_a_failing_store_is_an_answer_too() -> None:
     """The child learns the error and whether to try again."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.store.failure = RetriableKafkaError("broker is away")
-            w.start_task(T0, "offsets")
-            await w.task_is(T0, State.FAILED)
-            trace = w.listener.task_trace(T0)
-            assert "broker is away" in trace
-            assert "retriable=True" in trace
-
-    run(scenario)
+    async with world() as w:
+        w.store.failure = RetriableKafkaError("broker is away")
+        w.start_task(T0, "offsets")
+        await w.task_is(T0, State.FAILED)
+        trace = w.listener.task_trace(T0)
+        assert "broker is away" in trace
+        assert "retriable=True" in trace
 
 
-def test_used_topics_are_reported() -> None:
+@asynchronous
+async def test_used_topics_are_reported() -> None:
     """The listener hears of the task and the topic."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0, "topics")
-            await w.task_is(T0, State.RUNNING)
-            assert w.listener.topics == [(T0, "t1")]
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0, "topics")
+        await w.task_is(T0, State.RUNNING)
+        assert w.listener.topics == [(T0, "t1")]
 
 
-def test_a_connector_generates_task_configs() -> None:
+@asynchronous
+async def test_a_connector_generates_task_configs() -> None:
     """An answer comes back, and a refusal is an error with its text."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_connector()
-            await w.connector_is(State.RUNNING)
-            generated = await w.children.generate_task_configs("c", {"name": "c"}, None)
-            assert generated.configs == ({"n": "0"}, {"n": "1"})
-            assert generated.connector_config_changed is True
-            with pytest.raises(AgentError, match="no tasks"):
-                await w.children.generate_task_configs("c", {"refuse": "1"}, None)
-
-    run(scenario)
+    async with world() as w:
+        w.start_connector()
+        await w.connector_is(State.RUNNING)
+        generated = await w.children.generate_task_configs("c", {"name": "c"}, None)
+        assert generated.configs == ({"n": "0"}, {"n": "1"})
+        assert generated.connector_config_changed is True
+        with pytest.raises(AgentError, match="no tasks"):
+            await w.children.generate_task_configs("c", {"refuse": "1"}, None)
 
 
-def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
+@asynchronous
+async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
     """Nobody waits for an answer from a dead process."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_connector()
-            await w.connector_is(State.RUNNING)
-            with pytest.raises(AgentError, match="exited with code 5"):
-                await w.children.generate_task_configs("c", {"die": "1"}, None)
-            await w.connector_is(State.RUNNING, State.FAILED)
-            assert "connector process exited with code 5" in w.listener.connector_trace("c")
-            assert w.children.running_connectors() == {"c"}
-            await w.children.stop_connectors(["c"])
-            assert w.children.running_connectors() == frozenset()
-
-    run(scenario)
+    async with world() as w:
+        w.start_connector()
+        await w.connector_is(State.RUNNING)
+        with pytest.raises(AgentError, match="exited with code 5"):
+            await w.children.generate_task_configs("c", {"die": "1"}, None)
+        await w.connector_is(State.RUNNING, State.FAILED)
+        assert "connector process exited with code 5" in w.listener.connector_trace("c")
+        assert w.children.running_connectors() == {"c"}
+        await w.children.stop_connectors(["c"])
+        assert w.children.running_connectors() == frozenset()
 
 
-def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None:
+@asynchronous
+async def test_a_stopped_connector_gets_no_process_until_it_is_resumed() -> None:
     """STOPPED is reported without a child; a resume starts one."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_connector(target_state=TargetState.STOPPED)
-            assert w.listener.connector_states("c") == [State.STOPPED]
-            with pytest.raises(AgentError, match="not found in this worker"):
-                await w.children.generate_task_configs("c", {}, None)
-            w.children.set_connector_target_state("c", TargetState.STARTED)
-            await w.connector_is(State.STOPPED, State.RUNNING)
-            await w.children.stop_connectors(["c"])
-            assert w.listener.connector_states("c")[-1] is State.UNASSIGNED
-
-    run(scenario)
+    async with world() as w:
+        w.start_connector(target_state=TargetState.STOPPED)
+        assert w.listener.connector_states("c") == [State.STOPPED]
+        with pytest.raises(AgentError, match="not found in this worker"):
+            await w.children.generate_task_configs("c", {}, None)
+        w.children.set_connector_target_state("c", TargetState.STARTED)
+        await w.connector_is(State.STOPPED, State.RUNNING)
+        await w.children.stop_connectors(["c"])
+        assert w.listener.connector_states("c")[-1] is State.UNASSIGNED
 
 
-def test_stopping_in_a_hurry_kills_at_once() -> None:
+@asynchronous
+async def test_stopping_in_a_hurry_kills_at_once() -> None:
     """No graceful time is given, and nothing is left."""
-
-    async def scenario() -> None:
-        async with world(graceful_ms=600_000) as w:
-            w.start_task(T0, "hang")
-            await w.task_is(T0, State.RUNNING)
-            pid = w.pid(T0)
-            await asyncio.wait_for(w.children.stop(hurry=True), 60)
-            assert gone(pid)
-
-    run(scenario)
+    async with world(graceful_ms=600_000) as w:
+        w.start_task(T0, "hang")
+        await w.task_is(T0, State.RUNNING)
+        pid = w.pid(T0)
+        await asyncio.wait_for(w.children.stop(hurry=True), 60)
+        assert gone(pid)
 
 
-def test_validation_answers_refuses_and_times_out() -> None:
+@asynchronous
+async def test_validation_answers_refuses_and_times_out() -> None:
     """Each end of the short-lived process has its own error."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            with pytest.raises(BadRequestError, match="no such class"):
-                await w.children.jobs.validate({"act": "refuse"}, 60_000)
-            with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
-                await w.children.jobs.validate({"act": "silent"}, 200)
-            with pytest.raises(InternalError, match="exited with code 3"):
-                await w.children.jobs.validate({"act": "exit-now"}, 60_000)
-
-    run(scenario)
+    async with world() as w:
+        with pytest.raises(BadRequestError, match="no such class"):
+            await w.children.jobs.validate({"act": "refuse"}, 60_000)
+        with pytest.raises(RequestTimedOutError, match="did not answer within 200 ms"):
+            await w.children.jobs.validate({"act": "silent"}, 200)
+        with pytest.raises(InternalError, match="exited with code 3"):
+            await w.children.jobs.validate({"act": "exit-now"}, 60_000)
 
 
-def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
+@asynchronous
+async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
     """A lease may be renewed just when its task has ended and nobody has read of that yet."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            w.start_task(T0, "last-words")
-            await w.task_is(T0, State.RUNNING)
-            pid = w.pid(T0)
-            w.children.set_task_target_state(T0, TargetState.PAUSED)
-            # Without giving way to the loop, which would read.
-            eventually(lambda: gone(pid))
-            w.children.set_task_target_state(T0, TargetState.STARTED)
-            await w.task_is(T0, State.RUNNING, State.FAILED)
-            assert w.listener.task_trace(T0) == "last words"
-
-    run(scenario)
+    async with world() as w:
+        w.start_task(T0, "last-words")
+        await w.task_is(T0, State.RUNNING)
+        pid = w.pid(T0)
+        w.children.set_task_target_state(T0, TargetState.PAUSED)
+        # Without giving way to the loop, which would read.
+        eventually(lambda: gone(pid))
+        w.children.set_task_target_state(T0, TargetState.STARTED)
+        await w.task_is(T0, State.RUNNING, State.FAILED)
+        assert w.listener.task_trace(T0) == "last words"
 
 
-def test_a_plugin_is_described_by_a_child() -> None:
+@asynchronous
+async def test_a_plugin_is_described_by_a_child() -> None:
     """The keys come back as they are."""
-
-    async def scenario() -> None:
-        async with world() as w:
-            assert await w.children.jobs.plugin_config("P", None) == ({"name": "P"},)
-
-    run(scenario)
+    async with world() as w:
+        assert await w.children.jobs.plugin_config("P", None) == ({"name": "P"},)
 
 
 @pytest.mark.parametrize("hurry", [True, False])
-def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
+@asynchronous
+async def test_an_offset_store_that_does_not_answer_holds_up_no_stop(hurry: bool) -> None:
     """The child that asked is gone: nothing waits for the answer."""
+    asked, answer = threading.Event(), threading.Event()
 
-    async def scenario() -> None:
-        asked, answer = threading.Event(), threading.Event()
+    def write(entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
+        asked.set()
+        answer.wait()
 
-        def write(entries: Mapping[bytes, bytes | None], timeout_ms: int) -> None:
-            asked.set()
-            answer.wait()
-
-        async with world(graceful_ms=100) as w:
-            w.store.write = write  # type: ignore[method-assign]
-            try:
-                w.start_task(T0, "offsets")
-                await eventually_async(asked.is_set)
-                await asyncio.wait_for(w.children.stop(hurry=hurry), 60)
-            finally:
-                answer.set()
-
-    run(scenario)
+    async with world(graceful_ms=100) as w:
+        w.store.write = write  # type: ignore[method-assign]
+        try:
+            w.start_task(T0, "offsets")
+            await eventually_async(asked.is_set)
+            await asyncio.wait_for(w.children.stop(hurry=hurry), 60)
+        finally:
+            answer.set()

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.ids import State
-from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.children_world import ChildrenWorld, children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.expiring import EXPIRING_PROVIDER
 
@@ -40,38 +41,34 @@ async def restarted(w: ChildrenWorld, config: dict[str, str]) -> bool:
     return generated.values_changed
 
 
-def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_restart_is_asked_for_once_values_expire(tmp_path: Path) -> None:
     """Unless the connector's config says that it does not want one."""
     secret = tmp_path / "secret"
     secret.write_text("value")
     unwilling = source(secret, name="d", **{"config.action.reload": "none"})
 
-    async def scenario() -> None:
-        async with children_world(PROVIDER) as w:
-            w.start_connector(unwilling)
-            await w.connector_is("d", State.RUNNING)
-            w.start_connector(source(secret))
-            await eventually_async(lambda: bool(w.listener.expired), WAIT_S)
-            # The other one's time was over first.
-            assert set(w.listener.expired) == {"c"}
-
-    run(scenario)
+    async with children_world(PROVIDER) as w:
+        w.start_connector(unwilling)
+        await w.connector_is("d", State.RUNNING)
+        w.start_connector(source(secret))
+        await eventually_async(lambda: bool(w.listener.expired), WAIT_S)
+        # The other one's time was over first.
+        assert set(w.listener.expired) == {"c"}
 
 
-def test_only_other_values_are_reported_as_changed(tmp_path: Path) -> None:
+@asynchronous
+async def test_only_other_values_are_reported_as_changed(tmp_path: Path) -> None:
     """So that tasks restart for a new secret, and go on while it stays the same."""
     secret = tmp_path / "secret"
     secret.write_text("old")
     config = source(secret)
 
-    async def scenario() -> None:
-        async with children_world(PROVIDER) as w:
-            assert await restarted(w, config) is False
-            assert await restarted(w, config) is False
-            secret.write_text("new")
-            assert await restarted(w, config) is True
-            assert await restarted(w, config) is False
-            # Another config is a change of its own, told apart.
-            assert await restarted(w, {**config, "topic": "u"}) is False
-
-    run(scenario)
+    async with children_world(PROVIDER) as w:
+        assert await restarted(w, config) is False
+        assert await restarted(w, config) is False
+        secret.write_text("new")
+        assert await restarted(w, config) is True
+        assert await restarted(w, config) is False
+        # Another config is a change of its own, told apart.
+        assert await restarted(w, {**config, "topic": "u"}) is False

@@ -11,7 +11,8 @@ import pytest
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import BAD_SINK, NumberedSource, bad_source
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
@@ -31,50 +32,41 @@ def password(tmp_path: Path) -> str:
     return f"${{file:{secrets}:password}}"
 
 
-def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> None:
+@asynchronous
+async def test_a_connector_that_raises_in_start_is_failed_with_its_causes() -> None:
     """The trace begins with the error and goes on with what caused it."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(start="connect-exception"))
-            await w.connector_is("c", State.FAILED)
-            trace = w.listener.connector_trace("c")
-            assert trace.startswith("pyconnect_api.errors.ConnectException: bad config\n")
-            assert "Caused by: OSError: disk on fire" in trace
-            assert w.listener.connectors["c"][-1].version == "0.9"
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(start="connect-exception"))
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connector_trace("c")
+        assert trace.startswith("pyconnect_api.errors.ConnectException: bad config\n")
+        assert "Caused by: OSError: disk on fire" in trace
+        assert w.listener.connectors["c"][-1].version == "0.9"
 
 
 @pytest.mark.parametrize(
     ("how", "text"),
     [("exit", "connector process exited with code 7"), ("abort", "killed by signal 6 (SIGABRT)")],
 )
-def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
+@asynchronous
+async def test_a_connector_that_ends_its_process_is_failed(how: str, text: str) -> None:
     """os._exit and a crash in native code read alike."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(start=how))
-            await w.connector_is("c", State.FAILED)
-            assert text in w.listener.connector_trace("c")
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(start=how))
+        await w.connector_is("c", State.FAILED)
+        assert text in w.listener.connector_trace("c")
 
 
-def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
+@asynchronous
+async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
     """Enums and subclasses become plain texts before they leave the plugin's process."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(odd="enum"))
-            await w.connector_is("c", State.RUNNING)
-            (config,) = (await w.generate(bad_source(odd="enum"))).configs
-            task_class = "tests.support.bad_plugins.BadSourceTask"
-            assert config == {"fast": "fast", "none": None, "task.class": task_class}
-            assert {type(text) for text in (*config, config["fast"])} == {str}
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(odd="enum"))
+        await w.connector_is("c", State.RUNNING)
+        (config,) = (await w.generate(bad_source(odd="enum"))).configs
+        task_class = "tests.support.bad_plugins.BadSourceTask"
+        assert config == {"fast": "fast", "none": None, "task.class": task_class}
+        assert {type(text) for text in (*config, config["fast"])} == {str}
 
 
 @pytest.mark.parametrize(
@@ -85,248 +77,207 @@ def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
         ("none", r"BadSource.task_configs() returned NoneType, expected a list of mappings"),
     ],
 )
-def test_task_configs_of_other_types_are_refused_and_the_connector_runs_on(
+@asynchronous
+async def test_task_configs_of_other_types_are_refused_and_the_connector_runs_on(
     odd: str, text: str
 ) -> None:
     """The process is not killed for them, and can be asked again."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(odd=odd))
-            await w.connector_is("c", State.RUNNING)
-            for _ in range(2):
-                with pytest.raises(AgentError, match=re.escape(text)):
-                    await w.generate(bad_source(odd=odd))
-            assert w.listener.connector_states("c") == [State.RUNNING]
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(odd=odd))
+        await w.connector_is("c", State.RUNNING)
+        for _ in range(2):
+            with pytest.raises(AgentError, match=re.escape(text)):
+                await w.generate(bad_source(odd=odd))
+        assert w.listener.connector_states("c") == [State.RUNNING]
 
 
-def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
+@asynchronous
+async def test_a_connector_whose_version_is_not_a_text_is_failed_with_that_reason() -> None:
     """The process is not killed for it."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            name = NumberedSource.__qualname__
-            w.start_connector(
-                {**bad_source(), "connector.class": f"{NumberedSource.__module__}.{name}"}
-            )
-            await w.connector_is("c", State.FAILED)
-            trace = w.listener.connector_trace("c")
-            assert "version() of the connector is of type tuple, expected str" in trace
-
-    run(scenario)
+    async with children_world() as w:
+        name = NumberedSource.__qualname__
+        w.start_connector(
+            {**bad_source(), "connector.class": f"{NumberedSource.__module__}.{name}"}
+        )
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connector_trace("c")
+        assert "version() of the connector is of type tuple, expected str" in trace
 
 
-def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+@asynchronous
+async def test_a_death_in_stop_is_an_end_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The connector was to end; the log says that it did not end in order."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(stop="abort"))
-            await w.connector_is("c", State.RUNNING)
-            await w.children.stop_connectors(["c"])
-            assert w.listener.connector_states("c") == [State.RUNNING, State.UNASSIGNED]
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(stop="abort"))
+        await w.connector_is("c", State.RUNNING)
+        await w.children.stop_connectors(["c"])
+        assert w.listener.connector_states("c") == [State.RUNNING, State.UNASSIGNED]
     (how,) = [text for record in caplog.records if (text := vars(record).get("how"))]
     assert how.startswith("connector process was killed by signal 6 (SIGABRT) (connector c):\n")
     assert "in misbehave" in how
 
 
-def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
+@asynchronous
+async def test_sys_exit_in_a_connector_is_a_failure_like_any_other() -> None:
     """The process stays, so the connector can still be stopped in order."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(start="sys-exit"))
-            await w.connector_is("c", State.FAILED)
-            assert "SystemExit: 9" in w.listener.connector_trace("c")
-            await w.children.stop_connectors(["c"])
-            assert w.listener.connector_states("c") == [State.FAILED, State.UNASSIGNED]
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(start="sys-exit"))
+        await w.connector_is("c", State.FAILED)
+        assert "SystemExit: 9" in w.listener.connector_trace("c")
+        await w.children.stop_connectors(["c"])
+        assert w.listener.connector_states("c") == [State.FAILED, State.UNASSIGNED]
 
 
-def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
+@asynchronous
+async def test_a_connector_that_hangs_in_start_is_killed_when_it_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It reports nothing but UNASSIGNED, which the worker process says for it."""
     monkeypatch.setattr("pyconnect_agent.children.children.CONNECTOR_GRACEFUL_MS", 300)
 
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(start="hang"))
-            await w.children.stop_connectors(["c"])
-            assert w.listener.connector_states("c") == [State.UNASSIGNED]
-            assert w.children.running_connectors() == frozenset()
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(start="hang"))
+        await w.children.stop_connectors(["c"])
+        assert w.listener.connector_states("c") == [State.UNASSIGNED]
+        assert w.children.running_connectors() == frozenset()
 
 
-def test_a_connector_pauses_resumes_and_stops() -> None:
+@asynchronous
+async def test_a_connector_pauses_resumes_and_stops() -> None:
     """Each target state is reached on one instance, whose process stays."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(), TargetState.PAUSED)
-            await w.connector_is("c", State.PAUSED)
-            w.children.set_connector_target_state("c", TargetState.STARTED)
-            await w.connector_is("c", State.RUNNING)
-            w.children.set_connector_target_state("c", TargetState.STOPPED)
-            await w.connector_is("c", State.STOPPED)
-            await w.children.stop_connectors(["c"])
-            assert w.listener.connector_states("c") == [
-                State.PAUSED,
-                State.RUNNING,
-                State.STOPPED,
-                State.UNASSIGNED,
-            ]
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(), TargetState.PAUSED)
+        await w.connector_is("c", State.PAUSED)
+        w.children.set_connector_target_state("c", TargetState.STARTED)
+        await w.connector_is("c", State.RUNNING)
+        w.children.set_connector_target_state("c", TargetState.STOPPED)
+        await w.connector_is("c", State.STOPPED)
+        await w.children.stop_connectors(["c"])
+        assert w.listener.connector_states("c") == [
+            State.PAUSED,
+            State.RUNNING,
+            State.STOPPED,
+            State.UNASSIGNED,
+        ]
 
 
-def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
+@asynchronous
+async def test_a_connector_that_was_stopped_gives_its_process_back() -> None:
     """A stopped connector costs no process; resuming it starts another instance."""
+    async with children_world() as w:
+        w.start_connector(bad_source(), TargetState.STARTED)
+        await w.connector_is("c", State.RUNNING)
+        w.children.set_connector_target_state("c", TargetState.STOPPED)
+        await w.connector_is("c", State.STOPPED)
+        await eventually_async(lambda: w.children._connectors.children() == ())
+        assert w.children.running_connectors() == {"c"}
+        w.children.set_connector_target_state("c", TargetState.STARTED)
+        await w.connector_is("c", State.RUNNING)
+        assert len(w.children._connectors.children()) == 1
 
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(), TargetState.STARTED)
-            await w.connector_is("c", State.RUNNING)
-            w.children.set_connector_target_state("c", TargetState.STOPPED)
-            await w.connector_is("c", State.STOPPED)
-            await eventually_async(lambda: w.children._connectors.children() == ())
-            assert w.children.running_connectors() == {"c"}
-            w.children.set_connector_target_state("c", TargetState.STARTED)
-            await w.connector_is("c", State.RUNNING)
-            assert len(w.children._connectors.children()) == 1
+        async def configs() -> Sequence[Mapping[str, str | None]]:
+            try:
+                return (await w.generate(bad_source())).configs
+            except AgentError:
+                return ()  # the states do not show yet that it stops first
 
-            async def configs() -> Sequence[Mapping[str, str | None]]:
-                try:
-                    return (await w.generate(bad_source())).configs
-                except AgentError:
-                    return ()  # the states do not show yet that it stops first
-
-            w.children.set_connector_target_state("c", TargetState.STOPPED)
-            w.children.set_connector_target_state("c", TargetState.STARTED)
-            assert len(await eventually_async(configs)) == 1
-            await w.connector_is("c", State.RUNNING)
-
-    run(scenario)
+        w.children.set_connector_target_state("c", TargetState.STOPPED)
+        w.children.set_connector_target_state("c", TargetState.STARTED)
+        assert len(await eventually_async(configs)) == 1
+        await w.connector_is("c", State.RUNNING)
 
 
-def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_by_a_stop() -> None:
+@asynchronous
+async def test_a_connector_that_fails_to_stop_is_failed_by_a_pause_and_stopped_by_a_stop() -> None:
     """Kafka's difference between the two."""
-
-    async def scenario() -> None:
-        for target_state, state in (
-            (TargetState.PAUSED, State.FAILED),
-            (TargetState.STOPPED, State.STOPPED),
-        ):
-            async with children_world() as w:
-                w.start_connector(bad_source(stop="raise"))
-                await w.connector_is("c", State.RUNNING)
-                w.children.set_connector_target_state("c", target_state)
-                await w.connector_is("c", state)
-
-    run(scenario)
+    for target_state, state in (
+        (TargetState.PAUSED, State.FAILED),
+        (TargetState.STOPPED, State.STOPPED),
+    ):
+        async with children_world() as w:
+            w.start_connector(bad_source(stop="raise"))
+            await w.connector_is("c", State.RUNNING)
+            w.children.set_connector_target_state("c", target_state)
+            await w.connector_is("c", state)
 
 
-def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
+@asynchronous
+async def test_a_connector_can_fail_itself_and_ask_for_new_tasks() -> None:
     """Both calls of its context reach the listener."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector(bad_source(report="source is gone", reconfigure="yes"))
-            await w.connector_is("c", State.FAILED)
-            assert "source is gone" in w.listener.connector_trace("c")
-            assert w.listener.reconfigurations == ["c"]
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector(bad_source(report="source is gone", reconfigure="yes"))
+        await w.connector_is("c", State.FAILED)
+        assert "source is gone" in w.listener.connector_trace("c")
+        assert w.listener.reconfigurations == ["c"]
 
 
-def test_task_configs_are_completed_and_keep_references(password: str) -> None:
+@asynchronous
+async def test_task_configs_are_completed_and_keep_references(password: str) -> None:
     """`task.class` is added; a resolved secret never leaves the child."""
-
-    async def scenario() -> None:
-        async with children_world(FILE_PROVIDER) as w:
-            config = bad_source(password=password)
-            w.start_connector(config)
-            await w.connector_is("c", State.RUNNING)
-            generated = await w.generate(config)
-            assert generated.configs == (
-                {
-                    **config,
-                    "number": "0",
-                    "task.class": "tests.support.bad_plugins.BadSourceTask",
-                },
-            )
-            assert generated.connector_config_changed is True
-            again = await w.children.generate_task_configs("c", config, config)
-            assert again.connector_config_changed is False
-
-    run(scenario)
+    async with children_world(FILE_PROVIDER) as w:
+        config = bad_source(password=password)
+        w.start_connector(config)
+        await w.connector_is("c", State.RUNNING)
+        generated = await w.generate(config)
+        assert generated.configs == (
+            {
+                **config,
+                "number": "0",
+                "task.class": "tests.support.bad_plugins.BadSourceTask",
+            },
+        )
+        assert generated.connector_config_changed is True
+        again = await w.children.generate_task_configs("c", config, config)
+        assert again.connector_config_changed is False
 
 
-def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
+@asynchronous
+async def test_a_secret_does_not_appear_in_a_trace(password: str) -> None:
     """The reference stands where the value was quoted."""
-
-    async def scenario() -> None:
-        async with children_world(FILE_PROVIDER) as w:
-            w.start_connector(bad_source(report=password))
-            await w.connector_is("c", State.FAILED)
-            trace = w.listener.connector_trace("c")
-            assert "sesame-open" not in trace
-            assert "${file:" in trace
-
-    run(scenario)
+    async with children_world(FILE_PROVIDER) as w:
+        w.start_connector(bad_source(report=password))
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connector_trace("c")
+        assert "sesame-open" not in trace
+        assert "${file:" in trace
 
 
-def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
+@asynchronous
+async def test_too_many_tasks_fail_the_connector_unless_allowed() -> None:
     """`tasks.max.enforce=false` makes it a warning."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            config = bad_source(made="3", tasks_max="2")
-            w.start_connector(config)
-            await w.connector_is("c", State.RUNNING)
-            with pytest.raises(AgentError, match="has generated 3 tasks, which is greater than 2"):
-                await w.generate(config)
-            await w.connector_is("c", State.FAILED)
-        async with children_world() as w:
-            config = bad_source(made="3", tasks_max="2", tasks_max_enforce="false")
-            w.start_connector(config)
-            await w.connector_is("c", State.RUNNING)
-            assert len((await w.generate(config)).configs) == 3
-
-    run(scenario)
+    async with children_world() as w:
+        config = bad_source(made="3", tasks_max="2")
+        w.start_connector(config)
+        await w.connector_is("c", State.RUNNING)
+        with pytest.raises(AgentError, match="has generated 3 tasks, which is greater than 2"):
+            await w.generate(config)
+        await w.connector_is("c", State.FAILED)
+    async with children_world() as w:
+        config = bad_source(made="3", tasks_max="2", tasks_max_enforce="false")
+        w.start_connector(config)
+        await w.connector_is("c", State.RUNNING)
+        assert len((await w.generate(config)).configs) == 3
 
 
-def test_an_unknown_connector_class_fails_with_connects_text() -> None:
+@asynchronous
+async def test_an_unknown_connector_class_fails_with_connects_text() -> None:
     """The trace lists what there is."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector({"name": "c", "connector.class": "NoSuchThing"})
-            await w.connector_is("c", State.FAILED)
-            trace = w.listener.connector_trace("c")
-            assert "Failed to find any class that implements Connector" in trace
-            assert "NoSuchThing" in trace
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector({"name": "c", "connector.class": "NoSuchThing"})
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connector_trace("c")
+        assert "Failed to find any class that implements Connector" in trace
+        assert "NoSuchThing" in trace
 
 
-def test_a_sink_needs_topics() -> None:
+@asynchronous
+async def test_a_sink_needs_topics() -> None:
     """The connector fails with Connect's text."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            w.start_connector({"name": "c", "connector.class": BAD_SINK})
-            await w.connector_is("c", State.FAILED)
-            trace = w.listener.connector_trace("c")
-            assert "Must configure one of topics or topics.regex" in trace
-
-    run(scenario)
+    async with children_world() as w:
+        w.start_connector({"name": "c", "connector.class": BAD_SINK})
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connector_trace("c")
+        assert "Must configure one of topics or topics.regex" in trace
 
 
 @pytest.mark.parametrize(
@@ -339,17 +290,16 @@ def test_a_sink_needs_topics() -> None:
         ("tests.support.bad_plugins.BadSourceTask", "any class that implements Connector"),
     ],
 )
-def test_a_class_that_is_not_a_connector_is_named_in_the_trace(class_name: str, text: str) -> None:
+@asynchronous
+async def test_a_class_that_is_not_a_connector_is_named_in_the_trace(
+    class_name: str, text: str
+) -> None:
     """Of the connector, and of a task of its that is started all the same."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            config = bad_source(connector_class=class_name)
-            w.start_connector(config)
-            await w.connector_is("c", State.FAILED)
-            assert text in w.listener.connector_trace("c")
-            w.children.start_task(T0, config, config, TargetState.STARTED)
-            await w.task_is(T0, State.FAILED)
-            assert text in w.listener.task_trace(T0)
-
-    run(scenario)
+    async with children_world() as w:
+        config = bad_source(connector_class=class_name)
+        w.start_connector(config)
+        await w.connector_is("c", State.FAILED)
+        assert text in w.listener.connector_trace("c")
+        w.children.start_task(T0, config, config, TargetState.STARTED)
+        await w.task_is(T0, State.FAILED)
+        assert text in w.listener.task_trace(T0)

@@ -17,7 +17,8 @@ import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
 from tests.support.bad_plugins import bad_source
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually
 from tests.support.processes import python_environment
 
@@ -119,55 +120,46 @@ def test_a_child_frozen_with_its_worker_process_ends_in_any_order_of_waking(
     assert not supervised.child_lives()
 
 
-def test_a_child_without_a_lease_ends_itself() -> None:
+@asynchronous
+async def test_a_child_without_a_lease_ends_itself() -> None:
     """A worker process that hangs loses its children after the lease; one that dies, at once."""
-
-    async def scenario() -> None:
-        async with children_world(lease_ms=LEASE_MS) as w:
-            task_id = await w.run_task(bad_source())
-            await w.task_is(task_id, State.RUNNING)
-            leases = w.children._leases
-            assert leases is not None
-            leases.cancel()
-            await w.task_is(task_id, State.UNASSIGNED)
-            await w.connector_is("c", State.UNASSIGNED)
-            assert w.listener.expired_leases == 2
-
-    run(scenario)
+    async with children_world(lease_ms=LEASE_MS) as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        leases = w.children._leases
+        assert leases is not None
+        leases.cancel()
+        await w.task_is(task_id, State.UNASSIGNED)
+        await w.connector_is("c", State.UNASSIGNED)
+        assert w.listener.expired_leases == 2
 
 
-def test_a_worker_without_its_membership_renews_no_lease() -> None:
+@asynchronous
+async def test_a_worker_without_its_membership_renews_no_lease() -> None:
     """Others may have been given its work: the children end within their term."""
-
-    async def scenario() -> None:
-        async with children_world(lease_ms=LEASE_MS) as w:
-            member = True
-            w.children.connect(w.listener, may_run=lambda: member)
-            task_id = await w.run_task(bad_source())
-            await w.task_is(task_id, State.RUNNING)
-            member = False
-            await w.task_is(task_id, State.UNASSIGNED)
-            await w.connector_is("c", State.UNASSIGNED)
-            assert w.listener.expired_leases == 2
-
-    run(scenario)
+    async with children_world(lease_ms=LEASE_MS) as w:
+        member = True
+        w.children.connect(w.listener, may_run=lambda: member)
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        member = False
+        await w.task_is(task_id, State.UNASSIGNED)
+        await w.connector_is("c", State.UNASSIGNED)
+        assert w.listener.expired_leases == 2
 
 
-def test_renewed_leases_keep_a_child_alive() -> None:
+@asynchronous
+async def test_renewed_leases_keep_a_child_alive() -> None:
     """Several terms pass, and the task still answers."""
-
-    async def scenario() -> None:
-        async with children_world(lease_ms=LEASE_MS) as w:
-            task_id = await w.run_task(bad_source())
+    async with children_world(lease_ms=LEASE_MS) as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        pid = w.pid(task_id)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + 2.5 * LEASE_MS / 1000
+        while loop.time() < end:
+            w.children.set_task_target_state(task_id, TargetState.PAUSED)
+            await w.task_is(task_id, State.PAUSED)
+            w.children.set_task_target_state(task_id, TargetState.STARTED)
             await w.task_is(task_id, State.RUNNING)
-            pid = w.pid(task_id)
-            loop = asyncio.get_running_loop()
-            end = loop.time() + 2.5 * LEASE_MS / 1000
-            while loop.time() < end:
-                w.children.set_task_target_state(task_id, TargetState.PAUSED)
-                await w.task_is(task_id, State.PAUSED)
-                w.children.set_task_target_state(task_id, TargetState.STARTED)
-                await w.task_is(task_id, State.RUNNING)
-            assert w.pid(task_id) == pid
-
-    run(scenario)
+        assert w.pid(task_id) == pid

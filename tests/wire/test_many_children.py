@@ -10,7 +10,8 @@ import pytest
 from pyconnect_agent.children.launch import DESCRIPTORS_WANTED, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import bad_source
-from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.children_world import ChildrenWorld, children_world
+from tests.support.event_loop import asynchronous, on_event_loop
 from tests.support.eventually import eventually_async
 from tests.support.launchers import SCRIPTED_HOST, exit_code, launch, shared_launcher
 from tests.support.processes import run_python
@@ -23,19 +24,16 @@ LEASE_MS = 60_000
 CHILDREN = 1_200 if LONG else 24
 
 
-def test_a_child_whose_pipe_select_refuses_obeys() -> None:
+@asynchronous
+async def test_a_child_whose_pipe_select_refuses_obeys() -> None:
     """It hears of its target state and of its stop, and keeps its lease."""
-
-    async def scenario() -> None:
-        async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
-            task_id = await w.run_task(bad_source())
-            await w.task_is(task_id, State.RUNNING)
-            w.children.set_task_target_state(task_id, TargetState.PAUSED)
-            await w.task_is(task_id, State.PAUSED)
-            await w.children.stop_tasks((task_id,))
-            assert w.listener.task_states(task_id)[-1] is State.UNASSIGNED
-
-    run(scenario)
+    async with children_world(lease_ms=LEASE_MS, launcher=shared_launcher(HOST)) as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        w.children.set_task_target_state(task_id, TargetState.PAUSED)
+        await w.task_is(task_id, State.PAUSED)
+        await w.children.stop_tasks((task_id,))
+        assert w.listener.task_states(task_id)[-1] is State.UNASSIGNED
 
 
 def test_a_fork_server_is_replaced_when_there_are_many_children() -> None:
@@ -70,24 +68,21 @@ def test_a_worker_allows_itself_descriptors_for_its_children() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
+@on_event_loop(limit_s=1_800)
+async def test_all_children_of_a_worker_keep_their_leases_and_obey() -> None:
     """The processes of paused tasks do nothing else.
 
     With `scripts/test --long` there are more of them than select() has numbers for.
     """
-
-    async def scenario() -> None:
-        async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
-            task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
-            config = bad_source()
-            for task_id in task_ids:
-                w.children.start_task(task_id, config, config, TargetState.PAUSED)
-            await all_are(w, State.PAUSED)
-            await w.children.stop_tasks(task_ids)
-            await all_are(w, State.UNASSIGNED)
-            assert w.listener.expired_leases == 0
-
-    run(scenario, timeout_s=1_800)
+    async with children_world(graceful_ms=600_000, lease_ms=LEASE_MS) as w:
+        task_ids = [ConnectorTaskId("c", number) for number in range(CHILDREN)]
+        config = bad_source()
+        for task_id in task_ids:
+            w.children.start_task(task_id, config, config, TargetState.PAUSED)
+        await all_are(w, State.PAUSED)
+        await w.children.stop_tasks(task_ids)
+        await all_are(w, State.UNASSIGNED)
+        assert w.listener.expired_leases == 0
 
 
 async def all_are(w: ChildrenWorld, state: State) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestError,
 )
-from tests.support.children_world import ChildrenWorld, children_world, run
+from tests.support.children_world import ChildrenWorld, children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.offset_hooks import HOOK_SINK, HOOK_SOURCE
 
@@ -33,15 +35,12 @@ def config(hook: str = "true", connector_class: str = HOOK_SOURCE, **more: str) 
     return {"name": "c", "connector.class": connector_class, "hook": hook, **more}
 
 
-def with_world(scenario: Callable[[ChildrenWorld], Any]) -> None:
-    """Run a scenario on children whose store holds `STORED`."""
-
-    async def run_it() -> None:
-        async with children_world() as world:
-            world.store.entries.update(STORED)
-            await scenario(world)
-
-    run(run_it)
+@asynccontextmanager
+async def stored_world() -> AsyncIterator[ChildrenWorld]:
+    """Children of a worker whose store has offsets."""
+    async with children_world() as world:
+        world.store.entries.update(STORED)
+        yield world
 
 
 async def prepare(
@@ -64,32 +63,30 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
 
 
 @pytest.mark.parametrize("hook", ["true", "false", "none"])
-def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
+@asynchronous
+async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
     """Whatever it answers; nothing is written before, and partitions not named stay."""
     told = tmp_path / "told"
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         assert await prepare(world, config(hook, told=str(told))) is (hook == "true")
         assert world.store.entries == STORED
         await world.children.offset_changes.commit("c")
         new = b'["c",{"number":"new"}]'
         assert world.store.entries == {**STORED, KEY_A: b'{"last":7}', new: b'{"last":8}'}
-
-    with_world(scenario)
     assert json.loads(told.read_text()) == [list(pair) for pair in ASKED]
 
 
-def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) -> None:
     """Repeated it is harmless: the connector is asked about none then."""
     told = tmp_path / "told"
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         for left in (STORED, {}):
             assert world.store.entries == left
             assert await prepare(world, config(told=str(told)), None) is True
             await world.children.offset_changes.commit("c")
-
-    with_world(scenario)
     first, second = (json.loads(line) for line in told.read_text().splitlines())
     assert sorted(first, key=str) == [[{"number": "a"}, None], [{"number": "b"}, None]]
     assert second == []
@@ -122,55 +119,50 @@ def test_a_reset_names_every_known_partition_to_the_connector(tmp_path: Path) ->
     ],
 )
 @pytest.mark.parametrize("offsets", [ASKED, None], ids=["alter", "reset"])
-def test_a_refusal_of_the_connector_changes_nothing(
+@asynchronous
+async def test_a_refusal_of_the_connector_changes_nothing(
     hook: str, error: type[RequestError], text: str, offsets: Any
 ) -> None:
     """Connect's own errors keep text and meaning, any other is not shown."""
-
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         refused = await refusal(world, config(hook), offsets=offsets)
         assert (type(refused), str(refused)) == (error, text)
         assert world.store.entries == STORED
-
-    with_world(scenario)
 
 
 @pytest.mark.parametrize(
     ("connector_class", "kind"), [(HOOK_SOURCE, "source"), (HOOK_SINK, "sink")]
 )
-def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
+@asynchronous
+async def test_a_connector_that_hangs_is_given_up(connector_class: str, kind: str) -> None:
     """Its process is killed, and the answer says where it hung."""
     partition = {"number": "a", "kafka_topic": "t", "kafka_partition": 0}
     offsets = ((partition, {"last": 1, "kafka_offset": 1}),)
     settings = config("hang", connector_class, topics="t")
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         refused = await refusal(world, settings, offsets=offsets, timeout_ms=10_000)
         assert str(refused) == (
             f"Timed out while calling the 'alterOffsets' method for {kind} connector c"
         )
         assert world.store.entries == STORED
 
-    with_world(scenario)
 
-
-def test_an_abandoned_change_is_never_written() -> None:
+@asynchronous
+async def test_an_abandoned_change_is_never_written() -> None:
     """A confirmation that comes all the same is refused."""
-
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         await prepare(world, config())
         world.children.offset_changes.abandon("c")
         with pytest.raises(InternalError):
             await world.children.offset_changes.commit("c")
         assert world.store.entries == STORED
 
-    with_world(scenario)
 
-
-def test_a_second_change_ends_the_first() -> None:
+@asynchronous
+async def test_a_second_change_ends_the_first() -> None:
     """What was prepared for the first is never written."""
-
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         first = asyncio.create_task(prepare(world, config("hang")))
         await asyncio.sleep(0)
         await prepare(world, config(), ((({"number": "b"}), {"last": 9}),))
@@ -179,14 +171,13 @@ def test_a_second_change_ends_the_first() -> None:
         await world.children.offset_changes.commit("c")
         assert world.store.entries == {**STORED, KEY_B: b'{"last":9}'}
 
-    with_world(scenario)
 
-
-def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
+@asynchronous
+async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
     """Before the connector is asked, and when it is written."""
     text = "Failed to modify offsets for source connector c"
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         world.store.failure = KafkaError("on purpose")
         assert str(await refusal(world, config(), offsets=None)) == text
         world.store.failure = None
@@ -196,31 +187,26 @@ def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
             await world.children.offset_changes.commit("c")
         assert world.store.entries == STORED
 
-    with_world(scenario)
 
-
-def test_writes_that_are_lost_are_noticed() -> None:
+@asynchronous
+async def test_writes_that_are_lost_are_noticed() -> None:
     """What is stored is read back and compared with what was asked for."""
-
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         await prepare(world, config())
         world.store.write = lambda entries, timeout_ms: None  # type: ignore[method-assign]
         with pytest.raises(InternalError, match="Failed to modify offsets for source connector c"):
             await world.children.offset_changes.commit("c")
 
-    with_world(scenario)
 
-
-def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Path) -> None:
+@asynchronous
+async def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Path) -> None:
     """400, whatever the connector would say."""
     settings = config("refuse", HOOK_SINK, topics="t", told=str(tmp_path / "told"))
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         refused = await refusal(world, settings, offsets=(({"kafka_topic": "t"}, None),))
         assert isinstance(refused, BadRequestError)
         assert not (tmp_path / "told").exists()
-
-    with_world(scenario)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +218,8 @@ def test_a_sinks_offsets_are_checked_before_the_connector_is_asked(tmp_path: Pat
         ),
     ],
 )
-def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
+@asynchronous
+async def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
     settings: Mapping[str, str], named: str, tmp_path: Path
 ) -> None:
     """Before the connector is asked, and before other partitions are changed."""
@@ -244,26 +231,23 @@ def test_a_setting_that_keeps_single_offsets_from_being_deleted_is_named(
         for partition, offset in enumerate((None, {"kafka_offset": 1}))
     )
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         refused = await refusal(world, asked, offsets=offsets)
         assert str(refused).startswith("Failed to alter consumer group offsets for connector c: ")
         assert named in str(refused)
         assert not told.exists()
 
-    with_world(scenario)
 
-
-def test_nested_values_are_refused_before_the_connector_is_asked(
+@asynchronous
+async def test_nested_values_are_refused_before_the_connector_is_asked(
     tmp_path: Path,
 ) -> None:
     """Connect's text names the field."""
     settings = config(told=str(tmp_path / "told"))
 
-    async def scenario(world: ChildrenWorld) -> None:
+    async with stored_world() as world:
         refused = await refusal(world, settings, offsets=(({"a": [1]}, {"last": 1}),))
         assert str(refused) == (
             "Offsets may only contain primitive types as values, but field a contains ARRAY"
         )
         assert not (tmp_path / "told").exists()
-
-    with_world(scenario)

@@ -9,7 +9,8 @@ import pytest
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import BAD_SOURCE
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 
 pytestmark = pytest.mark.wire
 
@@ -27,30 +28,25 @@ def reference(tmp_path: Path) -> str:
     return f"${{file:{secrets}:password}}"
 
 
-def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> None:
+@asynchronous
+async def test_a_refused_configuration_does_not_reveal_a_secret(reference: str) -> None:
     """Also where validation itself gives up."""
-
-    async def scenario() -> None:
-        async with children_world(PROVIDERS) as w:
-            config = {**SOURCE, "producer.override.batch.size": reference}
-            with pytest.raises(InternalError) as raised:
-                await w.children.jobs.validate(config, 60_000)
-            assert SECRET not in raised.value.message
-            assert f"Invalid value {reference} for" in raised.value.message
-
-    run(scenario)
+    async with children_world(PROVIDERS) as w:
+        config = {**SOURCE, "producer.override.batch.size": reference}
+        with pytest.raises(InternalError) as raised:
+            await w.children.jobs.validate(config, 60_000)
+        assert SECRET not in raised.value.message
+        assert f"Invalid value {reference} for" in raised.value.message
 
 
-def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: str) -> None:
+@asynchronous
+async def test_a_failing_task_does_not_reveal_a_part_of_its_setting(reference: str) -> None:
     """A plugin quotes what it cut out of a longer value."""
     config = {**SOURCE, "login": f"alice:{reference}", "task.start": "quote"}
 
-    async def scenario() -> None:
-        async with children_world(PROVIDERS) as w:
-            w.children.start_task(T0, config, config, TargetState.STARTED)
-            await w.task_is(T0, State.FAILED)
-            trace = w.listener.task_trace(T0)
-            assert f"no entry for {reference}" in trace
-            assert SECRET not in trace
-
-    run(scenario)
+    async with children_world(PROVIDERS) as w:
+        w.children.start_task(T0, config, config, TargetState.STARTED)
+        await w.task_is(T0, State.FAILED)
+        trace = w.listener.task_trace(T0)
+        assert f"no entry for {reference}" in trace
+        assert SECRET not in trace

@@ -10,7 +10,8 @@ import pytest
 from pyconnect_agent.channel import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import bad_source
-from tests.support.children_world import children_world, run
+from tests.support.children_world import children_world
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 pytestmark = pytest.mark.wire
@@ -18,24 +19,21 @@ pytestmark = pytest.mark.wire
 T0 = ConnectorTaskId("c", 0)
 
 
-def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
+@asynchronous
+async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
     """It was made before the limit was lowered; what is allowed starts all the same."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            for config, state in (
-                (bad_source(tasks_max="2"), State.FAILED),
-                (bad_source(tasks_max="2", tasks_max_enforce="false"), State.RUNNING),
-            ):
-                w.children.start_task(T0, config, config, TargetState.STARTED, task_count=3)
-                await w.task_is(T0, state)
-                await w.children.stop_tasks([T0])
-                await eventually_async(lambda: T0 not in w.children.running_tasks())
-            (failed,) = [r for r in w.listener.tasks[T0] if r.state is State.FAILED]
-            text = "The connector c has generated 3 tasks, which is greater than 2"
-            assert text in (failed.trace or "")
-
-    run(scenario)
+    async with children_world() as w:
+        for config, state in (
+            (bad_source(tasks_max="2"), State.FAILED),
+            (bad_source(tasks_max="2", tasks_max_enforce="false"), State.RUNNING),
+        ):
+            w.children.start_task(T0, config, config, TargetState.STARTED, task_count=3)
+            await w.task_is(T0, state)
+            await w.children.stop_tasks([T0])
+            await eventually_async(lambda: T0 not in w.children.running_tasks())
+        (failed,) = [r for r in w.listener.tasks[T0] if r.state is State.FAILED]
+        text = "The connector c has generated 3 tasks, which is greater than 2"
+        assert text in (failed.trace or "")
 
 
 @pytest.mark.parametrize(
@@ -60,31 +58,25 @@ def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
         ({"producer_override_linger_ms": "soon"}, "linger.ms: Not a number of type LONG"),
     ],
 )
-def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
+@asynchronous
+async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
     """Whatever the way, the status has a trace."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source(**settings))
-            await w.task_is(task_id, State.FAILED)
-            assert text in w.listener.task_trace(task_id)
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(**settings))
+        await w.task_is(task_id, State.FAILED)
+        assert text in w.listener.task_trace(task_id)
 
 
 @pytest.mark.parametrize("policy", ["None", "Principal", "Allowlist"])
-def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str) -> None:
+@asynchronous
+async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str) -> None:
     """Although its config was stored: the policy may have become stricter since."""
-
-    async def scenario() -> None:
-        properties = {"connector.client.config.override.policy": policy}
-        async with children_world(properties) as w:
-            task_id = await w.run_task(bad_source(producer_override_linger_ms="5"))
-            await w.task_is(task_id, State.FAILED)
-            text = f"The '{policy}' policy does not allow 'linger.ms' to be overridden"
-            assert text in w.listener.task_trace(task_id)
-
-    run(scenario)
+    properties = {"connector.client.config.override.policy": policy}
+    async with children_world(properties) as w:
+        task_id = await w.run_task(bad_source(producer_override_linger_ms="5"))
+        await w.task_is(task_id, State.FAILED)
+        text = f"The '{policy}' policy does not allow 'linger.ms' to be overridden"
+        assert text in w.listener.task_trace(task_id)
 
 
 @pytest.mark.parametrize(
@@ -94,135 +86,108 @@ def test_a_task_does_not_start_with_overrides_that_the_worker_denies(policy: str
         ("AbstractTaskSource", "Could not construct tests.support.bad_plugins.AbstractTask"),
     ],
 )
-def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:
+@asynchronous
+async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:
     """With the connector that named it."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            config = bad_source(connector_class=f"tests.support.bad_plugins.{class_name}")
-            w.children.start_task(T0, config, config, TargetState.STARTED)
-            await w.task_is(T0, State.FAILED)
-            assert text in w.listener.task_trace(T0)
-
-    run(scenario)
+    async with children_world() as w:
+        config = bad_source(connector_class=f"tests.support.bad_plugins.{class_name}")
+        w.children.start_task(T0, config, config, TargetState.STARTED)
+        await w.task_is(T0, State.FAILED)
+        assert text in w.listener.task_trace(T0)
 
 
-def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
+@asynchronous
+async def test_a_paused_task_is_not_started_until_it_is_resumed() -> None:
     """A failing start shows only then."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
-            await w.task_is(task_id, State.PAUSED)
-            w.children.set_task_target_state(task_id, TargetState.STARTED)
-            await w.task_is(task_id, State.FAILED)
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
+        await w.task_is(task_id, State.PAUSED)
+        w.children.set_task_target_state(task_id, TargetState.STARTED)
+        await w.task_is(task_id, State.FAILED)
 
 
-def test_a_paused_task_can_be_stopped() -> None:
+@asynchronous
+async def test_a_paused_task_can_be_stopped() -> None:
     """It ends without ever having been started."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
-            await w.task_is(task_id, State.PAUSED)
-            await w.children.stop_tasks([task_id])
-            assert w.listener.task_states(task_id) == [State.PAUSED, State.UNASSIGNED]
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(task_start="raise"), TargetState.PAUSED)
+        await w.task_is(task_id, State.PAUSED)
+        await w.children.stop_tasks([task_id])
+        assert w.listener.task_states(task_id) == [State.PAUSED, State.UNASSIGNED]
 
 
-def test_a_running_task_pauses_and_resumes() -> None:
+@asynchronous
+async def test_a_running_task_pauses_and_resumes() -> None:
     """RUNNING, PAUSED, RUNNING."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source())
-            await w.task_is(task_id, State.RUNNING)
-            w.children.set_task_target_state(task_id, TargetState.PAUSED)
-            await w.task_is(task_id, State.PAUSED)
-            w.children.set_task_target_state(task_id, TargetState.STARTED)
-            await w.task_is(task_id, State.RUNNING)
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        w.children.set_task_target_state(task_id, TargetState.PAUSED)
+        await w.task_is(task_id, State.PAUSED)
+        w.children.set_task_target_state(task_id, TargetState.STARTED)
+        await w.task_is(task_id, State.RUNNING)
 
 
-def test_a_failure_while_stopping_ends_unassigned() -> None:
+@asynchronous
+async def test_a_failure_while_stopping_ends_unassigned() -> None:
     """Whoever is being stopped does not fail."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source(task_stop="raise"))
-            await w.task_is(task_id, State.RUNNING)
-            await w.children.stop_tasks([task_id])
-            assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(task_stop="raise"))
+        await w.task_is(task_id, State.RUNNING)
+        await w.children.stop_tasks([task_id])
+        assert w.listener.task_states(task_id) == [State.RUNNING, State.UNASSIGNED]
 
 
-def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
+@asynchronous
+async def test_a_hanging_poll_is_killed_and_says_nothing_more() -> None:
     """The graceful time is for all tasks together."""
+    async with children_world(graceful_ms=200) as w:
+        task_id = await w.run_task(bad_source(poll="hang"))
+        await w.task_is(task_id, State.RUNNING)
 
-    async def scenario() -> None:
-        async with children_world(graceful_ms=200) as w:
-            task_id = await w.run_task(bad_source(poll="hang"))
-            await w.task_is(task_id, State.RUNNING)
+        async def hangs() -> bool:
+            # RUNNING is reported before the first poll.
+            return "in misbehave" in await w.children.task_stacks(task_id)
 
-            async def hangs() -> bool:
-                # RUNNING is reported before the first poll.
-                return "in misbehave" in await w.children.task_stacks(task_id)
-
-            await eventually_async(hangs)
-            await w.children.stop_tasks([task_id])
-            assert w.listener.task_states(task_id) == [State.RUNNING]
-            assert w.children.running_tasks() == frozenset()
-
-    run(scenario)
+        await eventually_async(hangs)
+        await w.children.stop_tasks([task_id])
+        assert w.listener.task_states(task_id) == [State.RUNNING]
+        assert w.children.running_tasks() == frozenset()
 
 
-def test_sigterm_alone_does_not_end_a_task() -> None:
+@asynchronous
+async def test_sigterm_alone_does_not_end_a_task() -> None:
     """Service managers send it to every process; the worker process stops its children itself."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source())
-            await w.task_is(task_id, State.RUNNING)
-            os.kill(w.pid(task_id), signal.SIGTERM)
-            w.children.set_task_target_state(task_id, TargetState.PAUSED)
-            await w.task_is(task_id, State.PAUSED)
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        os.kill(w.pid(task_id), signal.SIGTERM)
+        w.children.set_task_target_state(task_id, TargetState.PAUSED)
+        await w.task_is(task_id, State.PAUSED)
 
 
-def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
+@asynchronous
+async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
     """Nothing would hear of its stop any more: its process ends."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            task_id = await w.run_task(bad_source())
-            await w.task_is(task_id, State.RUNNING)
-            child = w.children._tasks.details()[task_id].child
-            child.send(SetLoggerLevel(namespace="a", level="no level"))
-            await w.task_is(task_id, State.FAILED)
-            assert "KeyError: 'no level'" in w.listener.task_trace(task_id)
-            await child.gone()
-            assert task_id not in w.children.running_tasks()
-
-    run(scenario)
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        child = w.children._tasks.details()[task_id].child
+        child.send(SetLoggerLevel(namespace="a", level="no level"))
+        await w.task_is(task_id, State.FAILED)
+        assert "KeyError: 'no level'" in w.listener.task_trace(task_id)
+        await child.gone()
+        assert task_id not in w.children.running_tasks()
 
 
-def test_a_connector_whose_control_thread_has_died_fails_with_the_reason() -> None:
+@asynchronous
+async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason() -> None:
     """As a task does; the reason outlives the process."""
-
-    async def scenario() -> None:
-        async with children_world() as w:
-            await w.run_task(bad_source())
-            child = w.children._connectors.details()["c"].child
-            assert child is not None
-            child.send(SetLoggerLevel(namespace="a", level="no level"))
-            await child.gone()
-            assert w.listener.connector_states("c")[-1] is State.FAILED
-            assert "KeyError: 'no level'" in w.listener.connector_trace("c")
-
-    run(scenario)
+    async with children_world() as w:
+        await w.run_task(bad_source())
+        child = w.children._connectors.details()["c"].child
+        assert child is not None
+        child.send(SetLoggerLevel(namespace="a", level="no level"))
+        await child.gone()
+        assert w.listener.connector_states("c")[-1] is State.FAILED
+        assert "KeyError: 'no level'" in w.listener.connector_trace("c")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -28,6 +28,7 @@ from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
 from tests.support.children import MemoryOffsetStore
+from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 
 CONFIG = {"name": "c", "tasks": "2"}
@@ -113,184 +114,146 @@ async def running(*, standalone: bool = False) -> AsyncIterator[Shell]:
         await shell.herder.close()
 
 
-def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(30):
-            await scenario()
-
-    asyncio.run(limited())
-
-
-def test_a_created_connector_runs_with_its_tasks() -> None:
+@asynchronous
+async def test_a_created_connector_runs_with_its_tasks() -> None:
     """From request to status, through stores, group and children."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            result = await shell.create()
-            assert result.created
-            await eventually_async(lambda: len(shell.children.tasks) == 2)
-            info = shell.herder.connector_status("c")
-            assert info is not None
-            assert info.connector.worker_id == "w:1"
-            assert await shell.herder.connector_info("c") == {
-                "name": "c",
-                "config": CONFIG,
-                "tasks": [{"connector": "c", "task": 0}, {"connector": "c", "task": 1}],
-                "type": "source",
-            }
-
-    run(scenario)
+    async with running() as shell:
+        result = await shell.create()
+        assert result.created
+        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        info = shell.herder.connector_status("c")
+        assert info is not None
+        assert info.connector.worker_id == "w:1"
+        assert await shell.herder.connector_info("c") == {
+            "name": "c",
+            "config": CONFIG,
+            "tasks": [{"connector": "c", "task": 0}, {"connector": "c", "task": 1}],
+            "type": "source",
+        }
 
 
-def test_a_slow_write_does_not_delay_other_requests() -> None:
+@asynchronous
+async def test_a_slow_write_does_not_delay_other_requests() -> None:
     """Reads, health and other connectors' states are served while the broker takes its time."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            await shell.create()
-            await eventually_async(lambda: len(shell.children.tasks) == 2)
-            shell.store.gate.clear()
-            slow = asyncio.create_task(shell.create("slow"))
-            await eventually_async(lambda: "slow" in str(shell.herder.stage))
-            await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
-            await shell.herder.submit(ask.GetConnectorInfo(connector="c"), timeout_ms=TIMEOUT_MS)
-            pause = ask.SetTargetState(connector="c", target_state=TargetState.PAUSED)
-            await shell.herder.submit(pause, timeout_ms=TIMEOUT_MS)
-            assert not slow.done()
-            shell.store.gate.set()
-            assert (await slow).created
-
-    run(scenario)
-
-
-def test_a_timed_out_request_names_what_it_waits_for() -> None:
-    """Its write takes effect afterwards."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            shell.store.gate.clear()
-            request = ask.PutConnectorConfig(connector="c", config=CONFIG)
-            with pytest.raises(RequestTimedOutError, match="writing a config for connector c"):
-                await shell.herder.submit(request, timeout_ms=50)
-            shell.store.gate.set()
-            await eventually_async(lambda: shell.herder.connectors() == ("c",))
-
-    run(scenario)
-
-
-def test_a_failed_write_is_reported_with_its_text() -> None:
-    """And nothing is created."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            shell.store.failure = KafkaError("Error writing connector configuration to Kafka")
-            with pytest.raises(InternalError, match="Error writing connector configuration"):
-                await shell.create()
-            assert shell.herder.connectors() == ()
-
-    run(scenario)
-
-
-def test_a_child_that_cannot_be_started_is_failed() -> None:
-    """A refusal of the worker process is told like a failure of the connector."""
-
-    async def scenario() -> None:
-        async with running(standalone=True) as shell:
-            with pytest.raises(InternalError, match="Failed to start connector: c"):
-                await shell.create(refuse="yes")
-            info = shell.herder.connector_status("c")
-            assert info is not None
-            assert info.connector.trace == "refused on purpose"
-
-    run(scenario)
-
-
-def test_draining_answers_requests_before_work_has_stopped() -> None:
-    """Clients are not held up by a task that takes its time; a second signal kills it."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            await shell.create()
-            await eventually_async(lambda: len(shell.children.tasks) == 2)
-            shell.children.may_stop.clear()
-            shell.store.gate.clear()
-            waiting = asyncio.create_task(shell.create("later"))
-            await eventually_async(lambda: "later" in str(shell.herder.stage))
-            draining = asyncio.create_task(shell.herder.drain(hurry=shell.hurry))
-            with pytest.raises(InternalError, match="Worker is shutting down"):
-                await waiting
-            with pytest.raises(InternalError, match="Worker is shutting down"):
-                await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
-            assert not draining.done()
-            shell.hurry.set()
-            await draining
-            assert shell.children.stopped[:2] == [False, True]
-            assert shell.children.tasks == {}
-
-    run(scenario)
-
-
-def test_health_waits_until_the_worker_is_announced() -> None:
-    """A standalone worker creates its connectors first."""
-
-    async def scenario() -> None:
-        shell = Shell()
-        herding = asyncio.create_task(shell.herder.run())
-        await shell.herder.start()
-        with pytest.raises(RequestTimedOutError):
-            await shell.herder.submit(ask.Probe(), timeout_ms=50)
-        assert not shell.herder.ready
-        shell.herder.announce_ready()
+    async with running() as shell:
+        await shell.create()
+        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        shell.store.gate.clear()
+        slow = asyncio.create_task(shell.create("slow"))
+        await eventually_async(lambda: "slow" in str(shell.herder.stage))
         await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
-        assert shell.herder.ready
-        await shell.herder.drain(hurry=shell.hurry)
-        herding.cancel()
-        await asyncio.gather(herding, return_exceptions=True)
-        await shell.herder.close()
+        await shell.herder.submit(ask.GetConnectorInfo(connector="c"), timeout_ms=TIMEOUT_MS)
+        pause = ask.SetTargetState(connector="c", target_state=TargetState.PAUSED)
+        await shell.herder.submit(pause, timeout_ms=TIMEOUT_MS)
+        assert not slow.done()
+        shell.store.gate.set()
+        assert (await slow).created
 
-    run(scenario)
+
+@asynchronous
+async def test_a_timed_out_request_names_what_it_waits_for() -> None:
+    """Its write takes effect afterwards."""
+    async with running() as shell:
+        shell.store.gate.clear()
+        request = ask.PutConnectorConfig(connector="c", config=CONFIG)
+        with pytest.raises(RequestTimedOutError, match="writing a config for connector c"):
+            await shell.herder.submit(request, timeout_ms=50)
+        shell.store.gate.set()
+        await eventually_async(lambda: shell.herder.connectors() == ("c",))
 
 
-def test_a_topic_is_recorded_once() -> None:
+@asynchronous
+async def test_a_failed_write_is_reported_with_its_text() -> None:
+    """And nothing is created."""
+    async with running() as shell:
+        shell.store.failure = KafkaError("Error writing connector configuration to Kafka")
+        with pytest.raises(InternalError, match="Error writing connector configuration"):
+            await shell.create()
+        assert shell.herder.connectors() == ()
+
+
+@asynchronous
+async def test_a_child_that_cannot_be_started_is_failed() -> None:
+    """A refusal of the worker process is told like a failure of the connector."""
+    async with running(standalone=True) as shell:
+        with pytest.raises(InternalError, match="Failed to start connector: c"):
+            await shell.create(refuse="yes")
+        info = shell.herder.connector_status("c")
+        assert info is not None
+        assert info.connector.trace == "refused on purpose"
+
+
+@asynchronous
+async def test_draining_answers_requests_before_work_has_stopped() -> None:
+    """Clients are not held up by a task that takes its time; a second signal kills it."""
+    async with running() as shell:
+        await shell.create()
+        await eventually_async(lambda: len(shell.children.tasks) == 2)
+        shell.children.may_stop.clear()
+        shell.store.gate.clear()
+        waiting = asyncio.create_task(shell.create("later"))
+        await eventually_async(lambda: "later" in str(shell.herder.stage))
+        draining = asyncio.create_task(shell.herder.drain(hurry=shell.hurry))
+        with pytest.raises(InternalError, match="Worker is shutting down"):
+            await waiting
+        with pytest.raises(InternalError, match="Worker is shutting down"):
+            await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
+        assert not draining.done()
+        shell.hurry.set()
+        await draining
+        assert shell.children.stopped[:2] == [False, True]
+        assert shell.children.tasks == {}
+
+
+@asynchronous
+async def test_health_waits_until_the_worker_is_announced() -> None:
+    """A standalone worker creates its connectors first."""
+    shell = Shell()
+    herding = asyncio.create_task(shell.herder.run())
+    await shell.herder.start()
+    with pytest.raises(RequestTimedOutError):
+        await shell.herder.submit(ask.Probe(), timeout_ms=50)
+    assert not shell.herder.ready
+    shell.herder.announce_ready()
+    await shell.herder.submit(ask.Probe(), timeout_ms=TIMEOUT_MS)
+    assert shell.herder.ready
+    await shell.herder.drain(hurry=shell.hurry)
+    herding.cancel()
+    await asyncio.gather(herding, return_exceptions=True)
+    await shell.herder.close()
+
+
+@asynchronous
+async def test_a_topic_is_recorded_once() -> None:
     """The status store is asked first; resetting forgets it."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            for task in (0, 1):
-                shell.herder.child_listener.topic_used(ConnectorTaskId("c", task), "t")
-            assert shell.herder.active_topics("c") == ("t",)
-            await shell.herder.reset_active_topics("c")
-            assert shell.herder.active_topics("c") == ()
-
-    run(scenario)
+    async with running() as shell:
+        for task in (0, 1):
+            shell.herder.child_listener.topic_used(ConnectorTaskId("c", task), "t")
+        assert shell.herder.active_topics("c") == ("t",)
+        await shell.herder.reset_active_topics("c")
+        assert shell.herder.active_topics("c") == ()
 
 
-def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
+@asynchronous
+async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
     """It is applied when it is read."""
-
-    async def scenario() -> None:
-        async with running() as shell:
-            await shell.herder.set_cluster_logger_level("some.logger", "DEBUG")
-            await eventually_async(lambda: "some.logger" in shell.herder.loggers())
-
-    run(scenario)
+    async with running() as shell:
+        await shell.herder.set_cluster_logger_level("some.logger", "DEBUG")
+        await eventually_async(lambda: "some.logger" in shell.herder.loggers())
 
 
 @pytest.mark.parametrize(
     ("error", "reason"),
     [(KafkaError("denied"), "denied"), (RuntimeError("unforeseen"), "RuntimeError: unforeseen")],
 )
-def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
+@asynchronous
+async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
     """Whatever it failed with; the worker ends with it."""
-
-    async def scenario() -> None:
-        shell = Shell()
-        herding = asyncio.create_task(shell.herder.run())
-        await shell.herder.start()
-        assert shell.group_failed is not None
-        shell.group_failed(error)
-        with pytest.raises(HerderAbortedError, match=reason):
-            await herding
-        await shell.herder.close()
-
-    run(scenario)
+    shell = Shell()
+    herding = asyncio.create_task(shell.herder.run())
+    await shell.herder.start()
+    assert shell.group_failed is not None
+    shell.group_failed(error)
+    with pytest.raises(HerderAbortedError, match=reason):
+        await herding
+    await shell.herder.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from textual.containers import VerticalScroll
@@ -16,10 +17,10 @@ from pyconnect_cli.top.verb_run import Ended
 from pyconnect_cli.top.view import Top
 from tests.cli.overview.worlds import look, view
 from tests.cli.top.shown import ShownCluster, busy_cluster
+from tests.support.event_loop import asynchronous
 
 # An event loop and threads.
 pytestmark = pytest.mark.wire
-Play = Callable[["Stage"], Awaitable[None]]
 
 
 class Stage:
@@ -61,53 +62,43 @@ class Stage:
         return self.top.screen_stack[0].query_one(DataTable)
 
 
-def play(
-    story: Play,
-    cluster: ShownCluster | None = None,
-    width: int = 100,
-    interval_s: float = 3600,
-) -> None:
-    """Run a story on a terminal, from the first look on."""
+@asynccontextmanager
+async def playing(
+    cluster: ShownCluster | None = None, width: int = 100, interval_s: float = 3600
+) -> AsyncIterator[Stage]:
+    """Show a view on a terminal; the first look has come."""
     shown = cluster or ShownCluster(busy_cluster())
-
-    async def run() -> None:
-        top = Top(shown, interval_s=interval_s)
-        async with top.run_test(size=(width, 24)) as pilot:
-            stage = Stage(top, pilot, shown)
-            await stage.until(lambda: top.state.look is not None or bool(top.state.fault))
-            await story(stage)
-
-    asyncio.run(run())
+    top = Top(shown, interval_s=interval_s)
+    async with top.run_test(size=(width, 24)) as pilot:
+        stage = Stage(top, pilot, shown)
+        await stage.until(lambda: top.state.look is not None or bool(top.state.fault))
+        yield stage
 
 
-def test_the_first_look_fills_the_table() -> None:
+@asynchronous
+async def test_the_first_look_fills_the_table() -> None:
     """What failed is under the cursor."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         assert stage.names == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
         assert "3 of 3 workers healthy" in stage.text
         assert "connectors (5)" in stage.text
 
-    play(story)
 
-
-def test_enter_and_escape_lead_down_and_back_to_the_row() -> None:
+@asynchronous
+async def test_enter_and_escape_lead_down_and_back_to_the_row() -> None:
     """Also with the keys of vi."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("G", "enter")
         assert stage.names == ["orders/0", "orders/1", "orders/2"]
         assert "tasks of orders (3)" in stage.text
         await stage.press("escape")
         assert stage.row == "orders"
 
-    play(story)
 
-
-def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
+@asynchronous
+async def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
     """By its name, not its number."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("j", "j", "j")
         assert stage.row == "invoices"
         stage.cluster.now = look(view("a"), view("b"), view("invoices"))
@@ -115,64 +106,55 @@ def test_the_cursor_stays_on_its_row_when_others_come_and_go() -> None:
         await stage.until(lambda: stage.names == ["a", "b", "invoices"])
         assert stage.row == "invoices"
 
-    play(story)
 
-
-def test_a_cell_changes_in_place() -> None:
+@asynchronous
+async def test_a_cell_changes_in_place() -> None:
     """The same rows are not made again."""
-
-    async def story(stage: Stage) -> None:
+    async with playing(ShownCluster(look(view("a")))) as stage:
         before = list(stage.table.rows)
         stage.cluster.now = look(view("a", state="PAUSED"))
         stage.top._look()
         await stage.until(lambda: str(stage.table.get_cell("a", "STATE")) == "PAUSED")
         assert list(stage.table.rows) == before
 
-    play(story, ShownCluster(look(view("a"))))
 
-
-def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
+@asynchronous
+async def test_the_filter_follows_the_typing_and_ends_with_escape() -> None:
     """Letters that are keys elsewhere are text in the prompt."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("slash", "o", "r", "d")
         assert stage.names == ["orders-lake", "orders"]
         await stage.press("enter", "escape")
         assert len(stage.names) == 5
         assert stage.cluster.ran == []
 
-    play(story)
 
-
-def test_the_prompt_goes_to_another_page() -> None:
+@asynchronous
+async def test_the_prompt_goes_to_another_page() -> None:
     """Its own first character is part of what is shown, and taking it away closes it."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("colon", "w", "enter")
         assert stage.top.state.place.page is Page.WORKERS
         await stage.press("colon", "backspace")
         assert not stage.top.screen.query_one(Input).display
 
-    play(story)
 
-
-def test_colon_q_leaves() -> None:
+@asynchronous
+async def test_colon_q_leaves() -> None:
     """Without an error."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("colon", "q", "enter")
         await stage.until(lambda: not stage.top.is_running)
         assert stage.top.fault is None
 
-    play(story)
 
-
-def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
+@asynchronous
+async def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
     """The plan is the verb's own, run with --dry-run; enter is no agreement."""
     plan = ("connectors", "restart", "--dry-run", "orders-lake")
     cluster = ShownCluster(busy_cluster(), answers={plan: Ended(0, ("would restart orders-lake",))})
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.press("r")
         await stage.screen(AskScreen, "would restart orders-lake")
         assert "pyconnect connectors restart orders-lake" in stage.text
@@ -186,65 +168,57 @@ def test_a_change_shows_its_plan_and_is_done_only_with_y() -> None:
         await stage.until(lambda: cluster.ran[-1] == (act, True))
         await stage.until(lambda: cluster.looks > 1)
 
-    play(story, cluster)
 
-
-def test_marked_rows_are_one_batch() -> None:
+@asynchronous
+async def test_marked_rows_are_one_batch() -> None:
     """In the order of the table; the marks go with the action."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("G", "space", "k", "space", "p")
         await stage.screen(AskScreen, "pyconnect connectors pause")
         assert "pause invoices orders" in stage.text
         await stage.press("y")
         await stage.until(lambda: not stage.top.state.marked)
 
-    play(story)
 
-
-def test_a_failed_plan_asks_no_question() -> None:
+@asynchronous
+async def test_a_failed_plan_asks_no_question() -> None:
     """The refusal is shown instead."""
     words = ("tasks", "kill", "--dry-run", "orders-lake/1")
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(9, ("error: a Java worker",))})
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.press("enter", "ctrl+k")
         await stage.screen(TextScreen, "a Java worker")
         await stage.press("escape")
         assert stage.row == "orders-lake/1"
 
-    play(story, cluster)
 
-
-def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
+@asynchronous
+async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
     """Its error and its hint."""
     act = ("connectors", "stop", "orders-lake")
     cluster = ShownCluster(busy_cluster(), answers={act: Ended(6, ("error: busy", "hint: wait"))})
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.press("s")
         await stage.screen(AskScreen, "stop")
         await stage.press("y")
         await stage.screen(TextScreen, "hint: wait")
 
-    play(story, cluster)
 
-
-def test_a_key_of_another_page_says_so() -> None:
+@asynchronous
+async def test_a_key_of_another_page_says_so() -> None:
     """Nothing is run."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("ctrl+k")
         assert "is for rows of tasks" in stage.top.state.message
         assert stage.cluster.ran == []
 
-    play(story)
 
-
-def test_texts_are_read_again_on_demand() -> None:
+@asynchronous
+async def test_texts_are_read_again_on_demand() -> None:
     """Describe, offsets, stacks: what the verb prints now."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("d")
         await stage.screen(TextScreen, "connectors describe orders-lake")
         await stage.press("r")
@@ -253,62 +227,50 @@ def test_texts_are_read_again_on_demand() -> None:
         assert len(stage.cluster.ran) == 2
         assert not isinstance(stage.top.screen, TextScreen)
 
-    play(story)
 
-
-def test_help_lists_the_keys() -> None:
+@asynchronous
+async def test_help_lists_the_keys() -> None:
     """Those that move, act and sort."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("question_mark")
         await stage.screen(TextScreen, "kill a task's process")
         assert "shift-l" in stage.text
 
-    play(story)
 
-
-def test_shifted_letters_sort() -> None:
+@asynchronous
+async def test_shifted_letters_sort() -> None:
     """The title of the column shows the order."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         await stage.press("R")
         assert stage.names[0] == "orders"
         await stage.press("R")
         assert stage.names[0] == "orders-lake"
 
-    play(story)
 
-
-def test_a_cluster_that_stops_answering_stays_on_the_screen() -> None:
+@asynchronous
+async def test_a_cluster_that_stops_answering_stays_on_the_screen() -> None:
     """With the reason, until it answers."""
-
-    async def story(stage: Stage) -> None:
+    async with playing() as stage:
         stage.cluster.unreachable = "no worker answered"
         stage.top._look()
         await stage.until(lambda: "not up to date: no worker answered" in stage.text)
         assert len(stage.names) == 5
 
-    play(story)
 
-
-def test_a_cluster_that_never_answered_says_why() -> None:
+@asynchronous
+async def test_a_cluster_that_never_answered_says_why() -> None:
     """Instead of an empty table."""
-
-    async def story(stage: Stage) -> None:
+    async with playing(ShownCluster(look(), unreachable="connection refused")) as stage:
         assert "prod  connection refused" in stage.text
-
-    play(story, ShownCluster(look(), unreachable="connection refused"))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_table_fits_its_terminal(width: int) -> None:
+@asynchronous
+async def test_the_table_fits_its_terminal(width: int) -> None:
     """Nothing has to be scrolled to the side."""
-
-    async def story(stage: Stage) -> None:
+    async with playing(width=width) as stage:
         assert stage.table.virtual_size.width <= width
         assert stage.table.max_scroll_x == 0
-
-    play(story, width=width)
 
 
 CONTEXTS = tuple(
@@ -317,13 +279,14 @@ CONTEXTS = tuple(
 )
 
 
-def test_another_context_is_watched() -> None:
+@asynchronous
+async def test_another_context_is_watched() -> None:
     """From the list by enter, or by name; rows, marks and lag of the first cluster go."""
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
     other.others = {"prod": cluster}
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.press("space", "colon", *"ctx", "enter")
         assert stage.names == ["lost", "prod", "test"]
         await stage.press("G", "enter")
@@ -334,8 +297,6 @@ def test_another_context_is_watched() -> None:
         await stage.press("colon", *"ctx", "space", *"prod", "enter")
         await stage.until(lambda: "orders" in stage.names)
 
-    play(story, cluster)
-
 
 @pytest.mark.parametrize(
     ("typed", "message"),
@@ -344,26 +305,26 @@ def test_another_context_is_watched() -> None:
         ("tset", "context `tset` is not defined; did you mean `test`?"),
     ],
 )
-def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, message: str) -> None:
+@asynchronous
+async def test_a_context_that_cannot_be_used_leaves_the_cluster(typed: str, message: str) -> None:
     """The message says why."""
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS)
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.press("colon", *"ctx", "space", *typed, "enter")
         await stage.until(lambda: stage.top.state.message == message)
         assert "orders" in stage.names
         assert not cluster.closed
 
-    play(story, cluster)
 
-
-def test_a_log_is_followed_until_that_is_switched_off() -> None:
+@asynchronous
+async def test_a_log_is_followed_until_that_is_switched_off() -> None:
     """New lines come by themselves, and the end stays in sight."""
     words = ("connectors", "logs", "--tail", "500", "orders-lake")
     lines = tuple(f"line {number}" for number in range(100))
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(0, lines)})
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster, interval_s=0.05) as stage:
         await stage.press("l")
         await stage.screen(TextScreen, "line 99")
         cluster.answers[words] = Ended(0, (*lines, "line 100"))
@@ -379,16 +340,15 @@ def test_a_log_is_followed_until_that_is_switched_off() -> None:
         await stage.press("s")
         await stage.screen(TextScreen, "line 101")
 
-    play(story, cluster, interval_s=0.05)
 
-
-def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
+@asynchronous
+async def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
     """An answer must not reach the cluster that is shown next."""
     other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
     cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
     cluster.reachable.clear()
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.press("colon", *"ctx", "space", *"test", "enter", "p")
         await stage.screen(AskScreen, "connectors pause")
         cluster.reachable.set()
@@ -397,16 +357,15 @@ def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
         assert len(stage.top.screen_stack) == 1
         assert other.ran == []
 
-    play(story, cluster)
 
-
-def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
+@asynchronous
+async def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
     """New lines too; escape removes the filter first, and leaves the log then."""
     words = ("connectors", "logs", "--tail", "500", "orders-lake")
     lines = ("INFO began", "\x1b[31mERROR failed\x1b[0m")
     cluster = ShownCluster(busy_cluster(), answers={words: Ended(0, lines)})
 
-    async def story(stage: Stage) -> None:
+    async with playing(cluster) as stage:
         await stage.until(lambda: stage.row == "orders-lake")
         await stage.press("l")
         await stage.screen(TextScreen, "INFO began")
@@ -426,5 +385,3 @@ def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
         await stage.until(lambda: "ERROR" not in stage.text)
         await stage.press("enter", "escape", "escape")
         await stage.until(lambda: not isinstance(stage.top.screen, TextScreen))
-
-    play(story, cluster)

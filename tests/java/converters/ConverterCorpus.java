@@ -1,7 +1,7 @@
 /*
  * Prints what Apache's converters do, one JSON object a line, for tests to compare with ours.
  *
- * Run: java -Duser.timezone=UTC -cp <jars> ConverterCorpus.java <seed> <cases>
+ * Compile with Descriptions.java, then run: java -Duser.timezone=UTC -cp <jars>:<classes> ConverterCorpus <seed> <cases>
  *
  * Lines: {"kind":"write","class","options","schema","value","bytes"|"error"}
  *        {"kind":"read","class","options","bytes","schema","value"|"error"}
@@ -14,7 +14,6 @@ import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Base64;
 import java.util.Date;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -23,7 +22,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 import org.apache.kafka.connect.data.Decimal;
 import org.apache.kafka.connect.data.Field;
@@ -36,7 +34,7 @@ import org.apache.kafka.connect.data.Timestamp;
 import org.apache.kafka.connect.storage.Converter;
 import org.apache.kafka.connect.storage.HeaderConverter;
 
-public class ConverterCorpus {
+public class ConverterCorpus extends Descriptions {
     static final String JSON = "org.apache.kafka.connect.json.JsonConverter";
     static final String STRING = "org.apache.kafka.connect.storage.StringConverter";
     static final String HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter";
@@ -380,88 +378,6 @@ public class ConverterCorpus {
         for (int i = random.nextInt(4); i > 0; i--)
             built.append(parts[random.nextInt(parts.length)]);
         return built.toString();
-    }
-
-    // ---- descriptions
-
-    static String schemaText(Schema schema) {
-        if (schema == null)
-            return "null";
-        StringBuilder text = new StringBuilder("{\"type\":\"" + schema.type() + "\",\"optional\":" + schema.isOptional()
-                + ",\"name\":" + quoted(schema.name()) + ",\"version\":" + schema.version() + ",\"doc\":" + quoted(schema.doc()));
-        if (schema.parameters() != null)
-            text.append(",\"parameters\":").append(optionsText(schema.parameters()));
-        switch (schema.type()) {
-            case MAP:
-                text.append(",\"keys\":").append(schemaText(schema.keySchema()));
-            case ARRAY:
-                text.append(",\"values\":").append(schemaText(schema.valueSchema()));
-                break;
-            case STRUCT:
-                text.append(",\"fields\":[").append(schema.fields().stream()
-                        .map(f -> "[" + quoted(f.name()) + "," + schemaText(f.schema()) + "]")
-                        .collect(Collectors.joining(","))).append("]");
-                break;
-            default:
-        }
-        if (schema.defaultValue() != null)
-            text.append(",\"default\":").append(valueText(schema.defaultValue()));
-        return text.append("}").toString();
-    }
-
-    static String valueText(Object value) {
-        if (value == null)
-            return "null";
-        if (value instanceof Byte || value instanceof Short || value instanceof Integer || value instanceof Long)
-            return "{\"int\":" + value + "}";
-        if (value instanceof Float)
-            return "{\"float\":\"" + Integer.toHexString(Float.floatToIntBits((Float) value)) + "\"}";
-        if (value instanceof Double)
-            return "{\"double\":\"" + Long.toHexString(Double.doubleToLongBits((Double) value)) + "\"}";
-        if (value instanceof Boolean)
-            return "{\"boolean\":" + value + "}";
-        if (value instanceof String)
-            return "{\"string\":" + quoted((String) value) + "}";
-        if (value instanceof byte[])
-            return "{\"bytes\":" + base64((byte[]) value) + "}";
-        if (value instanceof BigDecimal)
-            return "{\"unscaled\":" + ((BigDecimal) value).unscaledValue() + ",\"scale\":" + ((BigDecimal) value).scale() + "}";
-        if (value instanceof Date)
-            return "{\"date\":" + ((Date) value).getTime() + "}";
-        if (value instanceof List)
-            return "{\"list\":[" + ((List<?>) value).stream().map(ConverterCorpus::valueText).collect(Collectors.joining(",")) + "]}";
-        if (value instanceof Map)
-            return "{\"map\":[" + ((Map<?, ?>) value).entrySet().stream()
-                    .map(e -> "[" + valueText(e.getKey()) + "," + valueText(e.getValue()) + "]")
-                    .collect(Collectors.joining(",")) + "]}";
-        Struct struct = (Struct) value;
-        return "{\"struct\":[" + struct.schema().fields().stream().map(f -> valueText(struct.getWithoutDefault(f.name())))
-                .collect(Collectors.joining(",")) + "]}";
-    }
-
-    static String optionsText(Map<String, String> options) {
-        return "{" + options.entrySet().stream().map(e -> quoted(e.getKey()) + ":" + quoted(e.getValue()))
-                .collect(Collectors.joining(",")) + "}";
-    }
-
-    static String errorText(RuntimeException e) {
-        return ",\"error\":[" + quoted(e.getClass().getName()) + "," + quoted(e.getMessage()) + "]";
-    }
-
-    static String base64(byte[] bytes) {
-        return bytes == null ? "null" : "\"" + Base64.getEncoder().encodeToString(bytes) + "\"";
-    }
-
-    static String quoted(String text) {
-        if (text == null)
-            return "null";
-        StringBuilder quoted = new StringBuilder("\"");
-        for (char c : text.toCharArray())
-            if (c < ' ' || c > '~' || c == '"' || c == '\\')
-                quoted.append(String.format("\\u%04x", (int) c));
-            else
-                quoted.append(c);
-        return quoted.append('"').toString();
     }
 
     // ---- hand-made texts to read

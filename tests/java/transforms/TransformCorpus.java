@@ -2,7 +2,8 @@
  * Prints what Apache's transformations and predicates do, one JSON object a line, for tests to
  * compare with ours.
  *
- * Run: java -Duser.timezone=UTC -Duser.language=en -Duser.country=US -cp <jars> TransformCorpus.java <seed> <cases>
+ * Compile with Descriptions.java, then run:
+ *   java -Duser.timezone=UTC -Duser.language=en -Duser.country=US -cp <jars>:<classes> TransformCorpus <seed> <cases>
  *
  * The first line is {"java":<feature version>}, the others
  *   {"class","options","record","result"|"holds"|"error","stage"}
@@ -17,7 +18,6 @@ import java.math.BigInteger;
 import java.text.SimpleDateFormat;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Base64;
 import java.util.Collections;
 import java.util.Date;
 import java.util.LinkedHashMap;
@@ -25,7 +25,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TimeZone;
-import java.util.stream.Collectors;
 
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -43,7 +42,7 @@ import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.transforms.Transformation;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
-public class TransformCorpus {
+public class TransformCorpus extends Descriptions {
     static final String PACKAGE = "org.apache.kafka.connect.transforms.";
     static final long DAY = 86_400_000L;
     static final List<String> NAMES = List.of("a", "b", "c", "d", "x.y", "\u00e9");
@@ -511,7 +510,7 @@ public class TransformCorpus {
                 line += ",\"result\":" + recordText(((Transformation) plugin).apply(record));
             }
         } catch (RuntimeException e) {
-            line += ",\"error\":[" + quoted(e.getClass().getName()) + "," + quoted(e.getMessage()) + "],\"stage\":\"" + stage + "\"";
+            line += errorText(e) + ",\"stage\":\"" + stage + "\"";
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(e);
         }
@@ -530,77 +529,5 @@ public class TransformCorpus {
                 + ",\"offset\":" + (record instanceof SinkRecord ? String.valueOf(((SinkRecord) record).kafkaOffset()) : "null") + ",\"timestamp\":" + record.timestamp()
                 + ",\"key\":[" + schemaText(record.keySchema()) + "," + valueText(record.key()) + "],\"value\":[" + schemaText(record.valueSchema()) + "," + valueText(record.value())
                 + "],\"headers\":[" + String.join(",", headers) + "]}";
-    }
-
-    static String schemaText(Schema schema) {
-        if (schema == null)
-            return "null";
-        StringBuilder text = new StringBuilder("{\"type\":\"" + schema.type() + "\",\"optional\":" + schema.isOptional()
-                + ",\"name\":" + quoted(schema.name()) + ",\"version\":" + schema.version() + ",\"doc\":" + quoted(schema.doc()));
-        if (schema.parameters() != null)
-            text.append(",\"parameters\":").append(optionsText(schema.parameters()));
-        switch (schema.type()) {
-            case MAP:
-                text.append(",\"keys\":").append(schemaText(schema.keySchema()));
-            case ARRAY:
-                text.append(",\"values\":").append(schemaText(schema.valueSchema()));
-                break;
-            case STRUCT:
-                text.append(",\"fields\":[").append(schema.fields().stream()
-                        .map(f -> "[" + quoted(f.name()) + "," + schemaText(f.schema()) + "]")
-                        .collect(Collectors.joining(","))).append("]");
-                break;
-            default:
-        }
-        if (schema.defaultValue() != null)
-            text.append(",\"default\":").append(valueText(schema.defaultValue()));
-        return text.append("}").toString();
-    }
-
-    static String valueText(Object value) {
-        if (value == null)
-            return "null";
-        if (value instanceof Byte || value instanceof Short || value instanceof Integer || value instanceof Long)
-            return "{\"int\":" + value + "}";
-        if (value instanceof Float)
-            return "{\"float\":\"" + Integer.toHexString(Float.floatToIntBits((Float) value)) + "\"}";
-        if (value instanceof Double)
-            return "{\"double\":\"" + Long.toHexString(Double.doubleToLongBits((Double) value)) + "\"}";
-        if (value instanceof Boolean)
-            return "{\"boolean\":" + value + "}";
-        if (value instanceof String)
-            return "{\"string\":" + quoted((String) value) + "}";
-        if (value instanceof byte[])
-            return "{\"bytes\":\"" + Base64.getEncoder().encodeToString((byte[]) value) + "\"}";
-        if (value instanceof BigDecimal)
-            return "{\"unscaled\":" + ((BigDecimal) value).unscaledValue() + ",\"scale\":" + ((BigDecimal) value).scale() + "}";
-        if (value instanceof Date)
-            return "{\"date\":" + ((Date) value).getTime() + "}";
-        if (value instanceof List)
-            return "{\"list\":[" + ((List<?>) value).stream().map(TransformCorpus::valueText).collect(Collectors.joining(",")) + "]}";
-        if (value instanceof Map)
-            return "{\"map\":[" + ((Map<?, ?>) value).entrySet().stream()
-                    .map(e -> "[" + valueText(e.getKey()) + "," + valueText(e.getValue()) + "]")
-                    .collect(Collectors.joining(",")) + "]}";
-        Struct struct = (Struct) value;
-        return "{\"struct\":[" + struct.schema().fields().stream().map(f -> valueText(struct.getWithoutDefault(f.name())))
-                .collect(Collectors.joining(",")) + "]}";
-    }
-
-    static String optionsText(Map<String, String> options) {
-        return "{" + options.entrySet().stream().map(e -> quoted(e.getKey()) + ":" + quoted(e.getValue()))
-                .collect(Collectors.joining(",")) + "}";
-    }
-
-    static String quoted(String text) {
-        if (text == null)
-            return "null";
-        StringBuilder quoted = new StringBuilder("\"");
-        for (char c : text.toCharArray())
-            if (c < ' ' || c > '~' || c == '"' || c == '\\')
-                quoted.append(String.format("\\u%04x", (int) c));
-            else
-                quoted.append(c);
-        return quoted.append('"').toString();
     }
 }

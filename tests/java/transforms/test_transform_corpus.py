@@ -2,49 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.agent.builtin.transforms import transform_corpus
-from tests.agent.builtin.transforms.transform_deviations import RULES, described, reasons
-from tests.java.java_programs import printed
+from tests.agent.builtin.transforms import transform_corpus, transform_deviations
+from tests.java.corpora import CASES, Judged, judge
 from tests.support.seeds import chosen
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(600)]
 
 PROGRAM = Path(__file__).parent / "TransformCorpus.java"
-CASES = 1000
 # The default seed reaches every rule: both tests share the same cases.
 SEEDS = chosen((4,), long=(1, 2, 3, 5))
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What the cases of all seeds show: differences without a rule, rules without a case."""
-
-    cases: int
-    differences: list[str]
-    unused: set[str]
-    java_version: int
-
-
 @pytest.fixture(scope="module")
-def judged(kafka_runtime: KafkaRuntime) -> Judged:
-    count, differences, used, version = 0, [], set[str](), 0
-    for seed in SEEDS:
-        lines = printed(kafka_runtime, PROGRAM, seed, CASES)
-        version = transform_corpus.java_version(lines)
-        for case in transform_corpus.cases(lines):
-            count += 1
-            found = reasons(case, version)
-            if found is not None and not found:
-                differences.append(described(case))
-            used |= found or set()
-    unused = {rule.__name__ for rule in RULES} - used
-    return Judged(count, differences, unused, version)
+def judged(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    return judge(
+        kafka_runtime,
+        PROGRAM,
+        SEEDS,
+        tmp_path_factory.mktemp("program"),
+        corpus=transform_corpus,
+        deviations=transform_deviations,
+    )
 
 
 def test_transformations_differ_from_apaches_by_known_rules_only(judged: Judged) -> None:
