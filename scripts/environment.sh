@@ -65,6 +65,8 @@ require_test_programs() {
   find_program tmux || missing+=(tmux)
   find_program groff || missing+=(groff)
   find_program promtool || missing+=(prometheus)
+  find_program zsh || missing+=(zsh)
+  find_program fish || missing+=(fish)
   [ "${#missing[@]}" -gt 0 ] || return 0
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     fail "the tests start programs that are not installed: ${missing[*]}" \

@@ -322,7 +322,6 @@ class TypedShell:
 
 
 @pytest.mark.wire
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -344,7 +343,6 @@ complete -C {shlex.quote(line)}"""
 
 
 @pytest.mark.wire
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [

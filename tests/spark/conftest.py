@@ -83,14 +83,12 @@ def audit(spark: SparkSession, kafka_broker: SharedBroker, tmp_path: Path) -> Au
     return Audit(spark, kafka_broker.bootstrap_servers, tmp_path)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let py4j's sockets be: it leaves them to the garbage collector.
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give all tests of the session's JVM, which warms up once, to one of pytest-xdist's processes.
 
-    One of pytest-xdist's processes gets all tests of the session's JVM, which warms up once.
+    It looks at the groups before other hooks see the collected tests.
     """
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
-            in_session = "spark" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("session" if in_session else item.path.stem))
+    # py4j leaves its sockets to the garbage collector.
+    item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+    in_session = "spark" in getattr(item, "fixturenames", ())
+    item.add_marker(pytest.mark.xdist_group("session" if in_session else item.path.stem))
