@@ -24,5 +24,5 @@ DEFAULTS = {
 # behind a transaction's marker.
 BRIEF_FETCH = {"fetch.wait.max.ms": 10}
 """For a short-lived process, whose frequent fetches do not burden the brokers for long."""
-TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 100}
-"""For a topic with transactional writers."""
+TRANSACTIONAL_FETCH = {"fetch.wait.max.ms": 20}
+"""For a topic with transactional writers. Debezium reads its offset after each transaction."""
