@@ -259,7 +259,7 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
     assert checkout.calls() == ""
     java(checkout.bin / "java", "17.0.15")
     executable(checkout.bin / "id", "#!/bin/sh\necho 1000\n")
-    for name in ("mariadbd", "postgres", "tmux", "promtool"):
+    for name in ("mariadbd", "postgres", "tmux", "promtool", "zsh", "fish"):
         executable(checkout.bin / name, "#!/bin/sh\n")
     one_missing = checkout.run("bash scripts/test kafka")
     assert one_missing.returncode == 2
