@@ -17,6 +17,10 @@ from pyconnect_agent.herder.connect_group import GroupOptions
 from pyconnect_agent.kafka.group import MembershipSettings
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
 
+LOG = logging.getLogger(__name__)
+
+OPEN_TIMEOUT_MS = 60_000
+
 
 def distributed_settings(settings: HerderSettings, config: DistributedConfig) -> HerderSettings:
     """Return `settings`, which every worker has, with the settings of a group."""
@@ -35,11 +39,6 @@ def distributed_settings(settings: HerderSettings, config: DistributedConfig) ->
             ttl_ms=config.inter_worker_key_ttl_ms,
         ),
     )
-
-
-LOG = logging.getLogger(__name__)
-
-OPEN_TIMEOUT_MS = 60_000
 
 
 def group_options(config: DistributedConfig, worker_url: str) -> GroupOptions:

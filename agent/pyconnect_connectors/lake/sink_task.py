@@ -25,6 +25,9 @@ from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.lake.validation import check_sink
 
+LOG = logging.getLogger(__name__)
+_NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"
+
 
 class Target(Protocol):
     """Files or tables. Methods may raise RetriableException and be called again."""
@@ -55,10 +58,6 @@ class Target(Protocol):
 
     def take_rewinds(self) -> Mapping[TopicPartition, int]:
         """Return, once, where partitions go on that another task has written to."""
-
-
-LOG = logging.getLogger(__name__)
-_NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"
 
 
 def target_of(settings: SinkSettings) -> Target:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,6 @@ from pyconnect_cli.session import Session
 
 if TYPE_CHECKING:
     from pyconnect_cli.reconcile.process import ProcessEnd
-from collections.abc import Iterator
 
 VERDICTS = {
     "agree": ExitCode.OK,

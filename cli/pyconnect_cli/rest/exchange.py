@@ -10,15 +10,19 @@ change goes only to a worker that has answered before, so a worker that hangs ne
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import (
     OutOfTime,
     ServerError,
+    UnknownOutcome,
+    Unreachable,
 )
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
@@ -29,11 +33,6 @@ from pyconnect_cli.rest.request import IDEMPOTENT, Answer, Request
 
 if TYPE_CHECKING:
     import httpx
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from pyconnect_cli.errors import UnknownOutcome, Unreachable
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 NO_TIME = "not asked: the time of --timeout is over"

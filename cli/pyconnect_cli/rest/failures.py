@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import (
@@ -17,15 +18,12 @@ from pyconnect_cli.errors import (
     RejectedRequest,
     ServerError,
 )
+from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.rest.masking import mask_text
 from pyconnect_cli.rest.request import IDEMPOTENT, Request
 
 if TYPE_CHECKING:
     import httpx
-import re
-from typing import NamedTuple
-
-from pyconnect_cli.parsing.near_names import did_you_mean
 
 REBALANCE_READ = "Request cannot be completed because a rebalance is expected"
 ALREADY_EXISTS = "already exists"

@@ -41,6 +41,8 @@ from pyconnect_api import (
     TransactionContext,
 )
 
+LOG = logging.getLogger(__name__)
+
 
 class WorkerSourceTaskContext(SourceTaskContext):
     """`configs` resolves variables again at each call."""
@@ -68,9 +70,6 @@ class WorkerSourceTaskContext(SourceTaskContext):
     @property
     def transaction_context(self) -> TransactionContext | None:
         return self._transaction_context
-
-
-LOG = logging.getLogger(__name__)
 
 
 class SourceWork:
