@@ -23,6 +23,7 @@ from pyconnect_sandbox.errors import JarResolutionFailed
 from pyconnect_sandbox.progress import Progress
 
 MANIFEST = "manifest.json"
+GIVEN_JARS = "Kafka's own jars can also be given: --kafka-dir"
 
 
 def cache_root() -> Path:
@@ -108,7 +109,7 @@ class JarCache:
         if missing:
             raise JarResolutionFailed(
                 f"These jars of version {self._version} were not fetched: {', '.join(missing)}",
-                hint="run the command again",
+                hint=f"run the command again; {GIVEN_JARS}",
             )
         altered = sorted(
             name for name, checksum in self._checksums.items() if sha256_of(libs / name) != checksum
@@ -117,7 +118,8 @@ class JarCache:
             raise JarResolutionFailed(
                 f"These jars differ from the known ones of version {self._version}:"
                 f" {', '.join(altered)}",
-                hint="the repository has altered or damaged them: use another repository",
+                hint="the repository has altered or damaged them: use another repository;"
+                f" {GIVEN_JARS}",
             )
 
     def _write_manifest(self, candidate: Path, resolver: str) -> None:
