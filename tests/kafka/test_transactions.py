@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
@@ -18,7 +18,7 @@ from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Pyconnect
-from tests.support.topics import create_topics, read_topic
+from tests.support.topics import create_topics, ends_of, read_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -101,17 +101,7 @@ def forget(broker: KafkaBroker) -> None:
 
 
 def last_stable_offset(broker: KafkaBroker, topic: str) -> int:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap_servers,
-            "group.id": "lso",
-            "isolation.level": "read_committed",
-        }
-    )
-    try:
-        return consumer.get_watermark_offsets(TopicPartition(topic, 0), 30)[1]
-    finally:
-        consumer.close()
+    return ends_of(broker.bootstrap_servers, topic, [0], committed=True)[0]
 
 
 def test_transactions_are_listed_with_their_owners(

@@ -6,15 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
     AdminClient,
     ConfigResource,
     NewTopic,
 )
 
-from tests.support.names import unique_name
-from tests.support.topics import ANSWER_S, read_topic
+from tests.support.topics import ANSWER_S, ends_of, partitions_of, read_topic
 
 
 class OffsetTopics:
@@ -40,22 +39,8 @@ class OffsetTopics:
 
     def end(self, topic: str) -> int:
         """How many offsets all partitions have, those of open transactions included."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap_servers,
-                "group.id": unique_name("readers"),
-                "isolation.level": "read_uncommitted",
-            }
-        )
-        try:
-            partitions = consumer.list_topics(topic, timeout=ANSWER_S).topics[topic].partitions
-            ends = (
-                consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_S)
-                for number in partitions
-            )
-            return sum(high for _, high in ends)
-        finally:
-            consumer.close()
+        partitions = partitions_of(self._bootstrap_servers, topic)
+        return sum(ends_of(self._bootstrap_servers, topic, partitions, committed=False).values())
 
     def settings(self, topic: str) -> Mapping[str, str]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)

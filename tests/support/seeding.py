@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
+from tests.support.topics import ends_of
 
 DEADLINE_S = 60.0
 Headers = Sequence[tuple[str, bytes]]
@@ -57,25 +58,14 @@ class Seed:
 
     def _wait_for_markers(self, places: Sequence[tuple[int, int]]) -> None:
         """The coordinator answers before it writes them: until then the transaction is open."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": unique_name("ends"),
-                # Else an earlier transaction that is open hides the end.
-                "isolation.level": "read_uncommitted",
-            }
-        )
-        try:
-            for partition, offset in dict(places).items():
-                place = TopicPartition(self.topic, partition)
-                eventually(
-                    lambda place=place, offset=offset: (
-                        consumer.get_watermark_offsets(place, DEADLINE_S)[1] > offset + 1
-                    ),
-                    DEADLINE_S,
-                )
-        finally:
-            consumer.close()
+        lasts = dict(places)
+
+        def are_there() -> bool:
+            # To readers of committed records an earlier transaction that is open hides the end.
+            ends = ends_of(self.bootstrap, self.topic, lasts, committed=False)
+            return all(ends[partition] > last + 1 for partition, last in lasts.items())
+
+        eventually(are_there, DEADLINE_S)
 
     @contextmanager
     def transaction(self) -> Iterator[Producer]:

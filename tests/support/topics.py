@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from confluent_kafka import (
@@ -45,21 +45,31 @@ def partitions_of(bootstrap_servers: str, topic: str) -> Sequence[int]:
 
 def open_records(bootstrap_servers: str, topic: str, partition: int = 0) -> int:
     """Return how many records readers of committed ones must wait for: of open transactions."""
-    ends = []
-    for isolation in ("read_uncommitted", "read_committed"):
-        consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "group.id": unique_name("readers"),
-                "isolation.level": isolation,
-            }
-        )
-        try:
-            place = TopicPartition(topic, partition)
-            ends.append(consumer.get_watermark_offsets(place, timeout=ANSWER_S)[1])
-        finally:
-            consumer.close()
-    return ends[0] - ends[1]
+    every, stable = (
+        ends_of(bootstrap_servers, topic, [partition], committed=committed)[partition]
+        for committed in (False, True)
+    )
+    return every - stable
+
+
+def ends_of(
+    bootstrap_servers: str, topic: str, partitions: Iterable[int], *, committed: bool
+) -> dict[int, int]:
+    """Return the end of each partition, with `committed` that of readers of committed records."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": unique_name("readers"),
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+        }
+    )
+    try:
+        return {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), ANSWER_S)[1]
+            for number in partitions
+        }
+    finally:
+        consumer.close()
 
 
 def read_topic(bootstrap_servers: str, topic: str, *, committed: bool = False) -> list[Message]:
