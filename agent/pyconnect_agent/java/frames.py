@@ -78,7 +78,7 @@ def from_json(payload: bytes | memoryview) -> Json:
 
 @dataclass(slots=True)
 class SourceBatch:
-    """The records of a poll in columns; `facts`: the Java process's facts about all of them."""
+    """Records of a poll in columns; `facts`: the Java process's facts about all of them."""
 
     facts: dict[str, Any]
     topics: Sequence[str]
@@ -102,34 +102,6 @@ class SourceBatch:
         columns = [getattr(self, column.name) for column in fields(self)[1:]]
         selected: list[Any] = [None if column is None else select(column) for column in columns]
         return SourceBatch(self.facts, *selected)
-
-    def joined(self, other: SourceBatch) -> SourceBatch:
-        """Return the records of this and of the next part of the same poll."""
-        count, size = len(self.facts["places"]), len(self.values)
-        headers: list[bytes | None] | None = None
-        if self.headers is not None or other.headers is not None:
-            headers = [
-                *(self.headers or [None] * len(self.values)),
-                *(other.headers or [None] * len(other.values)),
-            ]
-        return SourceBatch(
-            {
-                **other.facts,
-                "places": [*self.facts["places"], *other.facts["places"]],
-                **{
-                    name: [*self.facts[name], *(size + row for row in other.facts.get(name, ()))]
-                    for name in ("commitsAfter", "abortsAfter")
-                },
-            },
-            [*self.topics, *other.topics],
-            [*self.places, *(count + place for place in other.places)],
-            [*self.partitions, *other.partitions],
-            [*self.timestamps, *other.timestamps],
-            [*self.offsets, *other.offsets],
-            [*self.keys, *other.keys],
-            [*self.values, *other.values],
-            headers,
-        )
 
 
 def decode_source(payload: memoryview) -> SourceBatch:

@@ -29,22 +29,22 @@ class JavaSourceRecord(SourceRecord):
 
 
 class JavaSourceRecords(Sequence[SourceRecord]):
-    """The records of a poll, in the columns of `SourceBatch`.
+    """Records of a poll, in the columns of `SourceBatch`.
 
-    `dropped` and `failures` are by places in this sequence.
+    `numbers` are those of the records. `dropped` and `failures` are by places in this sequence.
     """
 
-    __slots__ = ("_made", "batch", "dropped", "failures", "first")
+    __slots__ = ("_made", "batch", "dropped", "failures", "numbers")
 
     def __init__(
         self,
         batch: SourceBatch,
-        first: int,
+        numbers: Sequence[int],
         dropped: frozenset[int],
         failures: Mapping[int, Mapping[str, Any]],
     ) -> None:
         self.batch = batch
-        self.first = first
+        self.numbers = numbers
         self.dropped = dropped
         self.failures = failures
         self._made: list[SourceRecord] | None = None
@@ -52,23 +52,15 @@ class JavaSourceRecords(Sequence[SourceRecord]):
     @classmethod
     def of(cls, batch: SourceBatch) -> JavaSourceRecords:
         """Return the records of a batch."""
-        facts = batch.facts
+        facts, first = batch.facts, batch.facts.get("first", 0)
         failures = {failure["row"]: failure for failure in facts.get("failures", ())}
-        return cls(batch, facts.get("first", 0), frozenset(facts.get("dropped", ())), failures)
-
-    def joined(self, other: JavaSourceRecords) -> JavaSourceRecords:
-        """Return these and the next part of the same poll."""
-        size = len(self)
-        return JavaSourceRecords(
-            self.batch.joined(other.batch),
-            self.first,
-            self.dropped | {size + place for place in other.dropped},
-            {**self.failures, **{size + at: failed for at, failed in other.failures.items()}},
-        )
+        numbers = range(first, first + len(batch.values))
+        return cls(batch, numbers, frozenset(facts.get("dropped", ())), failures)
 
     def at(self, places: Sequence[int]) -> JavaSourceRecords:
         """Return the records at some places; none of them may be dropped or failed."""
-        return JavaSourceRecords(self.batch.at(places), self.first, frozenset(), {})
+        numbers = [self.numbers[place] for place in places]
+        return JavaSourceRecords(self.batch.at(places), numbers, frozenset(), {})
 
     def last_place(self) -> tuple[Any, Any] | None:
         """Return source partition and offset of the last record; None for several partitions."""
@@ -95,7 +87,7 @@ class JavaSourceRecords(Sequence[SourceRecord]):
         assert step == 1
         part = JavaSourceRecords(
             self.batch.part(index),
-            self.first + start,
+            self.numbers[index],
             frozenset(place - start for place in self.dropped if start <= place < stop),
             {at - start: failed for at, failed in self.failures.items() if start <= at < stop},
         )
@@ -123,7 +115,7 @@ class JavaSourceRecords(Sequence[SourceRecord]):
             batch.values[place],
             batch.timestamps[place],
         )
-        record.number = self.first + place
+        record.number = self.numbers[place]
         record.kafka_headers = [] if batch.headers is None else unpack_headers(batch.headers[place])
         record.is_dropped = place in self.dropped
         record.failure = self.failures.get(place)

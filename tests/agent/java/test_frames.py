@@ -79,22 +79,7 @@ def test_slices_of_records() -> None:
     numbers = [record.number for record in part]  # type: ignore[attr-defined]  # a JavaSourceRecord
     assert numbers == [11, 12, 13]
     assert part.last_place() == ({"place": 0}, {"n": 3})
-
-
-def test_parts_of_a_poll_are_joined() -> None:
-    """Source partitions, dropped records and boundaries keep their records."""
-    first = payload(
-        [(0, b"{}", None, b"a"), (1, b"{}", None, b"b")], commitsAfter=[1], abortsAfter=[]
-    )
-    second = payload([(2, b'{"n":1}', None, b"c")], dropped=[0], commitsAfter=[0], abortsAfter=[])
-    batches = [decode_source(memoryview(each)) for each in (first, second)]
-    joined = JavaSourceRecords.of(batches[0]).joined(JavaSourceRecords.of(batches[1]))
-    assert [record.value for record in joined] == [b"a", b"b", b"c"]
-    places = [record.source_partition for record in joined]
-    assert places == [{"place": 0}, {"place": 1}, {"place": 2}]
-    assert joined.dropped == {2}
-    assert joined.batch.facts["commitsAfter"] == [1, 2]
-    assert joined.last_place() is None
+    assert list(records.at([0, 3]).numbers) == [10, 13]
 
 
 def payload(rows: list[tuple[int, bytes | None, bytes | None, bytes | None]], **more: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -37,12 +37,12 @@ from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
 from pyconnect_agent.tasks.source.run import OutgoingRun, compose_run
-from pyconnect_agent.tasks.source.sender import Sender
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,
     ConnectHeaders,
     DataException,
+    RecordMetadata,
     RetriableException,
     SourceRecord,
     SourceRecords,
@@ -76,6 +76,29 @@ class Task(SourceTask):
 
     def commit(self) -> None:
         self.commits += 1
+
+
+class HearingTask(Task):
+    """Notes what became of its records, by their numbers."""
+
+    def __init__(self, polls: Sequence[Sequence[SourceRecord]]) -> None:
+        super().__init__(polls)
+        self.told: list[tuple[int, RecordMetadata | None]] = []
+
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
+        self.told.append((number_of(record), metadata))
+
+
+class TaskInParts(HearingTask):
+    """Returns a poll in parts of two records."""
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        self.left = self.polls.pop(0) if self.polls else []
+        return self.next_part()
+
+    def next_part(self) -> Sequence[SourceRecord]:
+        part, self.left = self.left[:2], self.left[2:]
+        return part
 
 
 class OfTopic(StringConverter):
@@ -112,7 +135,7 @@ class Surroundings:
 
     `transformations`: what two of them do to a record. `full`: the queue is full at first.
     `later`: the producer takes it when it is sent again. `refused`: too large, so it fails
-    afterwards. `stops`: the queue is full until the task is stopped.
+    afterwards. `stops`: the queue is full until the task is stopped. `task`: its class.
     """
 
     transformations: tuple[Mapping[int, str], Mapping[int, str]] = ({}, {})
@@ -122,6 +145,7 @@ class Surroundings:
     stops: int | None = None
     tolerate_all: bool = False
     boundary: Callable[[], BoundaryPolicy] = PollBoundary
+    task: type[Task] = Task
 
     def transform(self, step: int, seen: list[object]) -> Callable[[SourceRecord], Any]:
         def apply(record: SourceRecord) -> SourceRecord | None:
@@ -174,7 +198,7 @@ class Run:
         self, polls: Sequence[Sequence[SourceRecord]], given: Surroundings, *, one_by_one: bool
     ) -> None:
         self.given = given
-        self.task = Task(polls)
+        self.task = given.task(polls)
         self.control = FakeControl()
         self.reports = Reports()
         self.metrics = source_metrics()
@@ -262,6 +286,8 @@ class Run:
             "written": counts["source-record-write-total"],
             "topics": sorted(self.topics),
             "commits": self.task.commits,
+            # One that was left out may be told before others, which were sent.
+            "told": sorted(self.task.told, key=repr) if isinstance(self.task, HearingTask) else (),
             **self.observed(),
         }
 
@@ -423,6 +449,7 @@ surroundings = st.builds(
     stops=st.none() | numbers,
     tolerate_all=st.booleans(),
     boundary=st.sampled_from([PollBoundary, lambda: IntervalBoundary(1_000)]),
+    task=st.sampled_from([Task, HearingTask]),
 )
 
 
@@ -453,6 +480,27 @@ def test_at_least_once_runs_have_the_same_results_as_single_records(
 
 
 @pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
+@given(polled=polls(), given=surroundings)
+def test_polls_in_parts_have_the_same_results_as_whole_ones(
+    kind: type[ExactlyOnce | AtLeastOnce],
+    polled: list[Sequence[SourceRecord]],
+    given: Surroundings,
+) -> None:
+    """One transaction for all parts; only what is repeated differs."""
+    observed = [
+        kind(polled, replace(given, task=task), one_by_one=False).play()
+        for task in (HearingTask, TaskInParts)
+    ]
+    for each in observed:
+        del each["transformed"]
+        if each["failure"] or given.stops is not None:
+            # Further parts have not come then.
+            del each["polled"]
+    whole, in_parts = observed
+    assert in_parts == whole
+
+
+@pytest.mark.parametrize("kind", [ExactlyOnce, AtLeastOnce])
 def test_an_ordinary_poll_goes_to_the_producer_at_once(
     kind: type[ExactlyOnce | AtLeastOnce],
 ) -> None:
@@ -476,29 +524,21 @@ def test_an_ordinary_poll_goes_to_the_producer_at_once(
 @pytest.mark.parametrize(
     "boundary", [PollBoundary, lambda: ConnectorBoundary(RequestedTransactions())]
 )
-def test_tasks_with_a_hook_for_each_record_do_not_use_runs(
+def test_tasks_with_boundaries_of_their_own_do_not_use_runs(
     boundary: Callable[[], BoundaryPolicy],
 ) -> None:
-    """A boundary of the connector's own, and a hook for each record."""
-
-    class Hooked(Task):
-        def commit_record(self, record: SourceRecord, metadata: object) -> None: ...
-
-    def sender(task: Task) -> Sender:
-        return TransactionalSender(
-            task_id="c-0",
-            connector="c",
-            task=task,
-            producer=FakeTransactions(),
-            boundary=boundary(),
-            offsets=FakeOffsets(),
-            topics=ActiveTopics(lambda topic: None),
-            stop_requested=lambda: False,
-            metrics=source_metrics(),
-        )
-
-    assert sender(Task([])).takes_runs is (boundary is PollBoundary)
-    assert not sender(Hooked([])).takes_runs
+    sender = TransactionalSender(
+        task_id="c-0",
+        connector="c",
+        task=Task([]),
+        producer=FakeTransactions(),
+        boundary=boundary(),
+        offsets=FakeOffsets(),
+        topics=ActiveTopics(lambda topic: None),
+        stop_requested=lambda: False,
+        metrics=source_metrics(),
+    )
+    assert sender.takes_runs is (boundary is PollBoundary)
 
 
 def test_the_client_takes_its_arguments_where_they_are_put() -> None:

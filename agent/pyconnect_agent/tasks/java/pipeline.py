@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from pyconnect_agent.java.errors import java_error
 from pyconnect_agent.java.frames import unpack_headers
 from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceRecords
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.records.topic_creation import TopicCreation
 from pyconnect_agent.tasks.source.pipeline import (
@@ -98,8 +99,12 @@ def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> 
         keys=batch.keys,
         partitions=batch.partitions,
         timestamps=batch.timestamps,
-        headers=[None] * len(records)
-        if batch.headers is None
-        else [unpack_headers(packed) or None for packed in batch.headers],
+        headers=[None] * len(records) if batch.headers is None else _unpacked(batch.headers),
         places=places,
     )
+
+
+def _unpacked(column: Sequence[bytes | None]) -> list[KafkaHeaders | None]:
+    # Connectors tend to write the same headers to all of their records.
+    unpacked = {packed: unpack_headers(packed) or None for packed in set(column)}
+    return [unpacked[packed] for packed in column]

@@ -2,7 +2,8 @@
 
 Layer: tasks. The Java process polls ahead, two batches at most: it makes one while another is sent.
 Where a commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit`
-of its own) it polls only when it is asked, as Kafka's worker does.
+of its own) it polls only when it is asked, as Kafka's worker does. A batch comes in parts: one is
+sent to Kafka while the Java process converts the next.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class JavaSourceTask(SourceTask):
         self._hears_of_commits = facts["hearsOfCommits"]
         self._in_turn = exactly_once and self._hears_of_commits
         self._asked = 0
+        self._is_whole = True
         self.answers: Mapping[str, Answer] = {
             "configs": lambda _: dict(self.context.configs()),
             "readOffsets": self._read_offsets,
@@ -52,17 +54,13 @@ class JavaSourceTask(SourceTask):
             self._asked += 1
             self._link.tell(Kind.CREDIT)
         try:
-            records = self._received(timeout_s=WAIT_S)
+            return self._received(timeout_s=WAIT_S)
         except queue.Empty:
             return ()
-        while not records.batch.facts["last"]:
-            records = records.joined(self._received(timeout_s=None))
-        self._asked -= 1
-        facts = records.batch.facts
-        if "error" in facts:
-            raise java_error(facts["error"])
-        self._request_boundaries(records)
-        return records
+
+    def next_part(self) -> Sequence[SourceRecord]:
+        """See `source.loop.PollsInParts`."""
+        return () if self._is_whole else self._received(timeout_s=None)
 
     def commit(self) -> None:
         if self._hears_of_commits:
@@ -83,7 +81,15 @@ class JavaSourceTask(SourceTask):
             # The next poll finds it too.
             self._link.batches.put(None)
             raise self._link.ended()
-        return JavaSourceRecords.of(decode_source(payload))
+        records = JavaSourceRecords.of(decode_source(payload))
+        facts = records.batch.facts
+        self._is_whole = facts["last"]
+        if self._is_whole:
+            self._asked -= 1
+        if "error" in facts:
+            raise java_error(facts["error"])
+        self._request_boundaries(records)
+        return records
 
     def _request_boundaries(self, records: JavaSourceRecords) -> None:
         facts, transactions = records.batch.facts, self.context.transaction_context
@@ -93,9 +99,9 @@ class JavaSourceTask(SourceTask):
             transactions.commit_transaction(records[place])
         for place in facts["abortsAfter"]:
             transactions.abort_transaction(records[place])
-        if facts["commit"]:
+        if facts.get("commit"):
             transactions.commit_transaction()
-        if facts["abort"]:
+        if facts.get("abort"):
             transactions.abort_transaction()
 
 
@@ -113,13 +119,19 @@ class ListeningJavaSourceTask(JavaSourceTask):
         self._send_results()
         records = super().poll()
         if isinstance(records, JavaSourceRecords):
-            self._first = records.first
+            self._first = records.numbers[0] if records else 0
         return records
 
-    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        assert isinstance(record, JavaSourceRecord)
+    def numbers(self, records: Sequence[SourceRecord]) -> Sequence[int]:
+        """See `source.sender.NumbersItsRecords`."""
+        if isinstance(records, JavaSourceRecords):
+            return records.numbers
+        return [record.number for record in records if isinstance(record, JavaSourceRecord)]
+
+    def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
+        """See `source.sender.NumbersItsRecords`."""
         with self._lock:
-            self._results.append((record.number, *(metadata_fields(metadata))))
+            self._results.append((number, *(metadata_fields(metadata))))
             is_full = len(self._results) >= RESULTS
         if is_full:
             self._send_results()

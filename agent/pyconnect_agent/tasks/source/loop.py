@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Protocol, runtime_checkable
 
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
@@ -23,6 +24,15 @@ from pyconnect_api import RetriableException, SourceRecord, SourceTask
 LOG = logging.getLogger(__name__)
 
 RETRY_WAIT_S = 0.1
+
+
+@runtime_checkable
+class PollsInParts(Protocol):
+    """A task whose `poll` may return the first part of a batch."""
+
+    def next_part(self) -> Sequence[SourceRecord]:
+        """Return the next part; none after the last. Raises as `poll` does."""
+        ...
 
 
 class SourceLoop:
@@ -44,6 +54,7 @@ class SourceLoop:
         metrics: SourceMetrics,
     ) -> None:
         self._task = task
+        self._next_part = task.next_part if isinstance(task, PollsInParts) else _no_part
         self._chain = pipeline.chain
         self._convert = pipeline.convert
         self._convert_run = pipeline.convert_run if sender.takes_runs else None
@@ -53,6 +64,7 @@ class SourceLoop:
         self._retries = retries
         self._metrics = metrics
         self._unsent: Sequence[SourceRecord] = ()
+        self._batch_size = 0
         self.polling_since_s: float | None = None
         self.last_poll_ms: int | None = None
 
@@ -71,7 +83,7 @@ class SourceLoop:
             return
         if not self._unsent:
             self._sender.check()
-            self._unsent = self._poll()
+            self._take(self._poll())
         if not self._send():
             self._control.stop_requested.wait(RETRY_WAIT_S)
 
@@ -110,18 +122,29 @@ class SourceLoop:
             self.polling_since_s = None
         self._retries.succeeded()
         if polled:
-            self._metrics.polled(len(polled), (time.monotonic() - began_s) * 1000)
+            self._metrics.poll_took((time.monotonic() - began_s) * 1000)
         return polled
+
+    def _take(self, polled: Sequence[SourceRecord]) -> None:
+        self._unsent = polled
+        if polled:
+            self._batch_size += len(polled)
+            self._metrics.polled(len(polled))
 
     def _send(self) -> bool:
         """Send the unsent records; False when a part is left for later."""
         try:
             while self._unsent:
                 self._send_some()
+                if not self._unsent:
+                    self._take(self._next_part())
         except RetriableException as exc:
             # The rest is transformed and converted again: Kafka's contract of a repeated send.
             LOG.debug("send is repeated", extra={"reason": str(exc)})
             return False
+        if self._batch_size:
+            self._metrics.task.batch(self._batch_size)
+            self._batch_size = 0
         self._sender.batch_sent()
         return True
 
@@ -156,6 +179,11 @@ class SourceLoop:
                 if run.taken < len(run):
                     done = places[run.taken]
                 left_out = done - run.taken
+                if left_out and self._sender.hears_of_records:
+                    sent = set(places[: run.taken])
+                    for place in range(done):
+                        if place not in sent:
+                            self._sender.dropped(polled[place])
             self._unsent = polled[done:]
             if left_out:
                 self._metrics.left_out(left_out)
@@ -193,3 +221,7 @@ class SourceLoop:
                 return True
         self._sender.dropped(original)
         return False
+
+
+def _no_part() -> Sequence[SourceRecord]:
+    return ()

@@ -30,13 +30,13 @@ class SourceMetrics:
         # The loop and the thread that answers the worker process read the records under way.
         self._lock = threading.Lock()
 
-    def polled(self, size: int, duration_ms: float) -> None:
-        """A poll has returned records."""
-        now = now_ms()
+    def polled(self, size: int) -> None:
+        """Records of a poll have come."""
         with self._lock:
-            self._polled.record(size, now)
-        self._poll_ms.record(duration_ms, now)
-        self.task.batch(size)
+            self._polled.record(size, now_ms())
+
+    def poll_took(self, duration_ms: float) -> None:
+        self._poll_ms.record(duration_ms, now_ms())
 
     def left_out(self, count: int) -> None:
         """Records were filtered, skipped, or not taken by the brokers."""

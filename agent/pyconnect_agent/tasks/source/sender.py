@@ -8,8 +8,10 @@ happens around each record and batch, and when offsets are committed: `at_least_
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 from pyconnect_agent.kafka.task_producer import DeliveredMessage
 from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
@@ -20,17 +22,39 @@ LOG = logging.getLogger(__name__)
 QUEUE_FULL_WAIT_S = 0.1
 """Of serving deliveries, before a record is offered to a full producer again."""
 
-CommitRecord: TypeAlias = Callable[[SourceRecord, RecordMetadata | None], None]
+
+@runtime_checkable
+class NumbersItsRecords(Protocol):
+    """A task that knows its records by their numbers, so that none has to be made of its parts."""
+
+    def numbers(self, records: Sequence[SourceRecord]) -> Sequence[int]: ...
+
+    def commit_number(self, number: int, metadata: RecordMetadata | None) -> None:
+        """Take the result of a record; `metadata` is None when it was not written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """How a task hears of the results of its records (`SourceTask.commit_record`).
+
+    `known_as` returns for each record what `tell` takes for it. `tell` gets None for a record that
+    was not written; it does not raise.
+    """
+
+    known_as: Callable[[Sequence[SourceRecord]], Sequence[Any]]
+    tell: Callable[[Any, RecordMetadata | None], None]
 
 
 class Sender(Protocol):
     """The part of a delivery guarantee that the source loop uses.
 
-    `takes_runs` False: something is done for each record that is sent or dropped, so the loop must
-    not use `send_run`, and with True it need not call `dropped`.
+    `takes_runs` False: something is done after each record, so the loop must not use `send_run`.
+    `hears_of_records` False: the loop need not call `dropped` for records left out of a run.
     """
 
     takes_runs: bool
+    hears_of_records: bool
 
     def begin_iteration(self) -> None:
         """Before each poll or repeated send."""
@@ -83,16 +107,20 @@ class Sender(Protocol):
         ...
 
 
-def commit_record_of(task: SourceTask) -> CommitRecord | None:
-    """Return the task's hook; None when it has none of its own, as most have: that costs less."""
-    overridden = type(task).commit_record is not SourceTask.commit_record
-    return task.commit_record if overridden else None
+def hearing_of(task: SourceTask) -> Hearing | None:
+    """Return how the task hears of its records; None when it does not, as most: that costs less."""
+    if isinstance(task, NumbersItsRecords):
+        return Hearing(task.numbers, task.commit_number)
+    if type(task).commit_record is SourceTask.commit_record:
+        return None
+    return Hearing(lambda records: records, partial(_tell, task.commit_record))
 
 
-def tell(
-    commit_record: CommitRecord, record: SourceRecord, metadata: RecordMetadata | None
+def _tell(
+    commit_record: Callable[[SourceRecord, RecordMetadata | None], None],
+    record: SourceRecord,
+    metadata: RecordMetadata | None,
 ) -> None:
-    """Notify a task of the result of its record; `metadata` is None when it was not written."""
     try:
         commit_record(record, metadata)
     except Exception:  # Kafka's contract: logged, and the task goes on

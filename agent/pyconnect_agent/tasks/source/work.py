@@ -169,6 +169,7 @@ class SourceWork:
                 if setup.worker.config.exactly_once_source_enabled
                 else OffsetUse.AT_LEAST_ONCE
             ),
+            is_only_task=setup.job.task_count == 1,
         )
         self._metrics.task.errors = tolerance.counts
         self._reader = WorkerOffsetReader(setup.task_id.connector, offsets.read)

@@ -104,6 +104,8 @@ class Source:
             flush_timeout_s=5,
             not_delivered=lambda: self.metrics.left_out(1),
         )
+        # Runs are compared to single records elsewhere.
+        self.sender.takes_runs = False
         converter = StringConverter()
         self.loop = SourceLoop(
             task=self.task,

@@ -75,7 +75,7 @@ def test_errors_of_the_hooks_are_swallowed(source: Source) -> None:
     def fail(*_: object) -> None:
         raise ValueError("cannot note")
 
-    source.sender._commit_record = fail
+    source.task.commit_record = fail  # type: ignore[method-assign]
     source.task.commit = fail  # type: ignore[method-assign]
     source.producer.auto_deliver = True
     source.poll(record(1))

@@ -32,10 +32,9 @@ from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolera
 from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
-    commit_record_of,
+    hearing_of,
     metadata_of,
     size_of,
-    tell,
 )
 from pyconnect_api import (
     ConnectException,
@@ -97,8 +96,9 @@ class AtLeastOnceSender:
         self._not_delivered = not_delivered
         self._error: KafkaError | None = None
         # Without it a delivery is only a flag set.
-        self._commit_record = commit_record_of(task)
-        self.takes_runs = self._commit_record is None
+        self._hearing = hearing_of(task)
+        self.hears_of_records = self._hearing is not None
+        self.takes_runs = True
 
     def begin_iteration(self) -> None:
         self._serve(0.0)
@@ -164,7 +164,7 @@ class AtLeastOnceSender:
             run.taken += 1
 
     def dropped(self, record: SourceRecord) -> None:
-        self._tell(record, None)
+        self._tell((record,), 0, None)
 
     def batch_sent(self) -> None:
         self._serve(0.0)
@@ -184,47 +184,54 @@ class AtLeastOnceSender:
         self, run: OutgoingRun
     ) -> tuple[Sequence[_PartOfRun], Iterable[OnDelivery | None]]:
         """Submit the records by their source partitions; return these, and a callback for each."""
-        records, silent = run.records, set(run.distinct_topics)
-        place = last_place(records)
+        records = run.records
+        delivered = partial(self._delivered_in_run, set(run.distinct_topics), records)
         # The record of a failure is reported where failures are tolerated.
-        told = self._tolerance.tolerate_all
-        if place is not None and not told:
+        told = self._tolerance.tolerate_all or self._hearing is not None
+        place = last_place(records)
+        if place is not None:
+            every = range(len(run))
             submitted = self.submitted.submit_run(*place, len(run))
-            done = partial(self._delivered_in_run, submitted.acknowledge, silent)
-            return [_PartOfRun(range(len(run)), submitted)], repeat(done)
+            done = partial(delivered, submitted.acknowledge)
+            callbacks = map(partial, repeat(done), every) if told else repeat(partial(done, None))
+            return [_PartOfRun(every, submitted)], callbacks
         places: dict[Hashable, list[int]] = {}
         for index, record in enumerate(records):
             places.setdefault(canonical_partition(record.source_partition), []).append(index)
         parts: list[_PartOfRun] = []
-        callbacks: list[OnDelivery | None] = [None] * len(run)
+        dones: list[OnDelivery | None] = [None] * len(run)
         for mine in places.values():
             last = records[mine[-1]]
             submitted = self.submitted.submit_run(
                 last.source_partition, last.source_offset, len(mine)
             )
             parts.append(_PartOfRun(mine, submitted))
-            done = partial(self._delivered_in_run, submitted.acknowledge, silent)
+            done = partial(delivered, submitted.acknowledge)
             for index in mine:
-                callbacks[index] = partial(done, record=records[index]) if told else done
-        return parts, callbacks
+                dones[index] = partial(done, index if told else None)
+        return parts, dones
 
-    def _delivered_in_run(
+    def _delivered_in_run(  # noqa: PLR0917  the client calls a partial by position
         self,
-        acknowledge: Callable[[None], None],
         silent: set[str],
+        records: Sequence[SourceRecord],
+        acknowledge: Callable[[None], None],
+        place: int | None,
         failure: Any,
         message: DeliveredMessage,
-        record: SourceRecord | None = None,
     ) -> None:
         """`silent`: topics of the run that no record was delivered to yet."""
         if failure is None:
             if silent and (topic := message.topic() or "") in silent:
                 silent.discard(topic)
                 self._topic_used(topic)
+            if self._hearing is not None and place is not None:
+                self._tell(records, place, metadata_of(message))
             acknowledge(None)
             return
         size = len(message)  # type: ignore[arg-type]  # bytes of the value
         error = self._producer.explain(failure, message.topic() or "", size)
+        record = None if place is None else records[place]
         self._failed(record, partial(acknowledge, None), error)
 
     def _serve(self, timeout_s: float) -> None:
@@ -265,8 +272,8 @@ class AtLeastOnceSender:
             size = len(message)  # type: ignore[arg-type]  # bytes of the value
             self._failed(record, submitted.ack, self._producer.explain(failure, topic, size))
             return
-        if self._commit_record is not None:
-            self._tell(record, metadata_of(message))
+        if self._hearing is not None:
+            self._tell((record,), 0, metadata_of(message))
         submitted.acked = True
         self._topic_used(topic)
 
@@ -287,9 +294,11 @@ class AtLeastOnceSender:
             )
         )
         if record is not None:
-            self._tell(record, None)
+            self._tell((record,), 0, None)
         acknowledge()
 
-    def _tell(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:
-        if self._commit_record is not None:
-            tell(self._commit_record, record, metadata)
+    def _tell(
+        self, records: Sequence[SourceRecord], place: int, metadata: RecordMetadata | None
+    ) -> None:
+        if self._hearing is not None:
+            self._hearing.tell(self._hearing.known_as(records)[place], metadata)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any
@@ -21,6 +21,7 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
     DeliveredMessage,
+    OnDelivery,
 )
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
@@ -30,10 +31,9 @@ from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
 from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
-    commit_record_of,
+    hearing_of,
     metadata_of,
     size_of,
-    tell,
 )
 from pyconnect_api import (
     ConnectException,
@@ -84,9 +84,11 @@ class TransactionalSender:
         self._count = 0
         self._used_topics: set[str] = set()
         self._error: BaseException | None = None
-        self._remembered: list[tuple[SourceRecord, list[RecordMetadata | None]]] = []
-        self._commit_record = commit_record_of(task)
-        self.takes_runs = self._commit_record is None and not boundary.watches_records
+        self._hearing = hearing_of(task)
+        # Of each run what the task knows its records by, and their results.
+        self._remembered: list[tuple[Sequence[Any], list[RecordMetadata | None]]] = []
+        self.hears_of_records = self._hearing is not None
+        self.takes_runs = not boundary.watches_records
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
 
@@ -109,7 +111,7 @@ class TransactionalSender:
         self._before_send(run.distinct_topics)
         while run.taken < len(run):
             rest = run.rest()
-            taken = self._producer.produce_many(rest, repeat(None))
+            taken = self._producer.produce_many(rest, self._remember(rest.records))
             run.taken += taken
             self._count += taken
             if taken == len(rest):
@@ -125,10 +127,7 @@ class TransactionalSender:
         topic, value, key, kafka_partition, timestamp, headers = outgoing
         self._before_send((topic,))
         arguments: tuple[Any, ...] = (topic, value, key, kafka_partition)
-        done = None
-        if self._commit_record is not None:
-            metadata: list[RecordMetadata | None] = [_NOT_DELIVERED]
-            done = partial(_delivered, metadata)
+        (done,) = self._remember((record,)) if self._hearing else (None,)
         while True:
             try:
                 if headers is None:
@@ -144,8 +143,6 @@ class TransactionalSender:
             except CLIENT_ERRORS as exc:
                 self._refused(outgoing, exc)
                 break
-        if done is not None:
-            self._remembered.append((record, metadata))
         self._count += 1
         if topic not in self._used_topics:
             self._used_topics.add(topic)
@@ -155,8 +152,8 @@ class TransactionalSender:
             self._act(self._boundary.after_record(record))
 
     def dropped(self, record: SourceRecord) -> None:
-        if self._commit_record is not None:
-            self._remembered.append((record, [None]))
+        if self._hearing is not None:
+            self._remembered.append((self._hearing.known_as((record,)), [None]))
         if self._watches_records:
             self._act(self._boundary.after_record(record))
 
@@ -308,15 +305,24 @@ class TransactionalSender:
 
     # Calls of the task
 
+    def _remember(self, records: Sequence[SourceRecord]) -> Iterable[OnDelivery | None]:
+        """Return what is called with the result of each record that is about to be sent."""
+        if self._hearing is None:
+            return repeat(None)
+        results: list[RecordMetadata | None] = [_NOT_DELIVERED] * len(records)
+        self._remembered.append((self._hearing.known_as(records), results))
+        return map(partial, repeat(_delivered), repeat(results), range(len(records)))
+
     def _commit_records(self) -> None:
-        if self._commit_record is None:
+        if self._hearing is None:
             return
+        tell = self._hearing.tell
         remembered, self._remembered = self._remembered, []
-        for record, (metadata,) in remembered:
-            if metadata is _NOT_DELIVERED:
-                # Sent and then dropped by an abort before it arrived.
-                continue
-            tell(self._commit_record, record, metadata)
+        for names, results in remembered:
+            for name, metadata in zip(names, results, strict=True):
+                # Others were not taken, or dropped by an abort before they arrived.
+                if metadata is not _NOT_DELIVERED:
+                    tell(name, metadata)
 
     def _commit_task(self) -> None:
         self.last_commit_ms = int(time.time() * 1000)
@@ -330,8 +336,8 @@ class TransactionalSender:
 
 
 def _delivered(
-    metadata: list[RecordMetadata | None], failure: Any, message: DeliveredMessage
+    results: list[RecordMetadata | None], place: int, failure: Any, message: DeliveredMessage
 ) -> None:
     """A failure shows at the commit, which librdkafka refuses then."""
     if failure is None:
-        metadata[0] = metadata_of(message)
+        results[place] = metadata_of(message)

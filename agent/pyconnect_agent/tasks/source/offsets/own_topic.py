@@ -31,6 +31,7 @@ from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.client_settings import built
 from pyconnect_agent.tasks.source.offsets.stores import (
     OffsetStores,
+    OwnCommits,
     OwnOffsetsStore,
     WorkerOffsets,
 )
@@ -69,21 +70,25 @@ def offset_stores(
     *,
     client: str,
     use: OffsetUse,
+    is_only_task: bool = False,
     is_brief: bool = False,
 ) -> OffsetStores:
     """Return where the offsets of a resolved `connector_config` are; nothing is read yet.
 
-    `client`, `is_brief`: see `LogUse`. Raises ConfigException for a forbidden override,
-    ConnectException when a cluster cannot be distinguished from the worker's.
+    `is_only_task`: of its connector. `client`, `is_brief`: see `LogUse`.
+
+    Raises ConfigException for a forbidden override, ConnectException when a cluster cannot be
+    distinguished from the worker's.
     """
     writes = use is OffsetUse.AT_LEAST_ONCE
     log_use = LogUse(client=client, writes=writes, is_brief=is_brief)
     found = own_offset_log(worker, connector, connector_config, log_use)
+    own_commits = OwnCommits(active=is_only_task and use is OffsetUse.EXACTLY_ONCE)
     if found is None:
         topic = worker.offset_storage_topic if isinstance(worker, DistributedConfig) else ""
-        return WorkerOffsets(topic, store, reads_first=use is OffsetUse.EXACTLY_ONCE)
+        return WorkerOffsets(topic, store, own_commits, reads_first=use is OffsetUse.EXACTLY_ONCE)
     topic, log = found
-    return OwnOffsetsStore(topic, log, store, worker.offset_flush_timeout_ms)
+    return OwnOffsetsStore(topic, log, store, own_commits, worker.offset_flush_timeout_ms)
 
 
 def own_offset_log(

@@ -66,11 +66,37 @@ class OffsetStores(Protocol):
         """Return the records that a transaction is to write to `topic`. Raises AgentError."""
         ...
 
-    def committed(self, entries: Entries) -> None: ...
+    def committed(self, entries: Entries) -> None:
+        """What `prepare` got is committed."""
+        ...
 
     def close(self) -> None:
         """Nothing is written after this; waits a moment for copies."""
         ...
+
+
+class OwnCommits:
+    """What a connector's only task has committed exactly-once, which nobody else writes then.
+
+    It need not be read again, for which the end behind each transaction has to be found. A task may
+    read after each (Debezium's). `active` False: the task is not the only one, and reads.
+    """
+
+    def __init__(self, *, active: bool = False) -> None:
+        self._active = active
+        self._values: dict[bytes, bytes | None] = {}
+
+    def add(self, entries: Entries) -> None:
+        if self._active:
+            values = self._values if len(self._values) < KNOWN_KEYS else {}
+            self._values = {**values, **entries}
+
+    def lookup(self, keys: Sequence[bytes]) -> Entries | None:
+        """Return the values of the keys; None unless all are known."""
+        values = self._values
+        if not keys or any(key not in values for key in keys):
+            return None
+        return {key: values[key] for key in keys}
 
 
 class WorkerOffsets:
@@ -79,9 +105,12 @@ class WorkerOffsets:
     `reads_first`: for exactly-once, the commits of older tasks have to be read first.
     """
 
-    def __init__(self, topic: str, store: Control, *, reads_first: bool) -> None:
+    def __init__(
+        self, topic: str, store: Control, own_commits: OwnCommits, *, reads_first: bool
+    ) -> None:
         self.topic = topic
         self._store = store
+        self._own_commits = own_commits
         self._reads_first = reads_first
         self._known: dict[bytes, bytes] = {}
 
@@ -101,7 +130,8 @@ class WorkerOffsets:
         return not give_up()
 
     def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
-        return self._store.read_offsets(keys, timeout_ms)
+        found = self._own_commits.lookup(keys)
+        return self._store.read_offsets(keys, timeout_ms) if found is None else found
 
     def connector_entries(self, connector: str, timeout_ms: int) -> dict[bytes, bytes]:
         return dict(self._store.connector_offsets(connector, timeout_ms))
@@ -125,7 +155,8 @@ class WorkerOffsets:
         return [LogRecord(key, value) for key, value in records.items()]
 
     def committed(self, entries: Entries) -> None:
-        """The worker's store reads it from the topic."""
+        # The worker's store reads them from the topic.
+        self._own_commits.add(entries)
 
     def close(self) -> None:
         """Nothing is left to do."""
@@ -138,9 +169,17 @@ class OwnOffsetsStore:
     anything goes to the own topic: a value there would show through.
     """
 
-    def __init__(self, topic: str, log: Log, worker: Control, flush_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        topic: str,
+        log: Log,
+        worker: Control,
+        own_commits: OwnCommits,
+        flush_timeout_ms: int,
+    ) -> None:
         self.topic = topic
         self._log = log
+        self._own_commits = own_commits
         self._image = OffsetImage()
         self._worker = worker
         self._flush_timeout_ms = flush_timeout_ms
@@ -156,6 +195,9 @@ class OwnOffsetsStore:
         return not give_up()
 
     def read(self, keys: tuple[bytes, ...], timeout_ms: int) -> Mapping[bytes, bytes | None]:
+        committed = self._own_commits.lookup(keys)
+        if committed is not None:
+            return committed
         deadline = Deadline(timeout_ms)
         found = dict(self._worker.read_offsets(keys, timeout_ms))
         self._log.read_to_end(deadline.remaining_ms())
@@ -183,6 +225,7 @@ class OwnOffsetsStore:
         return self._image.plan_write(entries)
 
     def committed(self, entries: Entries) -> None:
+        self._own_commits.add(entries)
         self._copies.put({key: value for key, value in entries.items() if value is not None})
 
     def close(self) -> None:

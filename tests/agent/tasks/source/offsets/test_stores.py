@@ -11,7 +11,12 @@ from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.tasks.source.exactly_once.offset_copies import COPIED_AT_ONCE, WorkerCopies
 from pyconnect_agent.tasks.source.offsets import stores as source_offset_stores
-from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerOffsets
+from pyconnect_agent.tasks.source.offsets.stores import (
+    OffsetStores,
+    OwnCommits,
+    OwnOffsetsStore,
+    WorkerOffsets,
+)
 from pyconnect_api import ConnectException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
 from tests.support.eventually import eventually
@@ -29,9 +34,11 @@ def never() -> bool:
     return False
 
 
-def own(worker: FakeWorkerStore, topic: FakeTopic | None = None) -> tuple[OwnOffsetsStore, FakeLog]:
+def own(
+    worker: FakeWorkerStore, topic: FakeTopic | None = None, *, is_only_task: bool = False
+) -> tuple[OwnOffsetsStore, FakeLog]:
     log = FakeLog(topic)
-    stores = OwnOffsetsStore("own", log, worker, WAIT_MS)
+    stores = OwnOffsetsStore("own", log, worker, OwnCommits(active=is_only_task), WAIT_MS)
     assert stores.start(never)
     return stores, log
 
@@ -168,10 +175,29 @@ def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
     assert state == {KEY: None, OTHER: b"2"}
 
 
+@pytest.mark.parametrize("is_only_task", [True, False])
+@pytest.mark.parametrize("has_own_topic", [True, False])
+def test_an_only_task_need_not_read_what_it_has_committed(
+    *, is_only_task: bool, has_own_topic: bool
+) -> None:
+    """Tombstones too. Other keys are read, and where other tasks may write all are."""
+    worker = FakeWorkerStore(entries={OTHER: b"theirs"})
+    own_commits = OwnCommits(active=is_only_task)
+    stores: OffsetStores = WorkerOffsets("offsets", worker, own_commits, reads_first=True)
+    if has_own_topic:
+        stores, _ = own(worker, is_only_task=is_only_task)
+    stores.committed({KEY: b"1"})
+    stores.committed({KEY: b"2", SAME: None})
+    reads = worker.reads
+    assert stores.read((KEY, SAME), WAIT_MS) == ({KEY: b"2", SAME: None} if is_only_task else {})
+    assert (worker.reads > reads) is not is_only_task
+    assert stores.read((KEY, OTHER), WAIT_MS)[OTHER] == b"theirs"
+
+
 def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
     """Asked for once: after the first write no other key of equal content is left."""
     worker = FakeWorkerStore(used={KEY: (SAME, KEY)})
-    stores = WorkerOffsets("offsets", worker, reads_first=True)
+    stores = WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True)
     assert set(stores.prepare({KEY: b"1", OTHER: b"1"})) == {
         LogRecord(SAME, b"1"),
         LogRecord(KEY, None),
@@ -185,19 +211,28 @@ def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.Monke
     """A task of ever new partitions does not grow."""
     monkeypatch.setattr(source_offset_stores, "KNOWN_KEYS", 2)
     worker = FakeWorkerStore()
-    stores = WorkerOffsets("offsets", worker, reads_first=True)
+    stores = WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True)
     stores.prepare({b"1": b"", b"2": b""})
     stores.prepare({b"2": b"", b"3": b""})
     stores.prepare({b"2": b""})
     assert worker.asked == [(b"1", b"2"), (b"2", b"3")]
 
 
+def test_so_many_own_commits_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_offset_stores, "KNOWN_KEYS", 2)
+    own_commits = OwnCommits(active=True)
+    for key in (b"1", b"2", b"3"):
+        own_commits.add({key: b""})
+    assert own_commits.lookup((b"1",)) is None
+    assert own_commits.lookup((b"3",)) == {b"3": b""}
+
+
 def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
     """What an older task committed may have raw keys that are to be kept."""
     worker = FakeWorkerStore(failures=[RetriableKafkaError("not yet")])
-    assert WorkerOffsets("offsets", worker, reads_first=True).start(never)
+    assert WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True).start(never)
     assert worker.reads == 2
-    assert WorkerOffsets("offsets", worker, reads_first=False).start(never)
+    assert WorkerOffsets("offsets", worker, OwnCommits(), reads_first=False).start(never)
     assert worker.reads == 2
 
 
@@ -205,15 +240,15 @@ def test_a_start_that_fails_says_of_which_topic() -> None:
     """And a start that is not wanted any more is given up."""
     worker = FakeWorkerStore(failures=[KafkaError("no")])
     with pytest.raises(ConnectException, match="read to the end"):
-        WorkerOffsets("offsets", worker, reads_first=True).start(never)
-    assert not WorkerOffsets("offsets", worker, reads_first=True).start(lambda: True)
+        WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True).start(never)
+    assert not WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True).start(lambda: True)
 
     class Unreadable(FakeLog):
         def start(self, reader: object) -> None:
             raise KafkaError("no")
 
     with pytest.raises(ConnectException, match="offsets topic 'own'"):
-        OwnOffsetsStore("own", Unreadable(), worker, WAIT_MS).start(never)
+        OwnOffsetsStore("own", Unreadable(), worker, OwnCommits(), WAIT_MS).start(never)
 
 
 def test_an_unforeseen_failure_to_copy_ends_the_task(deaths: list[BaseException]) -> None:

@@ -30,8 +30,8 @@ import org.slf4j.LoggerFactory;
 final class SourceHost implements Link.Receiver {
     private static final Logger LOG = LoggerFactory.getLogger(SourceHost.class);
 
-    /** A poll whose records are larger goes in several frames. */
-    private static final int FRAME_BYTES = 16 << 20;
+    /** What is larger goes in parts: one is sent to Kafka while the next is converted. */
+    private static final int PART_BYTES = 1 << 17;
 
     private final Link link;
     private final SourceTask task;
@@ -137,7 +137,7 @@ final class SourceHost implements Link.Receiver {
                     break;
                 }
             }
-            if (writer.bytes() > FRAME_BYTES) {
+            if (writer.bytes() > PART_BYTES) {
                 facts.put("last", false);
                 link.send(Link.BATCH, 0, writer.finish(facts));
                 facts.put("first", nextRecord);
