@@ -46,7 +46,7 @@ class FakeMessage:
         return self.the_value
 
     def timestamp(self) -> tuple[int, int]:
-        return self.the_timestamp
+        return self.the_timestamp if self.the_error is None else (0, -1)
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
         return list(self.the_headers) or None

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 INITIAL_HEAP = "18m"
 """Java's own choice depends on the machine, and it uses all of that before it collects."""
-SERIAL = ("-XX:+UseSerialGC", "-Xmn12m")
-"""A young generation by ratio would be a third of the largest heap, taken from the records."""
+SERIAL = ("-XX:+UseSerialGC", "-Xmn12m", "-XX:MinHeapFreeRatio=60")
+"""A young generation by ratio would be a third of the largest heap, taken from the records. What a
+task queues outlives it; with the usual ratio of 40 that is collected twice as often."""
 CONNECTOR_INITIAL_HEAP = "6m"
 CONNECTOR_SERIAL = ("-XX:+UseSerialGC", "-Xmn2m")
 """A connector itself has no records."""
@@ -67,6 +68,8 @@ class JavaOptions:
             "-Dlog4j2.StatusLogger.level=ERROR",
             # The compiler took 12 MiB more for recursive methods, such as those that write JSON.
             "-XX:MaxRecursiveInlineLevel=0",
+            # Half of the usual: to compile takes a third less, what is compiled is as quick.
+            "-XX:FreqInlineSize=150",
             *(("-XX:TieredStopAtLevel=1",) if self.quick else ()),
             f"-Xms{self.initial_heap}",
             *self.options,

@@ -10,7 +10,8 @@ from pyconnect_api import ConfigException
 
 def test_defaults_of_the_java_settings() -> None:
     arguments = java_options({}, {}).arguments()
-    assert arguments[-4:] == ("-Xms18m", "-XX:+UseSerialGC", "-Xmn12m", "-Xmx256m")
+    serial = ("-XX:+UseSerialGC", "-Xmn12m", "-XX:MinHeapFreeRatio=60")
+    assert arguments[-5:] == ("-Xms18m", *serial, "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from concurrent.futures import Future
 from typing import Any
 from unittest import mock
@@ -60,6 +61,7 @@ def converted(
     tolerate_all: bool,
     gone: frozenset[TopicPartition],
     keep_consumed: bool,
+    knows_topic: bool,
 ) -> dict[str, Any]:
     """Return everything that can be seen of a conversion."""
     reports, transformed, topics = Reports(), [], set()
@@ -92,6 +94,7 @@ def converted(
         topic_used=topics.add,
         is_assigned=lambda partition: partition not in gone,
         check_error=lambda message: None,
+        only_topic="t" if knows_topic and {m.topic() for m in messages} == {"t"} else None,
         keep_consumed=keep_consumed,
     )
     consumed: dict[TopicPartition, int] = {}
@@ -125,9 +128,10 @@ def with_schemas() -> Converter:
 
 @st.composite
 def messages(draw: st.DrawFn) -> list[FakeMessage]:
-    """Messages with any of their parts out of the ordinary, mostly none."""
+    """Messages with any of their parts out of the ordinary, mostly none; some have gaps."""
     made: list[FakeMessage] = []
-    for offset in range(draw(st.integers(1, 8))):
+    step = st.just(1) if draw(st.booleans()) else st.integers(1, 3)
+    for offset in accumulate(draw(st.lists(step, min_size=1, max_size=8)), initial=0):
         odd = draw(st.sampled_from([*[""] * 8, "place", "key", "value", "time", "header", "error"]))
         made.append(
             FakeMessage(
@@ -160,6 +164,7 @@ deeds = st.dictionaries(
     tolerate_all=st.booleans(),
     gone=st.frozensets(st.sampled_from([P0, TopicPartition("u", 1)]), max_size=1),
     keep_consumed=st.booleans(),
+    knows_topic=st.booleans(),
 )
 def test_runs_have_the_same_results_as_single_messages(
     make: Callable[[], Converter],
@@ -168,6 +173,7 @@ def test_runs_have_the_same_results_as_single_messages(
     tolerate_all: bool,
     gone: frozenset[TopicPartition],
     keep_consumed: bool,
+    knows_topic: bool,
 ) -> None:
     """Records and their order, offsets, findings, and the task's failure."""
     seen = [
@@ -178,6 +184,7 @@ def test_runs_have_the_same_results_as_single_messages(
             tolerate_all=tolerate_all,
             gone=gone,
             keep_consumed=keep_consumed,
+            knows_topic=knows_topic,
         )
         for _ in single_messages_only()
     ]
@@ -196,6 +203,7 @@ def test_an_ordinary_poll_is_a_run() -> None:
     run = MessageRun.of([FakeMessage("t", place % 2, place) for place in range(4)])
     assert run is not None
     assert run.ends == {P0: 3, TopicPartition("t", 1): 4}
+    assert run.offsets == [0, 1, 2, 3]
 
 
 def test_a_converter_that_loses_values_is_asked_one_by_one() -> None:

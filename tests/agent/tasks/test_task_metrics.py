@@ -45,15 +45,19 @@ def test_written_records_are_those_polled_less_those_left_out_or_under_way() -> 
         names = ("poll-total", "active-count", "write-total", "active-count-max")
         return tuple(found[f"source-record-{name}"] for name in names)
 
-    metrics.polled(100, 3.0)
+    metrics.polled(100)
+    metrics.poll_took(3.0)
     metrics.under_way(100)
     assert counts() == (100, 100, 0, 100)
     metrics.left_out(10)
     metrics.under_way(25)
     assert counts() == (100, 25, 65, 100)
-    metrics.polled(1, 1.0)
+    metrics.polled(1)
+    metrics.poll_took(1.0)
     metrics.under_way(0)
     assert counts() == (101, 0, 91, 100)
+    metrics.task.batch(100)
+    metrics.task.batch(1)
     values = metrics.values()
     assert values[SOURCE_TASK]["poll-batch-max-time-ms"] == 3.0
     assert values[TASK]["batch-size-max"] == 100

@@ -69,6 +69,7 @@ class JavaSinkRecords(SinkRecords):
             names=[*run.distinct_topics],
             topics=run.topics,
             partitions=run.partitions,
+            offsets=run.offsets,
             timestamps=run.timestamps,
             types=run.timestamp_types,
         )
@@ -86,6 +87,7 @@ def compose_unconverted(
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
     check_error: Callable[[ConsumedMessage], None],
+    only_topic: str | None,
 ) -> Convert:
     """Return the conversion that leaves everything to the Java process."""
     return compose_with(
@@ -95,6 +97,7 @@ def compose_unconverted(
         topic_used=topic_used,
         is_assigned=is_assigned,
         check_error=check_error,
+        only_topic=only_topic,
     )
 
 
@@ -314,6 +317,7 @@ def _batch(messages: Sequence[ConsumedMessage]) -> SinkBatch:
         names=list(dict.fromkeys(topics)),
         topics=topics,
         partitions=[message.partition() for message in messages],
+        offsets=[message.offset() for message in messages],
         timestamps=[timestamp for _, timestamp in stamps],
         types=[kind for kind, _ in stamps],
     )
@@ -323,7 +327,6 @@ def _encoded(messages: Sequence[ConsumedMessage], **columns: Any) -> SinkBatch:
     # As in `MessageRun`, methods are looked up once.
     kind: Any = type(messages[0]) if messages else ConsumedMessage
     return encode_sink(
-        offsets=list(map(kind.offset, messages)),
         keys=list(map(kind.key, messages)),
         values=list(map(kind.value, messages)),
         headers=list(map(kind.headers, messages)),

@@ -51,6 +51,7 @@ def compose(
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
     check_error: Callable[[ConsumedMessage], None],
+    only_topic: str | None = None,
     keep_consumed: bool = False,
 ) -> Convert:
     """Build the conversion; `chain` does its own error handling.
@@ -59,6 +60,7 @@ def compose(
 
     `topic_used` hears of a topic at least once; None switches that off. Messages of partitions that
     `is_assigned` denies are left out: they were fetched before a rebalance of the same poll.
+    `only_topic`: as for `MessageRun.of`.
     """
     return compose_with(
         record_of=_record_maker(converters, tolerance, keep_consumed=keep_consumed),
@@ -67,6 +69,7 @@ def compose(
         topic_used=topic_used,
         is_assigned=is_assigned,
         check_error=check_error,
+        only_topic=only_topic,
     )
 
 
@@ -78,6 +81,7 @@ def compose_with(
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
     check_error: Callable[[ConsumedMessage], None],
+    only_topic: str | None = None,
 ) -> Convert:
     """Build the conversion of one poll from that of one message and that of many."""
     one_by_one = _compose_one_by_one(record_of, chain, topic_used, is_assigned, check_error)
@@ -85,7 +89,7 @@ def compose_with(
     def convert(
         messages: Sequence[ConsumedMessage], consumed: dict[TopicPartition, int]
     ) -> Converted:
-        run = MessageRun.of(messages)
+        run = MessageRun.of(messages, only_topic)
         if run is None or not all(map(is_assigned, run.ends)):
             return one_by_one(messages, consumed)
         try:

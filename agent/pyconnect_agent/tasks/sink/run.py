@@ -44,30 +44,37 @@ class MessageRun:
     messages: Sequence[ConsumedMessage]
     topics: Sequence[str]
     partitions: Sequence[int]
+    offsets: Sequence[int]
     timestamps: Sequence[int]
     timestamp_types: Sequence[int]
     distinct_topics: frozenset[str]
     ends: dict[TopicPartition, int]
 
     @classmethod
-    def of(cls, messages: Sequence[ConsumedMessage]) -> MessageRun | None:
-        """Return None for messages that have to be looked at one by one."""
+    def of(
+        cls, messages: Sequence[ConsumedMessage], only_topic: str | None = None
+    ) -> MessageRun | None:
+        """Return None for messages that have to be looked at one by one.
+
+        `only_topic`: that of all messages without an error, None when there may be several.
+        """
         count = len(messages)
         # Methods of the class are called without looking them up for each message.
         kind: Any = type(messages[0])
-        if any(map(kind.error, messages)):
-            return None
         # Thousands of tuples at once would not be in the processor's cache.
         types_and_timestamps = list(chain.from_iterable(map(kind.timestamp, messages)))
         timestamps = types_and_timestamps[1::2]
+        # An error has no timestamp.
         if min(timestamps) < 0:
             return None
-        topics = list(map(kind.topic, messages))
+        topics = [only_topic] * count if only_topic else list(map(kind.topic, messages))
         partitions = list(map(kind.partition, messages))
+        offsets: Sequence[int] | None = None
         lasts: Iterable[tuple[tuple[str, int], ConsumedMessage]]
         if topics.count(topics[0]) == partitions.count(partitions[0]) == count:
             distinct_topics = frozenset(topics[:1])
             lasts = (((topics[0], partitions[0]), messages[-1]),)
+            offsets = range(messages[0].offset(), messages[-1].offset() + 1)
         else:
             distinct_topics = frozenset(topics)
             lasts = dict(zip(zip(topics, partitions, strict=True), messages, strict=True)).items()
@@ -75,6 +82,10 @@ class MessageRun:
             messages=messages,
             topics=topics,
             partitions=partitions,
+            # Those of one partition grow; there are gaps in compacted topics, and at transactions.
+            offsets=offsets
+            if offsets is not None and len(offsets) == count
+            else list(map(kind.offset, messages)),
             timestamps=timestamps,
             timestamp_types=types_and_timestamps[::2],
             distinct_topics=distinct_topics,
@@ -121,13 +132,13 @@ def _records(
             key,
             value_schema,
             value,
-            message.offset(),
+            offset,
             timestamp,
             types[timestamp_type],
             own,
         )
         for (
-            message,
+            offset,
             topic,
             partition,
             key_schema,
@@ -138,7 +149,7 @@ def _records(
             timestamp,
             own,
         ) in zip(
-            run.messages,
+            run.offsets,
             run.topics,
             run.partitions,
             *keys,

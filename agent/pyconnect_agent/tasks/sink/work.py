@@ -148,6 +148,8 @@ class SinkWork:
         tracks_topics = self._setup.worker.config.topic_tracking_enable
         topic_used = self._topic_used if tracks_topics else None
         task, plugins = self._task, self._plugins
+        topics = topics_of(self._setup.task_config)
+        only_topic = topics[0] if topics is not None and len(topics) == 1 else None
         if plugins is None:
             assert isinstance(task, JavaSinkTask)
             task.tolerance = errors.tolerance
@@ -155,6 +157,7 @@ class SinkWork:
                 topic_used=topic_used,
                 is_assigned=consumer.is_assigned,
                 check_error=consumer.check,
+                only_topic=only_topic,
             )
         return compose(
             converters=plugins.converters,
@@ -163,6 +166,7 @@ class SinkWork:
             topic_used=topic_used,
             is_assigned=consumer.is_assigned,
             check_error=consumer.check,
+            only_topic=only_topic,
             keep_consumed=errors.reports is not None,
         )
 
