@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from concurrent.futures import Future
+from itertools import accumulate
 from typing import Any
 from unittest import mock
 
