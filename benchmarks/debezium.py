@@ -1,12 +1,13 @@
 """Debezium's PostgreSQL source on a warm pyconnect agent beside the same on a warm Java worker.
 
-    scripts/benchmark debezium [--rows N] [--runs N] [--case TEXT]
+    scripts/benchmark debezium [--rows N] [--runs N] [--case TEXT] [--busy]
 
 Both run one jar and snapshot the same table into a topic of their own, in turn. On the agent the
 task has a Java process beside its Python process. A row has an integer key, a text of 40
 characters, a number, a timestamp and an integer; keys and values are JSON without schemas. A rate
 is counted from the first records that arrive, committed or not, until the last one is committed.
-The ratio is that of two runs that follow each other. The settings are the defaults of each.
+The ratio is that of two runs that follow each other. The settings are the defaults of each. With
+`--busy` another process uses a processor all the time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
+from benchmarks.beside_java import busy
 from benchmarks.file_stream import find_runtime
 from benchmarks.sides import Side, both, print_head, print_row
 from tests.support.kafka import Servers
@@ -96,6 +98,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--case", default="", help="only the cases whose title holds this text")
+    parser.add_argument("--busy", action="store_true")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(running_postgres())
@@ -110,7 +113,10 @@ def main() -> None:
         with server.connect(bench.database) as connection:
             connection.execute(TABLE.format(bench.rows).encode())
             connection.execute(b"ALTER TABLE snapped ADD PRIMARY KEY (id)")
-        print_head(f"{options.runs} runs of {options.rows} rows")
+        if options.busy:
+            stack.enter_context(busy())
+        machine = "a busy machine" if options.busy else "an idle machine"
+        print_head(f"{options.runs} runs of {options.rows} rows, {machine}")
         for guarantee, support in SUPPORT.items():
             if options.case not in guarantee:
                 continue
