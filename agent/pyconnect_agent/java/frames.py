@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import msgspec
 
@@ -120,7 +120,7 @@ def decode_source(payload: memoryview) -> SourceBatch:
         places=integers[1::3],
         partitions=integers[2::3],
         timestamps=columns.take(8 * count).cast("q").tolist(),
-        offsets=columns.blob(count, used=facts["offsets"]),
+        offsets=columns.values(count) if facts["offsets"] else [None] * count,
         keys=columns.blob(count, used=facts["keys"]),
         values=columns.blob(count, used=facts["values"]),
         headers=columns.blob(count, used=True) if facts["headers"] else None,
@@ -201,6 +201,30 @@ def unpack_headers(packed: bytes | None) -> Headers:
     return headers
 
 
+class _Values(Sequence[bytes | None]):
+    """A column of values that are cut out when one is looked at; of offsets mostly the last."""
+
+    __slots__ = ("_data", "_ends")
+
+    def __init__(self, ends: Sequence[int], data: bytes) -> None:
+        self._ends = ends
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[bytes | None]: ...
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes | None] | None:
+        places = range(len(self._ends))[index]
+        if isinstance(places, range):
+            return [self[place] for place in places]
+        end, start = self._ends[places], self._ends[places - 1] if places else 0
+        return None if end < 0 else self._data[start if start >= 0 else ~start : end]
+
+
 class _Columns:
     """Reads the columns one after the other."""
 
@@ -219,9 +243,7 @@ class _Columns:
     def blob(self, count: int, *, used: bool) -> list[bytes | None]:
         if not used:
             return [None] * count
-        ends = self.take(4 * count).cast("i").tolist()
-        last = ends[-1]
-        data = bytes(self.take(last if last >= 0 else ~last))
+        ends, data = self._ends_and_data(count)
         if min(ends) >= 0:
             return [data[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         values: list[bytes | None] = []
@@ -230,6 +252,14 @@ class _Columns:
             values.append(None if end < 0 else data[start:end])
             start = end if end >= 0 else start
         return values
+
+    def values(self, count: int) -> _Values:
+        return _Values(*self._ends_and_data(count))
+
+    def _ends_and_data(self, count: int) -> tuple[list[int], bytes]:
+        ends = self.take(4 * count).cast("i").tolist()
+        last = ends[-1]
+        return ends, bytes(self.take(last if last >= 0 else ~last))
 
 
 def _facts(payload: memoryview) -> tuple[dict[str, Any], _Columns]:

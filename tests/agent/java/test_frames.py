@@ -34,7 +34,9 @@ def test_columns_of_a_source(
     batch = decode_source(memoryview(payload(rows)))
     assert batch.topics == [f"t{place}" for place, *_ in rows]
     assert batch.places == [place for place, *_ in rows]
-    assert batch.offsets == [offset for _, offset, _, _ in rows]
+    offsets = [offset for _, offset, _, _ in rows]
+    assert (list(batch.offsets), batch.offsets[-1]) == (offsets, offsets[-1])
+    assert batch.offsets[1:5] == offsets[1:5]
     assert batch.keys == [key for _, _, key, _ in rows]
     assert batch.values == [value for *_, value in rows]
     assert batch.timestamps == list(range(len(rows)))

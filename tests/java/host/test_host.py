@@ -118,7 +118,8 @@ def test_columns_survive_java(
     assert list(zip(types, found.timestamps, strict=True)) == timestamps
     assert list(found.topics) == topics
     assert list(found.partitions) == partitions
-    assert [int(offset or b"") for offset in found.offsets] == offsets
+    places = [None if at % 3 == 0 else b'{"at":%d}' % at for at in offsets]  # type: ignore[operator]
+    assert list(found.offsets) == places
     assert list(found.keys) == keys
     assert list(found.values) == values
     packed = found.headers or [None] * len(rows)

@@ -1,7 +1,10 @@
 package io.pyconnect.host;
 
+import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -17,23 +20,52 @@ final class Columns {
     private Columns() {}
 
     /** Values of any length in one array; a value's end is inverted when the value is null. */
-    static final class Blob {
+    static final class Blob extends OutputStream {
         private int[] ends = new int[1024];
         private byte[] data = new byte[1 << 16];
         private int count;
         private int size;
         private boolean used;
+        private JsonGenerator json;
 
         void add(byte[] value) {
+            if (value != null) {
+                write(value, 0, value.length);
+            }
+            end(value != null, size);
+        }
+
+        /** Adds a value as JSON; a blob has either these or others. */
+        void addJson(Object value) {
+            try {
+                if (json == null) {
+                    json = Json.writer(this);
+                }
+                if (value != null) {
+                    Json.write(json, value);
+                }
+            } catch (IOException invalid) {
+                throw new UncheckedIOException(invalid);
+            }
+            end(value != null, size + json.getOutputBuffered());
+        }
+
+        private void end(boolean isValue, int at) {
             if (count == ends.length) {
                 ends = Arrays.copyOf(ends, count * 2);
             }
-            if (value == null) {
-                ends[count++] = ~size;
-                return;
-            }
-            used = true;
-            long needed = (long) size + value.length;
+            used |= isValue;
+            ends[count++] = isValue ? at : ~at;
+        }
+
+        @Override
+        public void write(int each) {
+            write(new byte[] {(byte) each}, 0, 1);
+        }
+
+        @Override
+        public void write(byte[] value, int from, int length) {
+            long needed = (long) size + length;
             if (needed > data.length) {
                 if (needed > Integer.MAX_VALUE - 16) {
                     throw new ConnectException(
@@ -42,9 +74,8 @@ final class Columns {
                 }
                 data = Arrays.copyOf(data, (int) Math.min(needed * 2, Integer.MAX_VALUE - 16));
             }
-            System.arraycopy(value, 0, data, size, value.length);
-            size += value.length;
-            ends[count++] = size;
+            System.arraycopy(value, from, data, size, length);
+            size += length;
         }
 
         int size() {
@@ -53,6 +84,17 @@ final class Columns {
 
         private long bytes() {
             return used ? 4L * count + size : 0;
+        }
+
+        /** All values are there then. */
+        private void finish() {
+            try {
+                if (json != null) {
+                    json.close();
+                }
+            } catch (IOException impossible) {
+                throw new UncheckedIOException(impossible);
+            }
         }
 
         private void write(ByteBuffer to) {
@@ -66,6 +108,7 @@ final class Columns {
         private void clear() {
             count = size = 0;
             used = false;
+            json = null;
             if (data.length > 1 << 24) {
                 data = new byte[1 << 16];
             }
@@ -112,6 +155,7 @@ final class Columns {
             var blobs =
                     Map.of("keys", keys, "values", values, "headers", headers, "offsets", offsets);
             blobs.forEach((name, blob) -> facts.put(name, blob.used));
+            offsets.finish();
             byte[] head = Json.bytes(facts);
             long total = 4L + head.length + 20L * count;
             total += keys.bytes() + values.bytes() + offsets.bytes() + headers.bytes();

@@ -1,6 +1,7 @@
 package io.pyconnect.host;
 
 import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonFactoryBuilder;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
@@ -9,6 +10,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.math.BigInteger;
@@ -24,7 +26,8 @@ import org.apache.kafka.common.utils.Utils;
  * and a third of the time until it runs.
  */
 final class Json {
-    private static final JsonFactory JSON = new JsonFactory();
+    private static final JsonFactory JSON =
+            new JsonFactoryBuilder().rootValueSeparator((String) null).build();
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
     private Json() {}
@@ -38,12 +41,17 @@ final class Json {
     /** Returns maps, collections, scalars and bytes as JSON, constants by name, all others as text. */
     static byte[] bytes(Object value) {
         var target = new ByteArrayOutputStream();
-        try (var json = JSON.createGenerator(target)) {
+        try (var json = writer(target)) {
             write(json, value);
         } catch (IOException invalid) {
             throw new UncheckedIOException(invalid);
         }
         return target.toByteArray();
+    }
+
+    /** For many values, which follow each other without anything between them. */
+    static JsonGenerator writer(OutputStream target) throws IOException {
+        return JSON.createGenerator(target);
     }
 
     /** Returns what Kafka's JsonConverter reads without a schema: whole numbers are Long. */
@@ -112,7 +120,7 @@ final class Json {
         }
     }
 
-    private static void write(JsonGenerator json, Object value) throws IOException {
+    static void write(JsonGenerator json, Object value) throws IOException {
         if (value instanceof String text) {
             json.writeString(text);
         } else if (value instanceof Map<?, ?> map) {

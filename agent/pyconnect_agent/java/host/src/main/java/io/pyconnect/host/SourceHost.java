@@ -159,7 +159,7 @@ final class SourceHost implements Link.Receiver {
     private boolean write(SourceRecord polled) throws Chain.Failed {
         // As in Kafka's worker, an offset that cannot be stored fails the task, not the record.
         var offset = polled.sourceOffset();
-        if (offset != null) {
+        if (offset != null && !isPlain(offset)) {
             OffsetUtils.validateFormat(offset);
         }
         byte[] key = null;
@@ -184,11 +184,27 @@ final class SourceHost implements Link.Receiver {
                     polled.sourcePartition(),
                     shown.kafkaPartition(),
                     shown.timestamp());
-            writer.offsets.add(offset == null ? null : Json.bytes(offset));
+            writer.offsets.addJson(offset);
             writer.keys.add(key);
             writer.values.add(value);
             writer.headers.add(packed);
         }
+    }
+
+    /** Almost every offset is, and this takes a tenth of the time of looking its types up. */
+    private static boolean isPlain(Map<?, ?> offset) {
+        for (var each : offset.entrySet()) {
+            var value = each.getValue();
+            if (!(each.getKey() instanceof String)
+                    || !(value == null
+                            || value instanceof Long
+                            || value instanceof String
+                            || value instanceof Integer
+                            || value instanceof Boolean)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private Headers headers(SourceRecord record) throws Chain.Failed {
