@@ -6,8 +6,6 @@ Layer: java. For most records only the columns are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
-from operator import eq
 from typing import Any, overload
 
 from pyconnect_agent.java.frames import Headers, SourceBatch, from_json, unpack_headers
@@ -62,13 +60,17 @@ class JavaSourceRecords(Sequence[SourceRecord]):
         numbers = [self.numbers[place] for place in places]
         return JavaSourceRecords(self.batch.at(places), numbers, frozenset(), {})
 
-    def last_place(self) -> tuple[Any, Any] | None:
-        """Return source partition and offset of the last record; None for several partitions."""
-        places = self.batch.places
-        if all(map(eq, places, repeat(places[-1]))):
-            offset = self.batch.offsets[-1]
-            return self._partition(places[-1]), None if offset is None else from_json(offset)
-        return None
+    def by_partition(self) -> list[tuple[Any, Any, Sequence[int]]]:
+        """Return each source partition, its last offset and the places of its records."""
+        last, *others = set(self.batch.places)
+        if not others:
+            return [(self._partition(last), self._offset(-1), range(len(self)))]
+        found: dict[int, list[int]] = {}
+        for index, place in enumerate(self.batch.places):
+            found.setdefault(place, []).append(index)
+        return [
+            (self._partition(place), self._offset(mine[-1]), mine) for place, mine in found.items()
+        ]
 
     def __len__(self) -> int:
         return len(self.batch.values)
@@ -102,11 +104,10 @@ class JavaSourceRecords(Sequence[SourceRecord]):
 
     def _make(self, place: int) -> SourceRecord:
         batch = self.batch
-        offset = batch.offsets[place]
         partition = batch.partitions[place]
         record = JavaSourceRecord(
             self._partition(batch.places[place]),
-            None if offset is None else from_json(offset),
+            self._offset(place),
             batch.topics[place],
             None if partition < 0 else partition,
             None,
@@ -120,6 +121,10 @@ class JavaSourceRecords(Sequence[SourceRecord]):
         record.is_dropped = place in self.dropped
         record.failure = self.failures.get(place)
         return record
+
+    def _offset(self, place: int) -> Any:
+        offset = self.batch.offsets[place]
+        return None if offset is None else from_json(offset)
 
     def _partition(self, place: int) -> Any:
         return self.batch.facts["places"][place]

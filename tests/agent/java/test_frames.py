@@ -80,8 +80,19 @@ def test_slices_of_records() -> None:
     assert (part.dropped, part.failures) == (frozenset({0}), {1: {"row": 2}})
     numbers = [record.number for record in part]  # type: ignore[attr-defined]  # a JavaSourceRecord
     assert numbers == [11, 12, 13]
-    assert part.last_place() == ({"place": 0}, {"n": 3})
+    assert part.by_partition() == [({"place": 0}, {"n": 3}, range(3))]
     assert list(records.at([0, 3]).numbers) == [10, 13]
+
+
+def test_records_by_their_source_partitions() -> None:
+    rows: list[Any] = [
+        (place, b'{"n":%d}' % n, None, b"") for n, place in enumerate([2, 0, 2, 0, 0])
+    ]
+    records = JavaSourceRecords.of(decode_source(memoryview(payload(rows))))
+    assert records.by_partition() == [
+        ({"place": 2}, {"n": 2}, [0, 2]),
+        ({"place": 0}, {"n": 4}, [1, 3, 4]),
+    ]
 
 
 def payload(rows: list[tuple[int, bytes | None, bytes | None, bytes | None]], **more: Any) -> bytes:

@@ -8,12 +8,13 @@ tolerance, log and trace are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import is_
 from typing import Any, TypeAlias
 
+from pyconnect_agent.core.offsets.submitted import canonical_partition
 from pyconnect_agent.java.source_records import JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.many_values import from_connect_many
@@ -173,17 +174,21 @@ def _headers(converter: HeaderConverter) -> Callable[..., list[KafkaHeaders]]:
     return write
 
 
-def last_place(records: Sequence[SourceRecord]) -> tuple[SourcePartition, SourceOffset] | None:
-    """Return source partition and offset of the last record.
-
-    None when the records may be of several partitions.
-    """
+def by_partition(
+    records: Sequence[SourceRecord],
+) -> Sequence[tuple[SourcePartition, SourceOffset, Sequence[int]]]:
+    """Return each source partition, the offset of its last record and the places of its records."""
+    every = range(len(records))
     if isinstance(records, SourceRecords):
-        return records.source_partition, records.source_offsets[-1]
+        return [(records.source_partition, records.source_offsets[-1], every)]
     if isinstance(records, JavaSourceRecords):
-        return records.last_place()
+        return records.by_partition()
     last = records[-1]
     partitions = [record.source_partition for record in records]
     if all(map(is_, partitions, repeat(last.source_partition))):
-        return last.source_partition, last.source_offset
-    return None
+        return [(last.source_partition, last.source_offset, every)]
+    found: dict[Hashable, list[int]] = {}
+    for place, partition in enumerate(partitions):
+        found.setdefault(canonical_partition(partition), []).append(place)
+    lasts = [(records[mine[-1]], mine) for mine in found.values()]
+    return [(last.source_partition, last.source_offset, mine) for last, mine in lasts]

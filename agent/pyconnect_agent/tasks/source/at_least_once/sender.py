@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -19,7 +19,6 @@ from pyconnect_agent.core.offsets.submitted import (
     SubmittedRecord,
     SubmittedRecords,
     SubmittedRun,
-    canonical_partition,
 )
 from pyconnect_agent.kafka.task_producer import (
     CLIENT_ERRORS,
@@ -29,7 +28,7 @@ from pyconnect_agent.kafka.task_producer import (
 )
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolerance
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, last_place
+from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, by_partition
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
     hearing_of,
@@ -188,28 +187,18 @@ class AtLeastOnceSender:
         delivered = partial(self._delivered_in_run, set(run.distinct_topics), records)
         # The record of a failure is reported where failures are tolerated.
         told = self._tolerance.tolerate_all or self._hearing is not None
-        place = last_place(records)
-        if place is not None:
-            every = range(len(run))
-            submitted = self.submitted.submit_run(*place, len(run))
-            done = partial(delivered, submitted.acknowledge)
-            callbacks = map(partial, repeat(done), every) if told else repeat(partial(done, None))
-            return [_PartOfRun(every, submitted)], callbacks
-        places: dict[Hashable, list[int]] = {}
-        for index, record in enumerate(records):
-            places.setdefault(canonical_partition(record.source_partition), []).append(index)
         parts: list[_PartOfRun] = []
-        dones: list[OnDelivery | None] = [None] * len(run)
-        for mine in places.values():
-            last = records[mine[-1]]
-            submitted = self.submitted.submit_run(
-                last.source_partition, last.source_offset, len(mine)
-            )
+        callbacks: list[OnDelivery | None] = [None] * len(run)
+        for partition, offset, mine in by_partition(records):
+            submitted = self.submitted.submit_run(partition, offset, len(mine))
             parts.append(_PartOfRun(mine, submitted))
             done = partial(delivered, submitted.acknowledge)
-            for index in mine:
-                dones[index] = partial(done, index if told else None)
-        return parts, dones
+            dones = map(partial, repeat(done), mine) if told else repeat(partial(done, None))
+            if len(mine) == len(run):
+                return parts, dones
+            for place, callback in zip(mine, dones, strict=False):
+                callbacks[place] = callback
+        return parts, callbacks
 
     def _delivered_in_run(  # noqa: PLR0917  the client calls a partial by position
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyconnect_agent.core.offsets.source import OffsetWriter, PartitionOffset, SourceEntries
-from pyconnect_agent.tasks.source.run import last_place
+from pyconnect_agent.tasks.source.run import by_partition
 from pyconnect_api import DataException, SourceRecord
 
 
@@ -25,12 +25,9 @@ class TransactionOffsets:
         self._note((record.source_partition, record.source_offset))
 
     def note_many(self, records: Sequence[SourceRecord]) -> None:
-        place = last_place(records) if records else None
-        if place is not None:
-            self._note(place)
-            return
-        for record in records:
-            self.note(record)
+        if records:
+            for partition, offset, _ in by_partition(records):
+                self._note((partition, offset))
 
     def forget_errors(self) -> None:
         """Forget errors of the offsets of a transaction that was aborted."""
