@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.kafka.task_producer import Columns
+from pyconnect_agent.kafka.task_producer import Columns, TaskProducer
 from pyconnect_api import TopicPartition
 
 RebalanceStep = Callable[[], None]
@@ -167,10 +167,7 @@ class FakeProducer:
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:
-        return (
-            isinstance(failure, KafkaException)
-            and failure.args[0].code() == ClientError.MSG_SIZE_TOO_LARGE
-        )
+        return TaskProducer.is_asynchronous(failure)
 
 
 @dataclass

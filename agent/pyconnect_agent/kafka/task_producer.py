@@ -48,6 +48,8 @@ FORCED: Mapping[str, Any] = {
 
 PRODUCE_SLICE_S = 0.1
 
+_ASYNCHRONOUS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED})
+
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
 
@@ -161,7 +163,8 @@ class TaskProducer:
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:
         """Return whether Java's producer reports this by callback instead of raising it in send."""
-        return errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE
+        # What a client already knows of a topic it raises; sooner or later, as answers come.
+        return errors.code_of(failure) in _ASYNCHRONOUS
 
     def close(self, timeout_s: float) -> None:
         """Wait for records in flight, then drop the rest."""

@@ -118,7 +118,8 @@ def test_columns_survive_java(
     assert list(zip(types, found.timestamps, strict=True)) == timestamps
     assert list(found.topics) == topics
     assert list(found.partitions) == partitions
-    places = [None if at % 3 == 0 else b'{"at":%d}' % at for at in offsets]  # type: ignore[operator]
+    numbers = (int(str(offset)) for offset in offsets)
+    places = [None if number % 3 == 0 else b'{"at":%d}' % number for number in numbers]
     assert list(found.offsets) == places
     assert list(found.keys) == keys
     assert list(found.values) == values

@@ -87,7 +87,7 @@ def compose_unconverted(
     topic_used: Callable[[str], None] | None,
     is_assigned: Callable[[TopicPartition], bool],
     check_error: Callable[[ConsumedMessage], None],
-    only_topic: str | None,
+    only_topic: str | None = None,
 ) -> Convert:
     """Return the conversion that leaves everything to the Java process."""
     return compose_with(

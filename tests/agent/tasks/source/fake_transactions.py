@@ -6,11 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaError as ClientError
-from confluent_kafka import KafkaException
-
 from pyconnect_agent.core.errors import AgentError, KafkaError
-from pyconnect_agent.kafka.task_producer import Columns
+from pyconnect_agent.kafka.task_producer import Columns, TaskProducer
 from tests.support.fake_clients import FakeMessage, explained, produce_each
 
 Written = tuple[str, bytes | None, bytes | None]
@@ -94,7 +91,4 @@ class FakeTransactions:
         return explained(failure, f"{failure} ({size} bytes to {topic})")
 
     def is_asynchronous(self, failure: BaseException) -> bool:
-        return (
-            isinstance(failure, KafkaException)
-            and failure.args[0].code() == ClientError.MSG_SIZE_TOO_LARGE
-        )
+        return TaskProducer.is_asynchronous(failure)

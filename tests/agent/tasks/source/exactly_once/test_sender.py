@@ -190,11 +190,14 @@ def test_a_record_that_was_refused_fails_the_task(code: int) -> None:
     assert case.producer.committed == []
 
 
-def test_a_record_too_large_prevents_the_commit() -> None:
+@pytest.mark.parametrize(
+    "code", [ClientError.MSG_SIZE_TOO_LARGE, ClientError.TOPIC_AUTHORIZATION_FAILED]
+)
+def test_a_record_that_java_would_refuse_later_prevents_the_commit(code: int) -> None:
     """As in Java it is no failure of the send; nothing of its transaction is seen."""
     case = Case()
     case.send(1)
-    case.producer.refusals.append(KafkaException(ClientError(ClientError.MSG_SIZE_TOO_LARGE)))
+    case.producer.refusals.append(KafkaException(ClientError(code)))
     case.send(2)
     with pytest.raises(ConnectException, match="Failed to flush offsets and/or records for task"):
         case.sender.batch_sent()
