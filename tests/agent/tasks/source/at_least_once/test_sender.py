@@ -79,7 +79,7 @@ def test_an_oversized_record_fails_as_a_delivery_would(source: Source) -> None:
 
 def test_another_refusal_fails_at_once(source: Source) -> None:
     """Connect's text for what send itself raises."""
-    source.producer.refusals = [KafkaException(ClientError(FATAL))]
+    source.producer.refusals = [KafkaException(ClientError(ClientError.UNKNOWN_PRODUCER_ID))]
     with pytest.raises(ConnectException, match="Unrecoverable exception trying to send"):
         source.poll(record(1))
 
