@@ -82,7 +82,7 @@ def poll(link: JavaLink) -> JavaSourceRecords:
 
 
 def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
-    """A part is sent once it has 128 KiB, and no record is lost or repeated."""
+    """A part is sent once it has 512 KiB, and no record is lost or repeated."""
     facts = link.begin(job(jar, "NumberSource"))
     assert (facts["isSource"], facts["hearsOfRecords"]) == (True, True)
     config = {"topic": "t", "limit": "50", "most": "50", "padding": "50000"}
@@ -92,7 +92,7 @@ def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
         payload = link.batches.get(timeout=WAIT_S)
         assert payload is not None
         parts.append(JavaSourceRecords.of(decode_source(payload)))
-    assert [len(part) for part in parts] == [3] * 16 + [2]
+    assert [len(part) for part in parts] == [11] * 4 + [6]
     whole = [record for part in parts for record in part]
     assert [record.source_offset for record in whole] == [{"number": n} for n in range(50)]
     assert [number for part in parts for number in part.numbers] == list(range(50))

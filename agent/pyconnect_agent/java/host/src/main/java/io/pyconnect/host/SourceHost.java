@@ -31,7 +31,7 @@ final class SourceHost implements Link.Receiver {
     private static final Logger LOG = LoggerFactory.getLogger(SourceHost.class);
 
     /** What is larger goes in parts: one is sent to Kafka while the next is converted. */
-    private static final int PART_BYTES = 1 << 17;
+    private static final int PART_BYTES = 1 << 19;
 
     private final Link link;
     private final SourceTask task;
