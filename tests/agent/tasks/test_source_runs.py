@@ -286,8 +286,7 @@ class Run:
             "written": counts["source-record-write-total"],
             "topics": sorted(self.topics),
             "commits": self.task.commits,
-            # One that was left out may be told before others, which were sent.
-            "told": sorted(self.task.told, key=repr) if isinstance(self.task, HearingTask) else (),
+            "told": self.task.told if isinstance(self.task, HearingTask) else (),
             **self.observed(),
         }
 

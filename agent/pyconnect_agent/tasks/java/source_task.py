@@ -17,7 +17,13 @@ from pyconnect_agent.java.errors import java_error
 from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceRecords
-from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
+from pyconnect_api import (
+    ConnectException,
+    RecordMetadata,
+    RetriableException,
+    SourceRecord,
+    SourceTask,
+)
 
 AHEAD = 2
 """So many batches the Java process may have ready."""
@@ -60,7 +66,13 @@ class JavaSourceTask(SourceTask):
 
     def next_part(self) -> Sequence[SourceRecord]:
         """See `source.loop.PollsInParts`."""
-        return () if self._is_whole else self._received(timeout_s=None)
+        if self._is_whole:
+            return ()
+        try:
+            return self._received(timeout_s=None)
+        except RetriableException as exc:
+            # What is left of the batch cannot be had again.
+            raise ConnectException(str(exc)) from exc
 
     def commit(self) -> None:
         if self._hears_of_commits:

@@ -179,11 +179,6 @@ class SourceLoop:
                 if run.taken < len(run):
                     done = places[run.taken]
                 left_out = done - run.taken
-                if left_out and self._sender.hears_of_records:
-                    sent = set(places[: run.taken])
-                    for place in range(done):
-                        if place not in sent:
-                            self._sender.dropped(polled[place])
             self._unsent = polled[done:]
             if left_out:
                 self._metrics.left_out(left_out)
@@ -210,7 +205,12 @@ class SourceLoop:
             run = self._convert_run(polled, kept)
         except Exception:  # noqa: BLE001  it comes up again with the record it is about
             return None, ()
-        return run, places if run.places is None else run.places
+        if run.places is not None:
+            places = run.places
+        if len(places) < len(records) and self._sender.hears_of_records:
+            # It hears of records in their order, and a run has only those that are sent.
+            return None, ()
+        return run, places
 
     def _send_one(self, original: SourceRecord, record: SourceRecord | None) -> bool:
         """Convert and send a record; False when it was left out."""

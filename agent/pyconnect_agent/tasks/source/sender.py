@@ -50,7 +50,8 @@ class Sender(Protocol):
     """The part of a delivery guarantee that the source loop uses.
 
     `takes_runs` False: something is done after each record, so the loop must not use `send_run`.
-    `hears_of_records` False: the loop need not call `dropped` for records left out of a run.
+    `hears_of_records`: the task hears of all records in their order, so the loop must not use it
+    for records of which some are left out. With False it need not call `dropped` for those.
     """
 
     takes_runs: bool
