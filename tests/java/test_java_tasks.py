@@ -356,6 +356,10 @@ def test_stacks_of_a_task(world: World) -> None:
     """The stacks of a task's process are followed by those of its Java process."""
     world.source(limit="1")
     world.await_values(1)
-    text = world.agent.call("GET", f"/agent/tasks/{world.name}/0/stacks").text
-    assert "io.pyconnect.tests.NumberSource$Numbers.poll" in text
-    assert "source_task.py" in text
+
+    def stacks() -> str:
+        return world.agent.call("GET", f"/agent/tasks/{world.name}/0/stacks").text
+
+    # Now and then the task is between two polls.
+    java, python = "io.pyconnect.tests.NumberSource$Numbers.poll", "source_task.py"
+    eventually(lambda: java in (text := stacks()) and python in text, WAIT_S, stacks)
