@@ -1,9 +1,9 @@
 """Java plugins by their jars: from service files and class files, with versions as Java reports.
 
 Layer: java. Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of
-``plugin.discovery``. This module reads the archives; a Java process constructs the classes of one
-location to learn their versions, and its answers are kept by the digests of the jars. A location
-that cannot be used is left out and does not affect others.
+``plugin.discovery``. Another process reads the archives; a Java process constructs the classes of
+one location to learn their versions, and its answers are kept by the digests of the jars. A
+location that cannot be used is left out and does not affect others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
-from pyconnect_agent.java.jar_contents import Found, JarContents
+from pyconnect_agent.java.jar_contents import Found
+from pyconnect_agent.java.jar_scan import ClassPath, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
 from pyconnect_agent.java.locations import class_path_of, java_locations, location_url
 from pyconnect_api.errors import ConnectException
@@ -71,10 +72,11 @@ class JavaDiscovery:
     """Finds the plugins of a worker's locations. One mode of discovery, one cache."""
 
     def __init__(
-        self, installation: JavaInstallation, describe: Describe, cache: Path, mode: str
+        self, installation: JavaInstallation, scan: Scan, describe: Describe, cache: Path, mode: str
     ) -> None:
         """`describe` asks Java for versions; `cache` is a directory that may not exist yet."""
         self._installation = installation
+        self._scan = scan
         self._describe = describe
         self._cache = cache
         self._mode = mode
@@ -115,11 +117,8 @@ class JavaDiscovery:
         keys = {location: self._key(location) for location in locations}
         known = {location: self._kept(key) for location, key in keys.items()}
         problems: dict[_Location, list[str]] = {location: [] for location in locations}
-        new = {
-            location: self._found(location, problems[location])
-            for location, roles in known.items()
-            if roles is None
-        }
+        unknown = [location for location, roles in known.items() if roles is None]
+        new = self._found(unknown, problems) if unknown else {}
         answers = self._answers(new, problems)
         for location, found in new.items():
             usable = _usable(found, answers.get(location, {}), problems[location])
@@ -167,16 +166,25 @@ class JavaDiscovery:
             answers[location][java_class.name] = answer
         return dict(answers)
 
-    def _found(self, location: _Location, problems: list[str]) -> _Found:
-        with JarContents(location.class_path) as contents:
-            listed = contents.declared()
-            found = {} if self._mode == "only_scan" and location.path is not None else dict(listed)
-            # Kafka's own jars list all of their plugins.
-            if location.path is not None and self._mode != "service_load":
-                with JarContents(self._installation.kafka_jars) as kafka:
-                    found |= contents.implementing(kafka)
-            problems += contents.problems
-        return _Found(counted=found, listed=listed)
+    def _found(
+        self, locations: Sequence[_Location], problems: Mapping[_Location, list[str]]
+    ) -> dict[_Location, _Found]:
+        # Kafka's own jars list all of their plugins.
+        wanted = [
+            ClassPath(
+                location.class_path,
+                by_classes=location.path is not None and self._mode != "service_load",
+            )
+            for location in locations
+        ]
+        found = {}
+        scans = self._scan(wanted, self._installation.kafka_jars)
+        for location, scan in zip(locations, scans, strict=True):
+            by_classes_only = self._mode == "only_scan" and location.path is not None
+            counted = scan.implementing if by_classes_only else scan.listed | scan.implementing
+            found[location] = _Found(counted=counted, listed=scan.listed)
+            problems[location] += scan.problems
+        return found
 
     def _key(self, location: _Location) -> str:
         digest = hashlib.sha256()

@@ -1,8 +1,8 @@
 """The plugins of the worker, found without importing plugin code into the worker process.
 
 Composition root. Kafka: Plugins.initLoaders. If there are more plugins than the built-in ones, a
-separate process imports the others to determine kinds and versions. If there are config providers,
-another process resolves the worker's properties with them.
+separate process imports the others to determine kinds and versions; one more reads jars. If there
+are config providers, another process resolves the worker's properties with them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.java import jar_scan
 from pyconnect_agent.java.class_archive import make_archive
 from pyconnect_agent.java.discovery import JavaDiscovery
 from pyconnect_agent.java.installation import (
@@ -26,6 +27,7 @@ from pyconnect_agent.java.installation import (
     java_cache,
     kafka_release,
 )
+from pyconnect_agent.java.jar_scan import ClassPath, JarScan
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.locations import java_locations
 from pyconnect_agent.java.questions import JavaQuestions
@@ -85,13 +87,18 @@ def _java_plugins(
         with JavaQuestions(lambda: installation) as questions:
             return questions.describe(classes)
 
-    found = JavaDiscovery(installation, describe, java_cache() / "plugins", discovery)
+    found = JavaDiscovery(installation, _scan_jars, describe, java_cache() / "plugins", discovery)
     try:
         plugins = found.find(path)
     except ConnectException as error:
         raise WorkerConfigError(f"Plugins could not be loaded: {error}") from error
     _warn(plugins.warnings)
     return plugins.plugins
+
+
+def _scan_jars(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:
+    given = jar_scan.to_input(class_paths, kafka_jars)
+    return jar_scan.from_output(_last_line_of([jar_scan.MODULE], given, "Jars could not be read"))
 
 
 def _warn(warnings: Iterable[str]) -> None:
@@ -152,7 +159,7 @@ def check_rest_extensions(config: WorkerConfig) -> None:
 
 
 def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:
-    """Run a module that imports plugins; return its last line, because plugins may print too.
+    """Run a module that may import plugins; return its last line, because these may print too.
 
     With exit code 2 the last line is the reason. Raises WorkerConfigError.
     """

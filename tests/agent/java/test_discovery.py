@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_agent.java.discovery import JavaDiscovery, JavaPlugins
+from pyconnect_agent.java.jar_scan import ClassPath, JarScan, from_output, main, to_input
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
 from pyconnect_api import ConnectException
 from tests.support.java_jars import (
@@ -23,6 +25,13 @@ from tests.support.java_jars import (
 )
 
 LISTED = {"a.Listed": class_file("a.Listed", SOURCE_CONNECTOR)}
+
+
+def scan_as_text(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:
+    """What the separate process does, with the texts that pass between the two."""
+    output = StringIO()
+    main(StringIO(to_input(class_paths, kafka_jars)), output)
+    return from_output(output.getvalue())
 
 
 class World:
@@ -54,7 +63,7 @@ class World:
         return [self.answers.get(item.name, default) for item in classes]
 
     def find(self, mode: str = "hybrid_warn") -> JavaPlugins:
-        discovery = JavaDiscovery(self.installation, self.describe, self.cache, mode)
+        discovery = JavaDiscovery(self.installation, scan_as_text, self.describe, self.cache, mode)
         return discovery.find([str(self.plugins)])
 
 
