@@ -10,8 +10,9 @@ from pyconnect_api import ConfigException
 
 def test_defaults_of_the_java_settings() -> None:
     arguments = java_options({}, {}).arguments()
-    serial = ("-XX:+UseSerialGC", "-Xmn12m", "-XX:MinHeapFreeRatio=60")
-    assert arguments[-5:] == ("-Xms18m", *serial, "-Xmx256m")
+    sizes = ("-XX:NewSize=6m", "-XX:MaxNewSize=16m", "-XX:MinHeapFreeRatio=60")
+    serial = ("-XX:+UseSerialGC", *sizes)
+    assert arguments[-6:] == ("-Xms18m", *serial, "-Xmx256m")
     assert "-XX:+ExitOnOutOfMemoryError" in arguments
 
 
