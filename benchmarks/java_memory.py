@@ -7,10 +7,11 @@ Java worker and default options for the agent; exactly-once for sources. In each
 are started, one after the other. Memory is that of the worker and of all processes that it has
 started, as the kernel shares it out (PSS): of the worker without a connector, and the largest from
 the connector's creation until three seconds after its last line. A Java worker's heap grows with
-the work, so there are cases of little work and one task with as much work as the rates are measured
-with. `running` is the time from the connector's creation until all of its tasks are RUNNING: the
-median of that start and of further ones on the same worker, each of a new connector. An agent that
-has run before with the same jars has written its archive of classes.
+the work, so there are cases of little work at once, of lines that come for five minutes, and of as
+much work as the rates are measured with. `running` is the time from the connector's creation until
+all of its tasks are RUNNING: the median of that start and of further ones on the same worker, each
+of a new connector. An agent that has run before with the same jars has written its archive of
+classes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import json
 import os
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -48,7 +50,7 @@ WORKER = {
     "exactly.once.source.support": "enabled",
 }
 LITTLE_WORK, MUCH_WORK = 200_000, 1_500_000
-TIMEOUT_S = 300.0
+TIMEOUT_S = 600.0
 SETTLE_S = 3.0
 FLUSH_LINES = 50_000
 """Fewer than a producer holds at most."""
@@ -59,14 +61,18 @@ class Case:
     kind: str
     tasks: int
     lines: int
+    lines_per_s: int | None = None
+    """None: all lines are there when the connector is created."""
 
     @property
     def title(self) -> str:
-        return f"{self.kind.lower()}, {self.tasks} x {self.lines // self.tasks:,} lines"
+        pace = f", {self.lines_per_s:,} a second" if self.lines_per_s else ""
+        return f"{self.kind.lower()}, {self.tasks} x {self.lines // self.tasks:,} lines{pace}"
 
 
 CASES = (
     Case(kind="Sink", tasks=1, lines=LITTLE_WORK),
+    Case(kind="Sink", tasks=1, lines=300_000, lines_per_s=1000),
     Case(kind="Sink", tasks=1, lines=MUCH_WORK),
     Case(kind="Source", tasks=1, lines=MUCH_WORK),
     Case(kind="Sink", tasks=10, lines=LITTLE_WORK),
@@ -79,13 +85,15 @@ class Bench:
     def __init__(self, bootstrap_servers: str, directory: Path, case: Case) -> None:
         self.case = case
         self.topic = ""
+        self.is_quiet = threading.Event()
+        """No more lines come then."""
         self._bootstrap_servers = bootstrap_servers
         self._directory = directory
         self._lines_file = directory / unique_name("lines")
-        if case.kind == "Sink":
+        if case.kind == "Sink" and not case.lines_per_s:
             self.topic = self._new_topic(case.tasks)
-            self._fill()
-        else:
+            self._fill(self.topic)
+        elif case.kind == "Source":
             write_lines(self._lines_file, case.lines)
 
     def connector(self) -> tuple[dict[str, str], Callable[[], bool]]:
@@ -97,7 +105,11 @@ class Bench:
         if self.case.kind == "Sink":
             output = self._directory / unique_name("output")
             wanted = self.case.lines * LINE_BYTES
-            return {**config, "topics": self.topic, "file": str(output)}, (
+            topic = self.topic
+            if self.case.lines_per_s:
+                topic = self._new_topic(self.case.tasks)
+                threading.Thread(target=self._fill, args=(topic,), daemon=True).start()
+            return {**config, "topics": topic, "file": str(output)}, (
                 lambda: output.exists() and output.stat().st_size >= wanted
             )
         topic = self._new_topic(1)
@@ -122,11 +134,15 @@ class Bench:
             created.result()
         return topic
 
-    def _fill(self) -> None:
+    def _fill(self, topic: str) -> None:
         producer = Producer({"bootstrap.servers": self._bootstrap_servers, "linger.ms": 100})
         line = b"x" * (LINE_BYTES - 1)
+        pace = self.case.lines_per_s
+        began_s = time.monotonic()
         for number in range(self.case.lines):
-            producer.produce(self.topic, line, partition=number % self.case.tasks)
+            if pace and self.is_quiet.wait(began_s + number / pace - time.monotonic()):
+                break
+            producer.produce(topic, line, partition=number % self.case.tasks)
             if number % FLUSH_LINES == 0:
                 producer.flush()
         producer.flush()
@@ -156,6 +172,7 @@ def running(worker: Worker, config: dict[str, str]) -> Iterator[float]:
 
 def measure(name: str, worker: Worker, bench: Bench, starts: int) -> None:
     """Print a row of the table."""
+    bench.is_quiet.clear()
     time.sleep(SETTLE_S)
     alone = sum(family_pss(worker.pid))
     config, is_done = bench.connector()
@@ -163,6 +180,7 @@ def measure(name: str, worker: Worker, bench: Bench, starts: int) -> None:
         eventually(is_done, TIMEOUT_S)
         time.sleep(SETTLE_S)
         processes = len(family(worker.pid))
+    bench.is_quiet.set()
     started_s = [first_s]
     for _ in range(starts - 1):
         config, _ = bench.connector()
