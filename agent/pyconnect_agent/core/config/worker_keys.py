@@ -121,7 +121,8 @@ agent.java.heap  STRING  LOW  256m
     alone.
 agent.java.heap.limit  STRING  LOW  1g
     Largest heap that a connector's own agent.java.heap may ask for. A key of this agent alone.
-agent.java.options  STRING  LOW  -XX:+UseSerialGC -XX:NewSize=6m -XX:MaxNewSize=16m -XX:MinHeapFreeRatio=60
+agent.java.options  STRING  LOW  \
+-XX:+UseSerialGC -XX:NewSize=6m -XX:MaxNewSize=16m -XX:MinHeapFreeRatio=60
     Options of all Java processes. Without the key, those of connectors have -Xmn2m. A key of this
     agent alone.
 """
