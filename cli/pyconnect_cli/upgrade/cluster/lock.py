@@ -19,8 +19,9 @@ from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
 from pyconnect_cli.upgrade.cluster.kafka_group import describe_group
 
-SESSION_MS = 6_000
-"""The shortest that brokers allow: so long a killed run keeps the next one waiting."""
+SESSION_MS = 10_000
+"""A killed run keeps the next one waiting for this time. With the shortest that brokers allow, 6 s,
+a run lost the lock while a broker or its own host was busy with the start of other processes."""
 HEARTBEAT_MS = 1_500
 JOIN_S = 20.0
 POLL_MS = 200
