@@ -88,21 +88,27 @@ class MariaDbServer(Server):
             owner = pwd.getpwnam("mysql")
             for path in (self.directory, users):
                 os.chown(path, owner.pw_uid, owner.pw_gid)
-        subprocess.run(
+        installed = subprocess.run(
             [
                 *self._as_owner(),
                 self._install,
                 "--no-defaults",
                 f"--datadir={data}",
+                # A server that starts removes the temporary tables of all others in the same one.
+                f"--tmpdir={self.directory}",
                 "--skip-test-db",
                 "--auth-root-authentication-method=normal",
             ],
-            check=True,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
             cwd=self.directory,
         )
+        assert installed.returncode == 0, installed.stdout
         options = {
             "datadir": data,
+            "tmpdir": self.directory,
             "port": self.port,
             "bind-address": "127.0.0.1",
             "socket": self.directory / "socket",
