@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -14,15 +14,17 @@ from typing import Any
 import psutil
 import pytest
 
+from pyconnect_agent.java.build import LOWEST_JAVA
 from pyconnect_agent.java.class_archive import make_archive
 from pyconnect_agent.java.errors import JavaConnectError, JavaPluginError
 from pyconnect_agent.java.frames import Kind, decode_source
-from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.installation import JAVA_HOME_KEY, find_installation
 from pyconnect_agent.java.launch import JavaOptions
-from pyconnect_agent.java.link import JavaLink
+from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_agent.java.source_records import JavaSourceRecords
 from pyconnect_api import ConnectException
+from pyconnect_clients.java_program import java_version
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.java_plugin_jars import test_connectors as compiled_connectors
@@ -32,6 +34,9 @@ pytestmark = pytest.mark.java
 WAIT_S = 60
 STORAGE = "org.apache.kafka.connect.storage"
 SMALL = JavaOptions(heap="96m", quick=True)
+NO_OFFSETS: Mapping[str, Answer] = {
+    "readOffsets": lambda asked: [None for _ in asked["partitions"]]
+}
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +57,7 @@ def process() -> Iterator[JavaProcess]:
 
 @pytest.fixture
 def link(process: JavaProcess) -> Iterator[JavaLink]:
-    answers = {"readOffsets": lambda asked: [None for _ in asked["partitions"]]}
-    made = JavaLink(process, answers)
+    made = JavaLink(process, NO_OFFSETS)
     yield made
     made.close()
 
@@ -126,7 +130,7 @@ def test_frames_load_no_data_binding(jar: str, tmp_path: Path) -> None:
     """Jackson's ObjectMapper would be the largest part of a process that needs no JSON itself."""
     log = tmp_path / "classes"
     process = JavaProcess(find_installation({}), SMALL, (f"-Xlog:class+load:file={log}",))
-    link = JavaLink(process, {"readOffsets": lambda asked: [None for _ in asked["partitions"]]})
+    link = JavaLink(process, NO_OFFSETS)
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "limit": "5"})
     assert len(poll(link)) == 5
@@ -167,6 +171,30 @@ def test_archive_of_classes(tmp_path: Path) -> None:
     link.close()
     (tmp_path / "file").touch()
     make_archive(replace(installation, archive=str(tmp_path / "file" / "classes.jsa")))
+
+
+def test_every_java_of_the_machine_runs_a_task(jar: str, tmp_path: Path) -> None:
+    """From 17 on, each with an archive of its own, which it maps."""
+    default = Path(find_installation({}).java)
+    found = {java.resolve() for java in Path("/usr/lib/jvm").glob("*/bin/java")} | {default}
+    javas = [java for java in sorted(found) if (java_version(java) or 0) >= LOWEST_JAVA]
+    archives = set()
+    for java in javas:
+        properties = {JAVA_HOME_KEY: str(java.parents[1])}
+        installation = find_installation(properties)
+        archives.add(installation.archive)
+        installation = replace(
+            installation, archive=str(tmp_path / Path(installation.archive).name)
+        )
+        make_archive(installation)
+        link = JavaLink(process := JavaProcess(installation, JavaOptions()), NO_OFFSETS)
+        link.begin(job(jar, "NumberSource"))
+        link.call("start", config={"topic": "t", "limit": "5"})
+        assert len(poll(link)) == 5, java
+        mapped = {found.path for found in psutil.Process(process.pid).memory_maps()}
+        assert installation.archive in mapped, java
+        link.close()
+    assert len(archives) == len(javas)
 
 
 def test_secrets_are_not_on_the_command_line(
