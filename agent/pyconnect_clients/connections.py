@@ -84,7 +84,7 @@ def _provider(source: TokenSource, login: TokenLogin) -> object:
             try:
                 return source.token().text
             except TokenError as exc:
-                # What the library takes for a connection that failed, and tries again.
+                # The library takes this error for a failed connection, and tries again.
                 raise KafkaConnectionError(str(exc)) from exc
 
         def extensions(self) -> dict[str, str]:

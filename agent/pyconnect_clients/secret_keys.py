@@ -1,4 +1,4 @@
-"""What must not be shown of a configuration, by names: of keys, and of parameters. Pure."""
+"""Keys and parameters of a configuration whose values must not be shown, by their names. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the settings of all connectors of this package share."""
+"""Settings that all connectors of this package share."""
 
 from __future__ import annotations
 

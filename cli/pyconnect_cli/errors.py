@@ -13,7 +13,7 @@ from typing import Self
 
 
 class ExitCode(IntEnum):
-    """What the shell gets; the same meaning for every command."""
+    """Exit codes; each has the same meaning for every command."""
 
     meaning: str
 

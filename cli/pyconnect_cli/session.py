@@ -48,7 +48,7 @@ class Session:
         self.arguments: tuple[str, ...] = ()
         self.record = BatchRecord()
         self.heading = ""
-        """What names the context in the output, where a command runs on several."""
+        """The name of the context in the output of a command that runs on several."""
         self.changes = False
         """Whether the command is one that changes what it acts on."""
         self._clients: list[ConnectClient] = []

@@ -28,7 +28,7 @@ _PEM_TEXTS = {
     "ssl.keystore.key": "ssl.keystore.type",
 }
 STORE_SECRETS = ("access_key", "secret_key", "token")
-# What Spark's source sets itself and refuses to be given.
+# Spark's source sets these itself and refuses them.
 _SPARK_OWN = frozenset(
     {"bootstrap.servers", "group.id", "auto.offset.reset", "key.deserializer", "enable.auto.commit",
      "value.deserializer", "interceptor.classes", "isolation.level"}

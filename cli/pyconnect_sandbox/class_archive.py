@@ -19,7 +19,7 @@ from pathlib import Path
 from pyconnect_sandbox.jar_cache import cache_root
 
 SUFFIX = ".jsa"
-# What Java says of classes that it cannot archive, or of an archive that does not fit.
+# Java's messages about classes that it cannot archive, or an archive that does not fit.
 _QUIET = "-Xlog:cds=off,cds+dynamic=off,class+path=off"
 
 

@@ -57,7 +57,7 @@ class Server(ABC):
         self._seen_bytes: Mapping[Path, int] = {}
         self._identity: ProcessIdentity | None = None
 
-    # What a subclass says
+    # For subclasses
 
     @abstractmethod
     def _prepare(self) -> Sequence[str]:
@@ -74,7 +74,7 @@ class Server(ABC):
         """Choose other ports after a collision; False when the ports were asked for."""
         return False
 
-    # What it is
+    # State
 
     @property
     def log_path(self) -> Path:
@@ -107,7 +107,7 @@ class Server(ABC):
         """Return the memory that the server process occupies."""
         return processes.resident_bytes(self.pid)
 
-    # What can be done with it
+    # Operations
 
     def start(self) -> Self:
         """Start it and wait until it answers; raise ServerExited or ServerNotReady.
@@ -162,7 +162,7 @@ class Server(ABC):
         if self._hold_file is not None and self._identity is not None:
             self._tether = tether.spawn(self._hold_file, self._identity)
         if self._process.stdin is not None:
-            # Nobody reads it when the process was killed, as `wait_until_ready` finds out.
+            # A killed process does not read; `wait_until_ready` reports its end.
             with contextlib.suppress(BrokenPipeError), self._process.stdin as gate:
                 gate.write(b"\n")
 

@@ -23,7 +23,7 @@ PARTITION_EOF: int = ClientError._PARTITION_EOF
 FATAL: int = ClientError._FATAL
 """A refusal by a client that another error has ended; that error is not in it."""
 UNDELIVERED: int = ClientError._INCONSISTENT
-"""What a commit gives when records of the transaction were not delivered."""
+"""The code of a commit whose transaction has records that were not delivered."""
 
 _FENCED = frozenset(
     {

@@ -163,7 +163,7 @@ class TaskProducer:
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:
         """Return whether Java's producer reports this by callback instead of raising it in send."""
-        # What a client already knows of a topic it raises; sooner or later, as answers come.
+        # The client raises it once it knows of the topic, so the moment depends on answers.
         return errors.code_of(failure) in _ASYNCHRONOUS
 
     def close(self, timeout_s: float) -> None:

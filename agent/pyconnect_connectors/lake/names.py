@@ -40,7 +40,7 @@ TASK_COUNT = "task.count"
 
 
 class Format(StrEnum):
-    """What a file holds, or that the target is an Iceberg table."""
+    """The format of a file, or that the target is an Iceberg table."""
 
     PARQUET = "parquet"
     JSON = "json"
@@ -52,7 +52,7 @@ FILE_FORMATS = (Format.PARQUET, Format.JSON, Format.CSV)
 
 
 class Partitioning(StrEnum):
-    """What the directory of a row depends on."""
+    """The choice of the directory of a row."""
 
     DEFAULT = "default"
     FIELD = "field"

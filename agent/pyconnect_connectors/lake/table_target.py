@@ -69,7 +69,7 @@ class _Writing:
 
 @dataclass(slots=True, kw_only=True)
 class _Buffer:
-    """What is to be written to a table; `bases` are the offsets that its partitions continue."""
+    """The rows to be written to a table; `bases` are the offsets that its partitions continue."""
 
     parts: dict[TopicPartition, _Part] = field(default_factory=dict)
     bases: dict[TopicPartition, int | None] = field(default_factory=dict)

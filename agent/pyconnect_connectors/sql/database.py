@@ -48,7 +48,7 @@ _VALUES = (
     (re.compile(r"(entry|value:?) '.*'(?= for )", re.DOTALL), r"\1 (hidden)"),
     (re.compile(r"(value:?) '.*'", re.DOTALL), r"\1 (hidden)"),
 )
-"""What holds values of rows in messages of databases."""
+"""The parts of database messages that contain values of rows."""
 _POSTGRES_PASSING = frozenset({"25006", "25P03", "25P04"})
 """Read-only during a failover; a session that the database ended because it did nothing, or because
 its transaction took too long. Drivers raise InternalError for them."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
 
-# What `failOnDataLoss` says, in Spark's versions.
+# The texts of `failOnDataLoss` in Spark's versions.
 _REMOVED = re.compile(
     "OffsetOutOfRange|DATA_LOSS|data may have been lost|fetched earliest offset", re.IGNORECASE
 )

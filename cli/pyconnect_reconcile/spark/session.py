@@ -44,7 +44,7 @@ TRUST_IN_COUNTS = (
     "org.apache.spark.sql.catalyst.optimizer.EliminateLimits",
     "org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowPlan",
 )
-# What every job relies on, also in sessions that others have made.
+# Every job relies on these, also in sessions of other programs.
 JOB_CONF = {
     # Sums and casts of the data must not end a run; the jobs count what does not parse.
     "spark.sql.ansi.enabled": "false",

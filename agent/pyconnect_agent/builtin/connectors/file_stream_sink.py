@@ -74,7 +74,7 @@ class FileStreamSinkTask(SinkTask):
             return
         if not self._waits_to_be_written(records):
             lines = "\n".join([*_texts(records), ""])
-            # What a rebalance took from a repeated batch may be cut within a line: it is finished.
+            # Appended: after a rebalance, the rest of a half-written line may still be there.
             self._unwritten += lines.encode("utf-8", "replace")
             self._batch = records
         self._write()

@@ -67,7 +67,7 @@ class SinkOffsets:
         )
 
     def offered(self, partitions: Collection[TopicPartition]) -> Offsets:
-        """What `pre_commit` is given for these partitions."""
+        """The offsets that `pre_commit` gets for these partitions."""
         wanted = set(partitions)
         return {p: offset for p, offset in self.current.items() if p in wanted}
 

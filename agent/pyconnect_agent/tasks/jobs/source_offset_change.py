@@ -155,7 +155,7 @@ class SourceOffsetChange:
         try:
             fence({transactional_id: config.properties}, self._deadline.remaining_ms())
         except AuthorizationError as exc:
-            # Who may not use the id has no change under way with it.
+            # A worker without rights to the id has no change under way with it.
             LOG.warning("id of task 0 not fenced", extra={"reason": exc.message})
 
     def _producer_config(
