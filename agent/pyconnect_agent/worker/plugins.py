@@ -28,7 +28,7 @@ from pyconnect_agent.java.installation import (
     kafka_release,
 )
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan
-from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.launch import JavaClass, JavaOptions
 from pyconnect_agent.java.locations import java_locations
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
@@ -84,7 +84,8 @@ def _java_plugins(
         )
 
     def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
-        with JavaQuestions(lambda: installation) as questions:
+        # Without the worker's options, whose references are not resolved yet.
+        with JavaQuestions(lambda: installation, JavaOptions()) as questions:
             return questions.describe(classes)
 
     found = JavaDiscovery(installation, _scan_jars, describe, java_cache() / "plugins", discovery)
