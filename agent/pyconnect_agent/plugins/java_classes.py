@@ -129,9 +129,8 @@ def plugin_locations(catalog: Catalog) -> list[dict[str, object]]:
         path = catalog.java.plugin(name).search_path
         if path is not None:
             classes.setdefault(path, []).append(name)
-    return [
-        {"jars": class_path_of(Path(path)), "classes": names} for path, names in classes.items()
-    ]
+    found = ((class_path_of(Path(path)), names) for path, names in classes.items())
+    return [{"jars": jars, "classes": names} for jars, names in found if jars]
 
 
 def class_of(plugin: PluginDesc) -> JavaClass:

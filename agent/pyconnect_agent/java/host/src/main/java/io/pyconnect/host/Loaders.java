@@ -35,10 +35,6 @@ final class Loaders {
 
     /** As {@code DelegatingClassLoader} of Kafka Connect: the parent of the loaders of locations. */
     private final class AllPlugins extends ClassLoader {
-        static {
-            registerAsParallelCapable();
-        }
-
         AllPlugins() {
             super(Loaders.class.getClassLoader());
         }
@@ -46,11 +42,15 @@ final class Loaders {
         @Override
         protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
             var jars = jarsByPlugin.get(name);
-            var location = jars == null ? null : byJars.computeIfAbsent(jars, Loaders.this::newLoader);
-            // A location that has lost the class would ask this loader, which would ask it again.
-            return location == null || location.findResource(name.replace('.', '/') + ".class") == null
-                    ? super.loadClass(name, resolve)
-                    : location.loadClass(name);
+            if (jars != null) {
+                var location = byJars.computeIfAbsent(jars, Loaders.this::newLoader);
+                // Without its file, the location would ask this loader for the class again.
+                if (location.findResource(name.replace('.', '/') + ".class") != null) {
+                    return location.loadClass(name);
+                }
+            }
+            // Not super.loadClass, which keeps a lock for each name.
+            return getParent().loadClass(name);
         }
     }
 
