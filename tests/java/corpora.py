@@ -45,7 +45,7 @@ def judge(
     reasons: Callable[[Any, int], frozenset[str] | None] = deviations.reasons
     count, differences, used, version = 0, list[str](), set[str](), 0
     for seed in seeds:
-        lines = _printed(runtime, classes, program.stem, str(seed), str(CASES))
+        lines = printed(runtime, classes, program.stem, str(seed), str(CASES))
         version = corpus.java_version(lines)
         for case in corpus.cases(lines):
             count += 1
@@ -57,7 +57,7 @@ def judge(
     return Judged(count, differences, unused, version)
 
 
-def _printed(runtime: KafkaRuntime, classes: Path, program: str, *arguments: str) -> list[str]:
+def printed(runtime: KafkaRuntime, classes: Path, program: str, *arguments: str) -> list[str]:
     """Run a program with Kafka's jars; returns its lines."""
     command = [
         str(runtime.java.executable),

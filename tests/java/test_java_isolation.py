@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_agent.java.errors import JavaFailure
 from pyconnect_agent.java.installation import find_installation
-from pyconnect_agent.java.launch import JavaClass, JavaInstallation
+from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.worker.plugins import find_plugins
 from pyconnect_api import ConnectException
@@ -79,7 +79,7 @@ def installation(kafka_runtime: KafkaRuntime) -> JavaInstallation:
 
 @pytest.fixture
 def questions(installation: JavaInstallation) -> Iterator[JavaQuestions]:
-    with JavaQuestions(lambda: installation) as asked:
+    with JavaQuestions(lambda: installation, JavaOptions()) as asked:
         yield asked
 
 
@@ -128,7 +128,7 @@ def test_a_question_about_a_plugin_that_ends_its_process_is_answered_with_the_re
     """And one about a class that is not there, and about one that hangs."""
     hanging = JavaClass("hangs.Hangs", (str(plugin_path.parent / "hanging"),))
     with (
-        JavaQuestions(lambda: installation) as asked,
+        JavaQuestions(lambda: installation, JavaOptions()) as asked,
         pytest.raises(ConnectException, match="a plugin took longer than 1 s"),
     ):
         asked.describe([hanging], timeout_s=1)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.java_sources import compiled, connector
 from tests.java.our_own_plugins import is_our_own
 from tests.java.plugin_answers import definitions, on_both, validation
 from tests.support.java_jars import make_jar
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
 DEBEZIUM_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 MIRROR_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 MONGO_CLASS = "com.mongodb.kafka.connect.MongoSinkConnector"
+VERSIONED = "v.VersionedConnector"
 FILE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 CASES: tuple[dict[str, str | None], ...] = (
     {"connector.class": "PostgresConnector"},
@@ -54,6 +56,10 @@ CASES: tuple[dict[str, str | None], ...] = (
      "predicates.p.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
      "predicates.p.pattern": "("},
     {"connector.class": FILE_CLASS, "topic": "t", "value.converter": "nope"},
+    {"connector.class": VERSIONED},
+    {"connector.class": VERSIONED, "connector.plugin.version": "1.0"},
+    {"connector.class": "Versioned", "connector.plugin.version": "[1.0,1.9)"},
+    {"connector.class": VERSIONED, "connector.plugin.version": "(2.0,3.0]"},
 )  # fmt: skip
 
 
@@ -83,6 +89,16 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
         for kind in ("Source", "Sink")
     }
     make_jar(root / MONGO.name / "services.jar", services=services)
+    for version in ("1.0", "2.0", "1.5"):
+        source = connector(VERSIONED, version=f'"{version}"')
+        key = f'.define("key.{version}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
+        sources = {VERSIONED: source.replace("new ConfigDef()", f"new ConfigDef(){key}")}
+        location = root / f"versioned-{version}"
+        compiled(kafka_runtime, sources, location)
+        shutil.rmtree(root / f"{location.name}.src")
+        listing = location / "META-INF" / "services"
+        listing.mkdir(parents=True)
+        (listing / "org.apache.kafka.connect.source.SourceConnector").write_text(VERSIONED)
     return root
 
 
@@ -114,6 +130,17 @@ def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers)
         if definitions(on_java) != definitions(on_agent):
             different.append(name)
     assert different == []
+
+
+@pytest.mark.parametrize("version", ["", "?version=1.0", "?version=2.0", "?version=3.0"])
+def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, version: str) -> None:
+    """The latest one's without a version (KIP-891)."""
+    on_java, on_agent = both.ask("GET", f"/connector-plugins/{VERSIONED}/config{version}")
+    assert on_agent.status == on_java.status
+    if on_java.status == 200:
+        assert definitions(on_agent) == definitions(on_java)
+    else:
+        assert on_agent.json() == on_java.json()
 
 
 def test_a_java_cluster_with_these_jars_is_ready_for_agents(

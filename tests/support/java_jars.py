@@ -8,6 +8,7 @@ from pathlib import Path
 from struct import pack
 
 PUBLIC, INTERFACE, ABSTRACT = 0x0001, 0x0200, 0x0400
+CONFIG_PROVIDER = "org.apache.kafka.common.config.provider.ConfigProvider"
 SOURCE_CONNECTOR = "org.apache.kafka.connect.source.SourceConnector"
 TRANSFORMATION = "org.apache.kafka.connect.transforms.Transformation"
 

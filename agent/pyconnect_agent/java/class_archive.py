@@ -1,14 +1,14 @@
 """An archive of Kafka's classes and the host's, which Java processes map into memory.
 
-Layer: java. Made once for each combination of Java, jars and host, when a worker looks for Java
-plugins. A Java that cannot make or map it loads the classes from the jars.
+Layer: java. Made once for each combination of Java, jars and host, by the worker that first looks
+for Java plugins. Two workers may make it at the same time: the last one counts. A Java that cannot
+make or map it loads the classes from the jars.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -35,23 +35,22 @@ def make_archive(installation: JavaInstallation) -> None:
     archive = Path(installation.archive)
     if archive.exists():
         return
-    unfinished = archive.with_suffix(f".{os.getpid()}")
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
-        _write(installation, unfinished)
-        unfinished.replace(archive)
+        with tempfile.TemporaryDirectory(dir=archive.parent) as work:
+            finished = Path(work) / archive.name
+            _write(installation, finished)
+            finished.replace(archive)
     except (ConnectException, JavaFailure, OSError, zipfile.BadZipFile) as error:
         LOG.info("Java processes start without an archive of classes", extra={"reason": str(error)})
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
 
 
 def _write(installation: JavaInstallation, target: Path) -> None:
     with zipfile.ZipFile(installation.host_jar) as jar:
         names = [name for name in jar.namelist() if name.endswith(".class")]
     # A Java that refuses one of these options gets no archive, and runs without them.
-    properties = (f"-XX:ArchiveClassesAtExit={target}", *PROVEN_OPTIONS)
-    link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), properties))
+    writing = (f"-XX:ArchiveClassesAtExit={target}", *PROVEN_OPTIONS)
+    link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), writing))
     try:
         link.begin({"mode": "questions"})
         for name in names:

@@ -1,9 +1,9 @@
 """Java plugins by their jars: from service files and class files, with versions as Java reports.
 
 Layer: java. Corresponds to ``Plugins.initLoaders`` of Kafka Connect and its modes of
-``plugin.discovery``. Another process reads the archives; a Java process constructs the classes of
-one location to learn their versions, and its answers are kept by the digests of the jars. A
-location that cannot be used is left out and does not affect others.
+``plugin.discovery``. Another process reads the archives; a Java process constructs the classes that
+were found to learn their versions, and its answers are kept by the digests of the jars. A location
+that cannot be used is left out and does not affect others.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
-from pyconnect_agent.java.jar_contents import Found
-from pyconnect_agent.java.jar_scan import ClassPath, Scan
+from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginDesc, PluginKind
+from pyconnect_agent.java.jar_contents import API_CLASSES, Found
+from pyconnect_agent.java.jar_scan import ClassPath, JarScan, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
-from pyconnect_agent.java.locations import class_path_of, java_locations, location_url
+from pyconnect_agent.java.locations import class_path_of, location_url
 from pyconnect_api.errors import ConnectException
 
-CACHE_FORMAT = "2"
+CACHE_FORMAT = "3"
 """Part of every key of the cache; change it with the form of the entries."""
 
 UNDEFINED = "undefined"
 Answer: TypeAlias = Mapping[str, object]
-"""Java's answer about a class: `version` and `own`, or `error`."""
+"""Java's answer about a class, see `describe` of io.pyconnect.host.Questions."""
 Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
 """Returns an answer for each class. Raises ConnectException."""
 
@@ -61,7 +61,7 @@ class _Role:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _Candidates:
     """The classes that count in a mode of discovery, and those that service files name."""
 
     counted: Found
@@ -81,13 +81,13 @@ class JavaDiscovery:
         self._cache = cache
         self._mode = mode
 
-    def find(self, plugin_path: Sequence[str]) -> JavaPlugins:
-        """Return the plugins of Kafka's own jars and of `plugin.path`.
+    def find(self, locations: Sequence[Path]) -> JavaPlugins:
+        """Return the plugins of Kafka's own jars and of the locations on `plugin.path`.
 
         Raises ConnectException when `hybrid_fail` refuses one.
         """
         own = _Location(None, self._installation.kafka_jars)
-        others = [_Location(path, class_path_of(path)) for path in java_locations(plugin_path)]
+        others = [_Location(path, class_path_of(path)) for path in locations]
         warnings: list[str] = []
         roles = self._roles([own, *others], warnings)
         plugins = [(_plugin(location, role), role) for location, role in roles]
@@ -118,7 +118,7 @@ class JavaDiscovery:
         known = {location: self._kept(key) for location, key in keys.items()}
         problems: dict[_Location, list[str]] = {location: [] for location in locations}
         unknown = [location for location, roles in known.items() if roles is None]
-        new = self._found(unknown, problems) if unknown else {}
+        new = self._candidates(unknown, problems) if unknown else {}
         answers = self._answers(new, problems)
         for location, found in new.items():
             usable = _usable(found, answers.get(location, {}), problems[location])
@@ -132,7 +132,7 @@ class JavaDiscovery:
                 yield location, role
 
     def _answers(
-        self, new: Mapping[_Location, _Found], problems: Mapping[_Location, list[str]]
+        self, new: Mapping[_Location, _Candidates], problems: Mapping[_Location, list[str]]
     ) -> dict[_Location, Mapping[str, Answer]]:
         """Return Java's answers about the classes of each location, by name.
 
@@ -154,7 +154,7 @@ class JavaDiscovery:
                 )
         return answers
 
-    def _asked(self, new: Mapping[_Location, _Found]) -> dict[_Location, Mapping[str, Answer]]:
+    def _asked(self, new: Mapping[_Location, _Candidates]) -> dict[_Location, Mapping[str, Answer]]:
         classes = [
             (location, JavaClass(name, () if location.path is None else location.class_path))
             for location, found in new.items()
@@ -166,9 +166,9 @@ class JavaDiscovery:
             answers[location][java_class.name] = answer
         return dict(answers)
 
-    def _found(
+    def _candidates(
         self, locations: Sequence[_Location], problems: Mapping[_Location, list[str]]
-    ) -> dict[_Location, _Found]:
+    ) -> dict[_Location, _Candidates]:
         # Kafka's own jars list all of their plugins.
         wanted = [
             ClassPath(
@@ -180,11 +180,15 @@ class JavaDiscovery:
         found = {}
         scans = self._scan(wanted, self._installation.kafka_jars)
         for location, scan in zip(locations, scans, strict=True):
-            by_classes_only = self._mode == "only_scan" and location.path is not None
-            counted = scan.implementing if by_classes_only else scan.listed | scan.implementing
-            found[location] = _Found(counted=counted, listed=scan.listed)
+            found[location] = _Candidates(counted=self._counted(location, scan), listed=scan.listed)
             problems[location] += scan.problems
         return found
+
+    def _counted(self, location: _Location, scan: JarScan) -> Found:
+        if self._mode != "only_scan" or location.path is None:
+            return scan.listed | scan.implementing
+        needs_file = {role: None for role in scan.listed if role[1] not in LISTED_KINDS}
+        return needs_file | scan.implementing
 
     def _key(self, location: _Location) -> str:
         digest = hashlib.sha256()
@@ -221,20 +225,31 @@ class JavaDiscovery:
             return
 
 
-def _usable(found: _Found, answers: Mapping[str, Answer], problems: list[str]) -> list[_Role]:
+def _usable(found: _Candidates, answers: Mapping[str, Answer], problems: list[str]) -> list[_Role]:
+    """Return the plugins among the classes; add to `problems` why others are not."""
     for name, answer in answers.items():
-        # A class without a public constructor is not a plugin but a base class.
+        # A class without a constructor for a plugin is a base class.
         if "error" in answer and answer.get("constructible", True):
             problems.append(f"Java plugin {name} cannot be used: {answer['error']}")
-    return [
-        _Role(name, kind, _version(answers[name]), (name, kind) in found.listed)
-        for name, kind in found.counted
-        if answers.get(name, {}).get("own") and "error" not in answers[name]
-    ]
+    roles = []
+    for name, kind in found.counted:
+        answer = answers.get(name, {})
+        if "error" in answer or not answer.get("own"):
+            continue
+        bases = answer["bases"]
+        assert isinstance(bases, list)
+        if kind in map(API_CLASSES.get, bases):
+            roles.append(_Role(name, kind, _version(answer), (name, kind) in found.listed))
+        else:
+            problems.append(
+                f"Java plugin {name} cannot be used as {kind.value}: the class does not implement "
+                "that type"
+            )
+    return roles
 
 
 def _version(answer: Answer) -> str | None:
-    """Return the version; the API's default is the text that stands for none."""
+    """Return the version; None also for the text with which the API's default says the same."""
     version = answer["version"]
     return None if version in (None, UNDEFINED) else str(version)
 

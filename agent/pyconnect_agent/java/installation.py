@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -28,6 +29,8 @@ from pyconnect_agent.java.build import (
 from pyconnect_agent.java.launch import JavaInstallation
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.java_program import java_version
+
+LOG = logging.getLogger(__name__)
 
 JAVA_HOME_KEY = "agent.java.home"
 KAFKA_HOME_KEY = "agent.java.kafka.home"
@@ -56,7 +59,7 @@ def find_installation(
     """
     environment = os.environ if environment is None else environment
     java = find_java(properties.get(JAVA_HOME_KEY), environment)
-    libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, fetch=fetch)
+    libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, java if fetch else None)
     kafka_jars = tuple(
         str(jar)
         for jar in sorted(libs.glob("*.jar"), key=lambda jar: (not _FIRST.match(jar.name), jar))
@@ -108,7 +111,8 @@ def _new_enough(java: Path, source: str) -> Path:
     return java.resolve()
 
 
-def _kafka_libs(home: str | None, environment: Mapping[str, str], *, fetch: bool) -> Path:
+def _kafka_libs(home: str | None, environment: Mapping[str, str], fetch_by: Path | None) -> Path:
+    """Return the directory of Kafka's jars; with a Java, `fetch_by`, jars are fetched."""
     for given, source in (
         (home, KAFKA_HOME_KEY),
         (environment.get("KAFKA_HOME"), "KAFKA_HOME"),
@@ -116,8 +120,8 @@ def _kafka_libs(home: str | None, environment: Mapping[str, str], *, fetch: bool
         if given:
             return _libs_of(Path(given), source)
     directory = user_cache_path("pyconnect") / "kafka" / CONNECT_VERSION
-    if not _is_complete(directory) and fetch:
-        _fetch()
+    if not _is_complete(directory) and fetch_by is not None:
+        _fetch(fetch_by, environment)
     if not _is_complete(directory):
         raise ConnectException(
             f"Java plugins need the jars of Apache Kafka {CONNECT_VERSION}: set {KAFKA_HOME_KEY} or"
@@ -145,7 +149,8 @@ def _is_complete(directory: Path) -> bool:
         return False
 
 
-def _fetch() -> None:
+def _fetch(java: Path, environment: Mapping[str, str]) -> None:
+    LOG.info("Kafka's jars are fetched, once", extra={"release": CONNECT_VERSION})
     try:
         done = subprocess.run(
             [sys.executable, "-m", FETCH_MODULE],
@@ -154,6 +159,7 @@ def _fetch() -> None:
             check=False,
             timeout=FETCH_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
+            env={**environment, "JAVA_HOME": str(java.parents[1])},
         )
     except subprocess.TimeoutExpired as error:
         raise ConnectException(
@@ -174,7 +180,7 @@ def _host_jar(java: Path, kafka_jars: tuple[str, ...]) -> Path:
         return built
     try:
         return cached_host_jar(java, kafka_jars, java_cache())
-    except HostBuildError as error:
+    except (HostBuildError, OSError) as error:
         raise ConnectException(f"Java plugins cannot run: {error}") from error
 
 

@@ -1,20 +1,21 @@
-"""The contents of the jars and class directories of one location, read without Java.
+"""The plugins in the jars and class directories of one location, read without Java.
 
-Layer: java. Service files as ``java.util.ServiceLoader`` reads them (``ServiceLoaderScanner`` of
-Kafka Connect), classes by what they extend and implement (``ReflectionScanner``).
+Layer: java. Reads service files as ``java.util.ServiceLoader`` does (``ServiceLoaderScanner`` of
+Kafka Connect), and classes by what they extend and implement (``ReflectionScanner``). Classes that
+exist only in a multi-release jar's directory for one Java, or in a jar that a manifest names, are
+not found by what they extend.
 """
 
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Protocol, Self
 
 from pyconnect_agent.core.java.class_file import ClassHead, read_class_head
-from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginKind
 
 SERVICES = "META-INF/services/"
 API_CLASSES: Mapping[str, PluginKind] = {
@@ -31,6 +32,8 @@ API_CLASSES: Mapping[str, PluginKind] = {
     ),
 }
 """The types of plugins; a service file has the name of the type."""
+_FOUND_BY_CLASS = {name: kind for name, kind in API_CLASSES.items() if kind in LISTED_KINDS}
+"""Plugins of the other kinds need a service file, as in Kafka Connect."""
 
 Found = dict[tuple[str, PluginKind], None]
 """Classes in their roles, in the order in which they were found."""
@@ -84,7 +87,8 @@ class JarContents(AbstractContextManager["JarContents"]):
                 continue
             try:
                 self._containers.append(_Jar(self._open.enter_context(zipfile.ZipFile(path))))
-            except (OSError, zipfile.BadZipFile) as error:
+            # A damaged archive makes `zipfile` raise many more exceptions than its own.
+            except Exception as error:  # noqa: BLE001
                 self.problems.append(f"{path} cannot be read as an archive: {error}")
 
     def __enter__(self) -> Self:
@@ -107,23 +111,25 @@ class JarContents(AbstractContextManager["JarContents"]):
     def implementing(self, api: JarContents) -> Found:
         """Return the public classes that extend or implement a type of plugins.
 
-        ``api`` holds Kafka's own jars: a plugin may extend one of their classes.
+        As in Kafka Connect, all classes between the two have to be public. ``api`` holds Kafka's
+        own jars: a plugin may extend one of their classes.
         """
-        heads = {head.name: head for head in self._class_heads()}
-        known: dict[str, frozenset[str]] = {name: frozenset({name}) for name in API_CLASSES}
+        heads: dict[str, ClassHead] = {}
+        for head in self._class_heads():
+            heads.setdefault(head.name, head)  # the first one is the one that Java loads
+        known: dict[str, frozenset[str]] = {name: frozenset({name}) for name in _FOUND_BY_CLASS}
 
         def types_of(name: str) -> frozenset[str]:
             if name not in known:
-                known[name] = (
-                    frozenset()
-                )  # ends the recursion for a class that claims to extend itself
+                # Ends the recursion for a class that claims to extend itself.
+                known[name] = frozenset()
                 head = heads.get(name) or api.class_head(name)
-                parents = () if head is None else (head.super_name, *head.interfaces)
+                parents = (head.super_name, *head.interfaces) if head and head.is_public else ()
                 known[name] = frozenset().union(*map(types_of, parents))
             return known[name]
 
         return {
-            (head.name, API_CLASSES[type_name]): None
+            (head.name, _FOUND_BY_CLASS[type_name]): None
             for head in heads.values()
             if head.is_concrete
             for type_name in sorted(types_of(head.name))
@@ -140,21 +146,27 @@ class JarContents(AbstractContextManager["JarContents"]):
         return None
 
     def _class_heads(self) -> Iterator[ClassHead]:
-        """Yield the heads of all classes except module descriptors and multi-release variants."""
+        """Yield the heads of the classes that Java finds by their names.
+
+        Classes below WEB-INF, BOOT-INF or META-INF are for other loaders.
+        """
         for container in self._containers:
             for name in container.names():
                 if not name.endswith(".class") or name.startswith("META-INF/"):
                     continue
                 content = self._content(container, name)
                 try:
-                    yield read_class_head(content)
+                    head = read_class_head(content)
                 except ValueError as error:
                     self.problems.append(f"{name}: {error}")
+                    continue
+                if name == f"{head.name.replace('.', '/')}.class":
+                    yield head
 
     def _content(self, container: _Container, name: str) -> bytes:
         try:
             return container.read(name)
-        except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        except Exception as error:  # noqa: BLE001  as in `__init__`
             self.problems.append(f"{name} cannot be read: {error}")
             return b""
 

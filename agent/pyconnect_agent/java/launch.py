@@ -5,7 +5,10 @@ Layer: java. Values only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyconnect_agent.core.config.java_keys import DEFAULT_HEAP
 
 INITIAL_HEAP = "18m"
 """Java's own choice depends on the machine, and it uses all of that before it collects."""
@@ -15,9 +18,9 @@ SERIAL = (
     "-XX:MaxNewSize=16m",
     "-XX:MinHeapFreeRatio=60",
 )
-"""A young generation by ratio would be a third of the largest heap, taken from the records; one of
-6 MiB grows with the heap, and a task with a small heap touches no more. What a task queues outlives
-it; with the usual ratio of 40 that is collected twice as often."""
+"""Java's own young generation would be a third of the largest heap, which then lacks in the old one
+for records. One of 6 MiB grows with the heap up to 16. With Java's own free ratio of 40, the heap
+of a task that queues records is collected twice as often."""
 CONNECTOR_INITIAL_HEAP = "6m"
 CONNECTOR_SERIAL = ("-XX:+UseSerialGC", "-Xmn2m")
 """A connector itself has no records."""
@@ -55,13 +58,14 @@ class JavaInstallation:
 class JavaOptions:
     """`heap` and `initial_heap`: the values of `-Xmx` and `-Xms`.
 
-    `quick`: a short-lived process, without optimised code.
+    `quick`: a short-lived process, without optimised code. `environment`: beside this process's.
     """
 
-    heap: str = "256m"
+    heap: str = DEFAULT_HEAP
     initial_heap: str = INITIAL_HEAP
     options: tuple[str, ...] = SERIAL
     quick: bool = False
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self) -> tuple[str, ...]:
         """Return the options of the command line."""

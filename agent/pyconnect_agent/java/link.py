@@ -40,9 +40,10 @@ Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
 class JavaLink:
-    """`answers`: by the name of the question; a plugin may ask at any time.
+    """The calls to a Java process, and the answers to its questions.
 
-    `batches` gets the payloads of batches, and None at the end.
+    `answers`: by the name of the question; a plugin may ask at any time. `batches` gets the
+    payloads of batches, and None when the process has ended.
     """
 
     def __init__(self, process: JavaProcess, answers: Mapping[str, Answer] | None = None) -> None:
@@ -60,7 +61,7 @@ class JavaLink:
         self.on_end: Callable[[], object] = lambda: None
         """Called when the process has ended without `close`; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
-        # What Java code logs is of this connector or task.
+        # Log lines of Java code have the connector and task of this thread.
         context = contextvars.copy_context()
         self._reader = long_lived.Thread("java-frames", partial(context.run, self._read))
         self._answerer = long_lived.Thread("java-questions", self._answer_all)
@@ -69,7 +70,7 @@ class JavaLink:
 
     def begin(self, job: Mapping[str, Any]) -> Any:
         """Send the job; return the answer of the Java process. Raises as `call` does."""
-        return self.result(self.send(Kind.JOB, json_bytes(job)))["value"]
+        return self.answer(self.send(Kind.JOB, json_bytes(job)))
 
     def call(self, method: str, **arguments: Any) -> Any:
         """Call Java code and return what it returns.
@@ -79,14 +80,11 @@ class JavaLink:
         return self.answer(self.send(Kind.CALL, json_bytes({"method": method, **arguments})))
 
     def answer(self, call: Future[dict[str, Any]]) -> Any:
-        return self.result(call)["value"]
-
-    def result(self, call: Future[dict[str, Any]]) -> dict[str, Any]:
         """Wait for an answer and return its value; raise its error."""
         found = call.result()
         if "error" in found:
             raise java_error(found["error"])
-        return found
+        return found["value"]
 
     def tell(self, kind: Kind, *parts: bytes) -> None:
         """Send a frame that has no answer."""

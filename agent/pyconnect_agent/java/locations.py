@@ -19,38 +19,47 @@ _PYTHON_METADATA = (".dist-info", ".egg-info")
 def java_locations(plugin_path: Sequence[str]) -> tuple[Path, ...]:
     """Return the locations of Java plugins, sorted within each entry of the path.
 
-    Directories of Python plugins and entries that do not exist are left out.
+    Directories of Python plugins are left out, and with a warning entries that cannot be read.
     """
     found: dict[Path, None] = {}
     for entry in plugin_path:
         root = Path(entry).absolute()
-        candidates = sorted(root.iterdir()) if root.is_dir() else [root]
-        for candidate in candidates:
-            if is_java_location(candidate):
-                found[candidate] = None
+        try:
+            candidates = sorted(root.iterdir())
+        except NotADirectoryError:
+            candidates = [root]
+        except OSError as error:
+            LOG.warning("entry of plugin.path cannot be read", extra={"reason": str(error)})
+            continue
+        found |= dict.fromkeys(filter(is_java_location, candidates))
     return tuple(found)
 
 
 def is_java_location(path: Path) -> bool:
     """Return whether a path is a jar, or a directory of jars or classes without Python plugins."""
-    if path.is_dir():
-        return not _holds_python(path) and bool(class_path_of(path))
-    return is_archive(path) and path.exists()
+    try:
+        if path.is_dir():
+            return not _holds_python(path) and bool(class_path_of(path))
+        return is_archive(path) and path.exists()
+    except OSError as error:
+        LOG.warning("plugin location cannot be read", extra={"reason": str(error)})
+        return False
 
 
 def class_path_of(location: Path) -> tuple[str, ...]:
-    """Return the class path of one location: itself, or every archive below it, sorted.
+    """Return the class path of one location: itself, or every archive below it.
 
     Symbolic links are followed, each target once. A directory of classes is a class path itself;
-    if it also holds archives, only these count.
+    if it also holds archives, only these count. Their order is that of Java's paths: of two jars
+    with the same class, the same one counts as in Kafka Connect.
     """
     if is_archive(location):
         return (str(location),)
-    archives: set[Path] = set()
+    archives: list[str] = []
     has_classes = False
     for path in _files_below(location):
         if is_archive(path):
-            archives.add(path)
+            archives.append(str(path))
         elif path.suffix == ".class":
             has_classes = True
     if has_classes and not archives:
@@ -60,7 +69,7 @@ def class_path_of(location: Path) -> tuple[str, ...]:
             "plugin location holds archives and class files; only the archives are used",
             extra={"location": str(location)},
         )
-    return tuple(map(str, sorted(archives)))
+    return tuple(sorted(archives))
 
 
 def is_archive(path: Path) -> bool:
@@ -92,11 +101,15 @@ def _files_below(directory: Path) -> Iterator[Path]:
             LOG.warning("plugin directory cannot be read", extra={"reason": str(error)})
             continue
         for entry in entries:
-            path = entry.resolve() if entry.is_symlink() else entry
-            if path.resolve() in visited or not path.exists():
+            try:
+                target = entry.resolve(strict=True)
+            except (OSError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
                 continue
-            visited.add(path.resolve())
-            if path.is_dir():
+            if target in visited:
+                continue
+            visited.add(target)
+            path = target if entry.is_symlink() else entry
+            if target.is_dir():
                 waiting.append(path)
             else:
                 yield path

@@ -12,6 +12,7 @@ import contextlib
 import contextvars
 import ctypes
 import logging
+import os
 import signal
 import socket
 import subprocess
@@ -51,11 +52,11 @@ class JavaProcess:
     """A running process; `socket` carries the frames."""
 
     def __init__(
-        self, installation: JavaInstallation, options: JavaOptions, properties: tuple[str, ...] = ()
+        self, installation: JavaInstallation, options: JavaOptions, instead: tuple[str, ...] = ()
     ) -> None:
         """Start it. Raises ConnectException if the program does not exist.
 
-        `properties` are further options.
+        `instead`: options in place of those that map the archive of classes.
         """
         self.options = options
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -64,7 +65,7 @@ class JavaProcess:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
         command = [
             installation.java,
-            *(properties or _archived(installation)),
+            *(instead or _archived(installation)),
             *options.arguments(),
             "-cp",
             installation.class_path,
@@ -77,6 +78,7 @@ class JavaProcess:
                     stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
+                    env={**os.environ, **options.environment},
                     preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
                 )
         except OSError as exc:
@@ -134,8 +136,8 @@ def _reason(code: int, options: JavaOptions) -> str:
     if code == EXIT_OUT_OF_MEMORY:
         return (
             f"The Java process ran out of memory: its heap is limited to {options.heap} "
-            f"(-Xmx{options.heap}). Set agent.java.heap in the connector's configuration, or let "
-            "it hold fewer records at once."
+            f"(-Xmx{options.heap}). Set agent.java.heap in the connector's configuration (or the "
+            "worker's), or let it hold fewer records at once."
         )
     if code < 0:
         return f"The Java process was killed by {signal.Signals(-code).name}."

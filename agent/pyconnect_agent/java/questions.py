@@ -1,31 +1,40 @@
 """A Java process that answers questions about classes of plugins and starts none of them.
 
-Layer: java. The process is started with the first question, compiles little and has a small heap,
-because it ends after its answers.
+Layer: java. The process is started with the first question, and compiles little because it ends
+after its answers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from pyconnect_agent.java.errors import JavaFailure
 from pyconnect_agent.java.frames import Kind, json_bytes
+from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_api.errors import ConnectException
 
-HEAP = "64m"
 DESCRIBE_TIMEOUT_S = 60.0
 
 
 class JavaQuestions:
     """One process for all questions of one purpose. Close it after use."""
 
-    def __init__(self, installation: Callable[[], JavaInstallation]) -> None:
-        """`installation` is called for the first question."""
+    def __init__(
+        self,
+        installation: Callable[[], JavaInstallation],
+        options: JavaOptions,
+        *,
+        locations: Callable[[], Sequence[object]] = tuple,
+    ) -> None:
+        """`installation` and `locations` (see `Loaders.java`) are called for the first question."""
         self._installation = installation
+        self._options = replace(options, quick=True)
+        self._locations = locations
         self._link: JavaLink | None = None
 
     def __enter__(self) -> Self:
@@ -45,12 +54,13 @@ class JavaQuestions:
     def describe(
         self, classes: Sequence[JavaClass], *, timeout_s: float = DESCRIBE_TIMEOUT_S
     ) -> Sequence[Mapping[str, object]]:
-        """Return the version of each class, or the reason why it cannot be used.
+        """Return facts of each class, or the reason why it cannot be used (`Questions.java`).
 
         Raises as `ask` does, and ConnectException after `timeout_s` seconds.
         """
         link = self._started()
-        question = {"method": "describe", "plugins": [item.to_json() for item in classes]}
+        plugins = [item.to_json() for item in classes]
+        question = {"method": "describe", "plugins": plugins, "bases": list(API_CLASSES)}
         call = link.send(Kind.CALL, json_bytes(question))
         try:
             call.result(timeout_s)
@@ -70,7 +80,6 @@ class JavaQuestions:
 
     def _started(self) -> JavaLink:
         if self._link is None:
-            options = JavaOptions(heap=HEAP, quick=True)
-            self._link = JavaLink(JavaProcess(self._installation(), options))
-            self._link.begin({"mode": "questions"})
+            self._link = JavaLink(JavaProcess(self._installation(), self._options))
+            self._link.begin({"mode": "questions", "locations": list(self._locations())})
         return self._link

@@ -74,7 +74,7 @@ class CatalogPluginSource:
         return tuple(dict.fromkeys(desc.class_name for desc in self._python.of_kind(kind)))
 
     def versions(self, name: str, kind: PluginKind) -> tuple[str, ...]:
-        """Return the listed versions of a plugin, latest first."""
+        """Return the listed versions of a plugin, latest last."""
         if kind is PluginKind.CONNECTOR:
             return self._python.versions(
                 name, PluginKind.CONNECTOR, PluginKind.SOURCE, PluginKind.SINK

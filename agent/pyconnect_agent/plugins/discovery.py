@@ -8,6 +8,7 @@ as directories, each filled by ``pip install --target``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,15 +35,14 @@ def installed_catalog() -> Catalog:
 def plugin_directories(plugin_path: Sequence[str]) -> tuple[Path, ...]:
     """Return the directories that each hold one plugin, sorted within each entry of the path.
 
-    Entries that do not exist, hidden directories and those of Java plugins are left out.
+    Entries that cannot be read, hidden directories and those of Java plugins are left out.
     """
     found: list[Path] = []
     for entry in plugin_path:
-        root = Path(entry)
-        if root.is_dir():
+        with suppress(OSError):  # a jar, or an entry of which `java_locations` warns
             found += sorted(
                 item
-                for item in root.iterdir()
+                for item in Path(entry).iterdir()
                 if item.is_dir() and not item.name.startswith(".") and not is_java_location(item)
             )
     return tuple(found)

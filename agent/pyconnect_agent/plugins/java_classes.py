@@ -119,6 +119,20 @@ def refuse_other_side(
         )
 
 
+def plugin_locations(catalog: Catalog) -> list[dict[str, object]]:
+    """Return the jars of each location, and the classes that other locations may name.
+
+    These are the plugins of which the location has the latest version.
+    """
+    classes: dict[str, list[str]] = {}
+    for name in dict.fromkeys(plugin.class_name for plugin in catalog.java.plugins):
+        path = catalog.java.plugin(name).search_path
+        if path is not None:
+            classes.setdefault(path, []).append(name)
+    found = ((class_path_of(Path(path)), names) for path, names in classes.items())
+    return [{"jars": jars, "classes": names} for jars, names in found if jars]
+
+
 def class_of(plugin: PluginDesc) -> JavaClass:
     """Return the class of a Java plugin with the class path of its location."""
     path = plugin.search_path

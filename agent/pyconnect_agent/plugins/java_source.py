@@ -81,7 +81,7 @@ class JavaPluginSource:
         return tuple(dict.fromkeys(item.class_name for item in self._catalog.java.of_kind(kind)))
 
     def versions(self, name: str, kind: PluginKind) -> tuple[str, ...]:
-        """Return the listed versions of a plugin, latest first."""
+        """Return the listed versions of a plugin, latest last."""
         if kind is PluginKind.CONNECTOR:
             return self._catalog.java.versions(name, PluginKind.SOURCE, PluginKind.SINK)
         return self._catalog.java.versions(name, kind)

@@ -12,6 +12,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.worker_config import WorkerConfig
@@ -28,7 +29,7 @@ from pyconnect_agent.java.installation import (
     kafka_release,
 )
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan
-from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.launch import JavaClass, JavaOptions
 from pyconnect_agent.java.locations import java_locations
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
@@ -48,9 +49,10 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
     assert path is None or isinstance(path, list)
     discovery = properties.get("plugin.discovery", "hybrid_warn").strip().lower()
     python = _python_plugins(path or [], discovery)
-    if not java_locations(path or ()) and not properties.get(KAFKA_HOME_KEY):
+    locations = java_locations(path or ())
+    if not locations and not properties.get(KAFKA_HOME_KEY):
         return python
-    return Catalog(python.plugins + _java_plugins(properties, path or [], discovery))
+    return Catalog(python.plugins + _java_plugins(properties, locations, discovery))
 
 
 def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
@@ -67,7 +69,7 @@ def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
 
 
 def _java_plugins(
-    properties: Mapping[str, str], path: Sequence[str], discovery: str
+    properties: Mapping[str, str], locations: Sequence[Path], discovery: str
 ) -> tuple[PluginDesc, ...]:
     """Return the Java plugins; none without Java or Kafka's jars: Python's still run."""
     try:
@@ -84,12 +86,13 @@ def _java_plugins(
         )
 
     def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
-        with JavaQuestions(lambda: installation) as questions:
+        # Without the worker's options, whose references are not resolved yet.
+        with JavaQuestions(lambda: installation, JavaOptions()) as questions:
             return questions.describe(classes)
 
     found = JavaDiscovery(installation, _scan_jars, describe, java_cache() / "plugins", discovery)
     try:
-        plugins = found.find(path)
+        plugins = found.find(locations)
     except ConnectException as error:
         raise WorkerConfigError(f"Plugins could not be loaded: {error}") from error
     _warn(plugins.warnings)

@@ -10,11 +10,14 @@ import pytest
 
 from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_agent.java.discovery import JavaDiscovery, JavaPlugins
+from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, from_output, main, to_input
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
+from pyconnect_agent.java.locations import java_locations
 from pyconnect_api import ConnectException
 from tests.support.java_jars import (
     ABSTRACT,
+    CONFIG_PROVIDER,
     INTERFACE,
     PUBLIC,
     SOURCE_CONNECTOR,
@@ -59,12 +62,12 @@ class World:
 
     def describe(self, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
         self.asked += [item.name for item in classes]
-        default = {"own": True, "version": "1.0"}
-        return [self.answers.get(item.name, default) for item in classes]
+        default = {"own": True, "version": "1.0", "bases": list(API_CLASSES)}
+        return [default | self.answers.get(item.name, {}) for item in classes]
 
     def find(self, mode: str = "hybrid_warn") -> JavaPlugins:
         discovery = JavaDiscovery(self.installation, scan_as_text, self.describe, self.cache, mode)
-        return discovery.find([str(self.plugins)])
+        return discovery.find(java_locations([str(self.plugins)]))
 
 
 @pytest.fixture
@@ -103,7 +106,7 @@ def test_hybrid_fail_refuses_a_class_without_service_file(world: World) -> None:
 
 
 def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
-    """Through classes of the location and of Kafka; abstract classes and others are none."""
+    """Through public classes of the location and of Kafka; abstract classes and others are none."""
     location = world.plugins / "classes"
     for name, content in {
         "a.ByKafka": class_file("a.ByKafka", "org.apache.kafka.connect.Base"),
@@ -111,6 +114,8 @@ def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
         "a.Below": class_file("a.Below", "a.Abstract", [TRANSFORMATION]),
         "a.Other": class_file("a.Other", "a.Unknown"),
         "a.Itself": class_file("a.Itself", "a.Itself"),
+        "a.NotPublic": class_file("a.NotPublic", SOURCE_CONNECTOR, access=0),
+        "a.BelowNotPublic": class_file("a.BelowNotPublic", "a.NotPublic"),
     }.items():
         make_class(location, name, content)
     found = {(plugin.class_name, plugin.kind) for plugin in world.find("only_scan").plugins}
@@ -121,19 +126,48 @@ def test_classes_are_plugins_by_all_that_they_extend(world: World) -> None:
     }
 
 
+@pytest.mark.parametrize("mode", ["service_load", "only_scan", "hybrid_fail"])
+def test_config_providers_need_a_service_file(world: World, mode: str) -> None:
+    """As in Apache's worker, they are not found by what they implement."""
+    providers = ("a.Provider", "a.Unlisted")
+    classes = {name: class_file(name, interfaces=[CONFIG_PROVIDER]) for name in providers}
+    make_jar(world.plugins / "p.jar", classes, {CONFIG_PROVIDER: ["a.Provider"]})
+    assert names(world.find(mode)) == {"a.Provider"}
+
+
+def test_classes_of_other_loaders_are_no_plugins(world: World) -> None:
+    """Those of web applications and Spring's, and those for one Java of a multi-release jar."""
+    content = class_file("a.Hidden", SOURCE_CONNECTOR)
+    places = ("WEB-INF.classes", "BOOT-INF.classes", "META-INF.versions.21")
+    make_jar(world.plugins / "p.jar", {f"{place}.a.Hidden": content for place in places})
+    found = world.find("only_scan")
+    assert (found.plugins, found.warnings, world.asked) == ((), (), [])
+
+
+def test_the_first_of_two_classes_of_one_name_counts(world: World) -> None:
+    """The one that Java loads."""
+    make_jar(world.plugins / "p" / "a.jar", LISTED)
+    make_jar(world.plugins / "p" / "b.jar", {"a.Listed": class_file("a.Listed")})
+    assert names(world.find("only_scan")) == {"a.Listed"}
+
+
 def test_the_answer_of_java_decides_about_a_class(world: World) -> None:
-    """A class that cannot be made is left out with its reason, a copy of Kafka's silently."""
-    services = {SOURCE_CONNECTOR: ["a.Good", "a.Bad", "a.Copy", "a.NoConstructor"]}
+    """Left out are a class that cannot be made or is of another type, and a copy of Kafka's."""
+    services = {SOURCE_CONNECTOR: ["a.Good", "a.Bad", "a.Copy", "a.NoConstructor", "a.Other"]}
     make_jar(world.plugins / "p.jar", {}, services)
     world.answers = {
         "a.Good": {"own": True, "version": "undefined"},
         "a.Bad": {"constructible": True, "error": "class file version 65.0"},
         "a.Copy": {"own": False, "version": "1.0"},
         "a.NoConstructor": {"constructible": False, "error": "NoSuchMethodException"},
+        "a.Other": {"bases": [TRANSFORMATION]},
     }
     found = world.find()
     assert names(found) == {"a.Good"}
-    assert found.warnings == ("Java plugin a.Bad cannot be used: class file version 65.0",)
+    assert found.warnings == (
+        "Java plugin a.Bad cannot be used: class file version 65.0",
+        "Java plugin a.Other cannot be used as source: the class does not implement that type",
+    )
     assert found.plugins[0].version is None
     assert found.plugins[0].location == f"file:{world.plugins / 'p.jar'}"
     assert found.plugins[0].search_path == str(world.plugins / "p.jar")
@@ -162,6 +196,17 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
         "exits.jar could not be described: The Java process ended",
     ):
         assert reason in text
+
+
+def test_a_damaged_jar_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    """Whichever byte has changed, the next location is read."""
+    whole = make_jar(tmp_path / "whole.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
+    content = make_jar(tmp_path / "a.jar", {"a.\u00c4": class_file("a.\u00c4")}).read_bytes()
+    damaged = tmp_path / "damaged.jar"
+    wanted = [ClassPath((str(path),), by_classes=True) for path in (damaged, whole)]
+    for place in range(len(content)):
+        damaged.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+        assert ("a.Listed", PluginKind.SOURCE) in scan_as_text(wanted, ())[1].implementing
 
 
 def test_java_is_asked_once_for_the_same_jars(world: World) -> None:

@@ -92,6 +92,44 @@ def test_kafkas_jars_come_from_the_cache_and_without_its_loggers(tmp_path: Path)
         find_installation({}, environment)
 
 
+FETCH = """
+import json, os, pathlib
+home = pathlib.Path(os.environ["HOME_OF_JARS"])
+(home / "libs").mkdir(parents=True)
+jars = [f"{name}-4.3.1.jar" for name in os.environ["JARS"].split()]
+for name in jars:
+    (home / "libs" / name).touch()
+(home / "manifest.json").write_text(json.dumps({"jars": dict.fromkeys(jars)}))
+(home / "java").write_text(os.environ["JAVA_HOME"])
+"""
+
+
+def test_missing_jars_are_fetched_with_the_java_of_the_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """That of agent.java.home may be the only one; the log says why the start takes minutes."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr(installation, "FETCH_MODULE", "fetch_jars")
+    (tmp_path / "fetch_jars.py").write_text(FETCH)
+    home = tmp_path / "cache" / "kafka" / CONNECT_VERSION
+    make_java(tmp_path / "java")
+    environment = {"PYTHONPATH": str(tmp_path), "HOME_OF_JARS": str(home), "JARS": " ".join(JARS)}
+    found = find_installation({"agent.java.home": str(tmp_path / "java")}, environment, fetch=True)
+    assert Path(found.kafka_jars[0]).parent == home / "libs"
+    assert (home / "java").read_text() == str(tmp_path / "java")
+    assert "Kafka's jars are fetched, once" in caplog.text
+
+
+def test_jars_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error has the reason and another way."""
+    monkeypatch.setattr(installation, "FETCH_MODULE", "fetch_jars")
+    (tmp_path / "fetch_jars.py").write_text("raise OSError('no network')")
+    make_java(tmp_path / "java")
+    environment = {"PYTHONPATH": str(tmp_path), "JAVA_HOME": str(tmp_path / "java")}
+    with pytest.raises(ConnectException, match=r"\(OSError: no network\); set agent\.java\.kafka"):
+        find_installation({}, environment, fetch=True)
+
+
 @pytest.mark.parametrize(
     ("version", "message"),
     [("11.0.2", "JAVA_HOME names Java 11"), ("1.8.0_402", "JAVA_HOME names Java 8")],
@@ -123,6 +161,19 @@ def test_without_compiler_and_host_the_error_says_what_to_install(
     kafka = make_kafka(tmp_path / "kafka")
     properties = {"agent.java.home": str(tmp_path / "jre"), "agent.java.kafka.home": str(kafka)}
     with pytest.raises(ConnectException, match="has no javac: install a JDK"):
+        find_installation(properties, {})
+
+
+def test_a_cache_that_cannot_hold_the_host_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that is read-only."""
+    monkeypatch.setattr(installation, "built_host_jar", lambda: None)
+    make_java(tmp_path / "jdk").with_name("javac").touch()
+    (tmp_path / "cache").write_text("a file")
+    kafka = make_kafka(tmp_path / "kafka")
+    properties = {"agent.java.home": str(tmp_path / "jdk"), "agent.java.kafka.home": str(kafka)}
+    with pytest.raises(ConnectException, match=f"Java plugins cannot run: .*{tmp_path}/cache"):
         find_installation(properties, {})
 
 

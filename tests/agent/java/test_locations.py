@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from pyconnect_agent.plugins.discovery import plugin_directories
 from tests.support.java_jars import class_file, make_class, make_jar
 
 
-def test_each_jar_and_each_directory_of_an_entry_is_a_location(tmp_path: Path) -> None:
+def test_each_jar_and_each_directory_of_an_entry_is_a_location(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """An entry may be a jar itself; Python's directories and other files are none."""
     root, single = tmp_path / "plugins", make_jar(tmp_path / "single.jar")
     uber = make_jar(root / "uber.jar")
@@ -28,7 +31,40 @@ def test_each_jar_and_each_directory_of_an_entry_is_a_location(tmp_path: Path) -
     (root / "README").touch()
     found = java_locations([str(root), str(single), str(tmp_path / "missing"), str(root)])
     assert found == (root / "classes", root / "directory", uber, single)
-    assert plugin_directories([str(root)]) == (root / "empty", root / "python")
+    assert plugin_directories([str(root), str(single)]) == (root / "empty", root / "python")
+    (warning,) = caplog.records
+    assert str(tmp_path / "missing") in warning.reason  # type: ignore[attr-defined]
+
+
+def test_entries_are_relative_to_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty entry means the working directory, as in Apache's worker."""
+    monkeypatch.chdir(tmp_path)
+    jar = make_jar(tmp_path / "plugins" / "a.jar")
+    assert java_locations(["plugins"]) == java_locations(["plugins/a.jar"]) == (jar,)
+    assert java_locations([""]) == (tmp_path / "plugins",)
+
+
+def test_directories_that_cannot_be_read_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as `lost+found` in a volume of plugins, or a whole entry."""
+    denied = tmp_path / "plugins" / "lost+found"
+    denied.mkdir(parents=True)
+    jar = make_jar(tmp_path / "plugins" / "a.jar")
+    whole, iterdir = tmp_path / "denied", Path.iterdir
+
+    def listed(path: Path) -> Iterator[Path]:
+        if path in (denied, whole):
+            raise PermissionError(13, "Permission denied", str(path))
+        return iterdir(path)
+
+    monkeypatch.setattr(Path, "iterdir", listed)
+    assert java_locations([str(whole), str(jar.parent)]) == (jar,)
+    assert plugin_directories([str(whole), str(jar.parent)]) == (denied,)
+    reasons = [each.reason for each in caplog.records]  # type: ignore[attr-defined]
+    assert [str(whole) in reasons[0], str(denied) in reasons[1]] == [True, True]
 
 
 def test_archives_count_at_any_depth_and_hide_classes(
@@ -42,8 +78,14 @@ def test_archives_count_at_any_depth_and_hide_classes(
     assert "only the archives are used" in caplog.text
 
 
+def test_jars_have_the_order_of_javas_paths(tmp_path: Path) -> None:
+    """It decides which of two classes of one name is loaded."""
+    jars = [make_jar(tmp_path / "lib-first" / "z.jar"), make_jar(tmp_path / "lib" / "a.jar")]
+    assert class_path_of(tmp_path) == tuple(map(str, jars))
+
+
 def test_links_are_followed_once(tmp_path: Path) -> None:
-    """Into a directory outside, back into itself, and to nowhere."""
+    """Into a directory outside, back into itself, to nowhere, and in a circle."""
     shared = make_jar(tmp_path / "shared" / "s.jar")
     location = tmp_path / "plugins" / "p"
     location.mkdir(parents=True)
@@ -51,6 +93,7 @@ def test_links_are_followed_once(tmp_path: Path) -> None:
     (location / "again.jar").symlink_to(shared)
     (location / "loop").symlink_to(location)
     (location / "gone.jar").symlink_to(tmp_path / "nowhere.jar")
+    (location / "circle").symlink_to("circle")
     assert class_path_of(location) == (str(shared),)
     assert is_java_location(location)
 

@@ -14,7 +14,7 @@ from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
-from pyconnect_agent.plugins.java_classes import is_java_connector, java_class
+from pyconnect_agent.plugins.java_classes import is_java_connector, java_class, plugin_locations
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_api import ConfigException, ConnectException
 from pyconnect_api.configdef import ConfigValue
@@ -248,6 +248,19 @@ def test_a_copy_in_a_location_counts_for_its_own_connectors_only() -> None:
     assert (own.jars, other.jars) == (("/plugins/copy.jar",), ())
     wanted = java_class(catalog, "StringConverter", PluginKind.CONVERTER, "[2,3]", jars=other.jars)
     assert wanted.jars == ("/plugins/copy.jar",)
+
+
+def test_locations_name_the_plugins_of_which_they_have_the_latest_version() -> None:
+    """A plugin may name a plugin of another location, as in Apache's worker."""
+    change, connector = PluginKind.TRANSFORMATION, PluginKind.SOURCE
+    copies = (
+        java("a.Change", change, "/plugins/new.jar", "2.0"),
+        java("a.SourceConnector", connector, "/plugins/new.jar", "0.9"),
+    )
+    assert plugin_locations(Catalog((*CATALOG.plugins, *copies))) == [
+        {"jars": ("/plugins/a.jar",), "classes": ["a.SourceConnector"]},
+        {"jars": ("/plugins/new.jar",), "classes": ["a.Change"]},
+    ]
 
 
 def test_a_class_has_the_jars_of_its_location() -> None:

@@ -1,5 +1,7 @@
 package io.pyconnect.host;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.math.BigDecimal;
@@ -10,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.errors.ConnectException;
 
 /**
  * Parts of the host without a worker: {@code columns} copies the columns of batches for sinks to
@@ -27,7 +30,7 @@ public final class HostTest {
             }
             case "json" -> echo(payload -> Json.bytes(Json.plain(Json.read(payload))));
             case "types" -> System.out.write(Json.bytes(types()));
-            case "loaders" -> loaders(List.of(arguments).subList(1, arguments.length));
+            case "loaders" -> loaders(arguments[1], List.of(arguments).subList(2, arguments.length));
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }
@@ -83,19 +86,31 @@ public final class HostTest {
                 Map.of(1, List.of()));
     }
 
-    private static void loaders(List<String> jars) {
-        var loader = new Loaders().loader(jars);
+    private static void loaders(String locations, List<String> jars) throws IOException {
+        var loaders = new Loaders(Json.read(locations.getBytes(UTF_8)));
+        var loader = loaders.loader(jars);
         var ours = HostTest.class.getClassLoader();
         for (var name :
                 List.of(
                         "lib.Own",
+                        "other.Plugin",
+                        "other.Library",
+                        "other.Gone",
                         Schema.class.getName(),
                         "org.apache.kafka.connect.json.JsonConverter",
                         "org.slf4j.Logger",
                         "com.fasterxml.jackson.databind.JsonNode")) {
-            var found = Loaders.load(name, loader).getClassLoader();
-            System.out.println(name + " " + (found == ours ? "worker" : "plugin"));
+            System.out.println(name + " " + place(name, loader, ours));
         }
-        System.out.println("same " + (new Loaders().loader(List.of()) == ours));
+        System.out.println("same " + (loaders.loader(List.of()) == ours));
+    }
+
+    private static String place(String name, ClassLoader loader, ClassLoader ours) {
+        try {
+            var found = Loaders.load(name, loader).getClassLoader();
+            return found == ours ? "worker" : found == loader ? "plugin" : "elsewhere";
+        } catch (ConnectException missing) {
+            return "nowhere";
+        }
     }
 }

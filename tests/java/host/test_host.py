@@ -44,6 +44,7 @@ VALUE = st.recursive(
     max_leaves=8,
 )
 LARGE = ("a", 0, 1, (1, 1), None, bytes(40 << 20), [("h", None)])
+OTHERS = ("Plugin", "Library")
 LENGTH = struct.Struct(">i")
 
 
@@ -142,18 +143,27 @@ def test_json_of_javas_own_types(command: list[str]) -> None:
 
 
 def test_loaders(command: list[str], kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
-    """Kafka's API and SLF4J come from the worker, all others from the location first."""
+    """Kafka's API and SLF4J come from the worker, all others from the location first.
+
+    Plugins of another location are there, too, but not its libraries, nor a plugin that it lost.
+    """
     own = {"lib.Own": "package lib; public class Own {}"}
     location = [f"{compiled(kafka_runtime, own, tmp_path / 'own')}/"]
+    others = {f"other.{name}": f"package other; public class {name} {{}}" for name in OTHERS}
+    other = f"{compiled(kafka_runtime, others, tmp_path / 'other')}/"
+    locations = json.dumps([{"jars": [other], "classes": ["other.Plugin", "other.Gone"]}])
     for name in ("connect-api", "connect-json", "slf4j-api", "jackson-databind"):
         (jar,) = kafka_runtime.libs.glob(f"{name}-[0-9]*.jar")
         location.append(shutil.copy(jar, tmp_path))
     done = subprocess.run(
-        [*command, "loaders", *location], capture_output=True, text=True, check=False
+        [*command, "loaders", locations, *location], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "lib.Own plugin",
+        "other.Plugin elsewhere",
+        "other.Library nowhere",
+        "other.Gone nowhere",
         "org.apache.kafka.connect.data.Schema worker",
         "org.apache.kafka.connect.json.JsonConverter plugin",
         "org.slf4j.Logger worker",

@@ -42,9 +42,9 @@ CONVERTERS: Mapping[str, tuple[type, PluginKind]] = {
 class PluginDefaults:
     """The values that unset plugin keys of one connector configuration stand for.
 
-    ``connector_versions`` are recommended; without ``plugins`` nothing else is. ``converters`` and
-    ``versions`` are keyed by configuration key (``key.converter`` and
-    ``connector.plugin.version``, ``key.converter.plugin.version`` and so on).
+    ``connector_versions``, latest last, are recommended; without ``plugins`` nothing else is.
+    ``converters`` and ``versions`` are keyed by configuration key (``key.converter``,
+    ``key.converter.plugin.version`` and so on).
     """
 
     connector_versions: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def connector_config_def(defaults: PluginDefaults) -> ConfigDef:
     ).define(
         "connector.plugin.version",
         ConfigType.STRING,
-        default=defaults.versions.get("connector.plugin.version"),
+        default=defaults.connector_versions[-1] if defaults.connector_versions else None,
         importance=Importance.MEDIUM,
         documentation="Version or version range of the connector; the latest if unset.",
         group=COMMON,

@@ -49,7 +49,7 @@ class PluginSource(Protocol):
         ...
 
     def versions(self, name: str, kind: PluginKind) -> tuple[str, ...]:
-        """Return the versions of a plugin, latest first; empty when unknown; loads nothing."""
+        """Return the versions of a plugin, latest last; empty when unknown; loads nothing."""
         ...
 
 

@@ -114,7 +114,7 @@ def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[K
         connector_versions=plugins.versions(connector.name, PluginKind.CONNECTOR),
         plugins=plugins,
         converters={},
-        versions={"connector.plugin.version": connector.version},
+        versions={},
     )
     framework = (
         source_config_def(defaults)
@@ -202,13 +202,13 @@ def _plugin_defaults(
 ) -> PluginDefaults:
     worker_classes = _worker_converters(worker)
     converters: dict[str, PluginClass | None] = {}
-    versions: dict[str, str | None] = {"connector.plugin.version": connector.version}
+    versions: dict[str, str | None] = {}
     for key, (_, kind) in CONVERTERS.items():
         converters[key] = _find(plugins, worker_classes[key])
         given = config.get(key)
         chosen = worker_classes[key] if given is None else given
         known = plugins.versions(chosen, kind)
-        versions[f"{key}.plugin.version"] = known[0] if known else None
+        versions[f"{key}.plugin.version"] = known[-1] if known else None
     return PluginDefaults(
         connector_versions=plugins.versions(connector.name, PluginKind.CONNECTOR),
         plugins=plugins,
@@ -250,11 +250,10 @@ def _infos_of_unknown_version(
     config: RawConfig, class_name: str, plugins: PluginSource, error: str
 ) -> ConfigInfos:
     """Report the error at both keys, beside the framework's keys only: there is no connector."""
-    known = plugins.versions(class_name, PluginKind.CONNECTOR)
     defaults = PluginDefaults(
-        connector_versions=known,
+        connector_versions=plugins.versions(class_name, PluginKind.CONNECTOR),
         converters={},
-        versions={"connector.plugin.version": known[0] if known else None},
+        versions={},
     )
     definition = connector_config_def(defaults)
     results = definition.validate_all(config, class_resolver(plugins))

@@ -7,6 +7,15 @@ deliberate difference: ``bootstrap.servers`` has the default of Connect before 4
 from __future__ import annotations
 
 from pyconnect_agent.core.config.agent_keys import define_agent_keys
+from pyconnect_agent.core.config.java_keys import (
+    ENVIRONMENT,
+    HEAP,
+    HEAP_LIMIT,
+    OPTIONS,
+    VALID_ENVIRONMENT,
+    VALID_HEAP,
+    VALID_OPTIONS,
+)
 from pyconnect_agent.core.config.listeners import valid_listeners
 from pyconnect_agent.core.config.response_headers import VALID_HEADER_RULES
 from pyconnect_agent.core.config.security_keys import SSL_CONFIG_DEF
@@ -125,6 +134,9 @@ agent.java.options  STRING  LOW  \
 -XX:+UseSerialGC -XX:NewSize=6m -XX:MaxNewSize=16m -XX:MinHeapFreeRatio=60
     Options of all Java processes. Without the key, those of connectors have -Xmn2m. A key of this
     agent alone.
+agent.java.environment  STRING  LOW  ""
+    Variables (NAME=value) of all Java processes, beside those of the worker. A key of this agent
+    alone.
 """
 """Kafka Connect does not have these keys."""
 
@@ -173,6 +185,10 @@ def worker_config_def() -> ConfigDef:
             "agent.log.kept.bytes": Range.at_least(0),
             "agent.log.file.bytes": Range.at_least(1),
             "agent.log.file.count": Range.at_least(1),
+            HEAP: VALID_HEAP,
+            HEAP_LIMIT: VALID_HEAP,
+            OPTIONS: VALID_OPTIONS,
+            ENVIRONMENT: VALID_ENVIRONMENT,
         },
     )
     for key in SSL_CONFIG_DEF.keys.values():

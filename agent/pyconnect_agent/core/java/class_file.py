@@ -1,4 +1,4 @@
-"""The head of a Java class file: its name, what it extends and implements, and for which Java.
+"""The head of a Java class file: its name, access flags, and what it extends and implements.
 
 Layer: core. Corresponds to sections 4.1 and 4.4 of the Java Virtual Machine Specification. Fields,
 methods and attributes are not read.
@@ -18,29 +18,25 @@ _SIZES |= {18: 4, 19: 2, 20: 2}
 _NOT_CONCRETE = 0x0200 | 0x0400  # interface, abstract
 _PUBLIC = 0x0001
 _HEAD, _TAIL, _U2 = Struct(">IHHH"), Struct(">HHHH"), Struct(">H")
-FIRST_CLASS_FILE_VERSION = 44
-"""Java 17 reads class files up to version 17 + 44."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassHead:
-    """Names have dots; a nested class has `$`. ``super_name`` is empty of java.lang.Object."""
+    """Names have dots; a nested class has `$`. ``super_name`` of java.lang.Object is empty."""
 
     name: str
     super_name: str
     interfaces: tuple[str, ...]
     access: int
-    version: int
+
+    @property
+    def is_public(self) -> bool:
+        return bool(self.access & _PUBLIC)
 
     @property
     def is_concrete(self) -> bool:
         """Whether it is a public class that is neither abstract nor an interface."""
-        return bool(self.access & _PUBLIC) and not self.access & _NOT_CONCRETE
-
-    @property
-    def java_version(self) -> int:
-        """The first Java that can load it."""
-        return self.version - FIRST_CLASS_FILE_VERSION
+        return self.is_public and not self.access & _NOT_CONCRETE
 
 
 def read_class_head(content: bytes) -> ClassHead:
@@ -52,7 +48,7 @@ def read_class_head(content: bytes) -> ClassHead:
 
 
 def _read(content: bytes) -> ClassHead:
-    magic, _, version, count = _HEAD.unpack_from(content)
+    magic, _, _, count = _HEAD.unpack_from(content)
     if magic != _MAGIC:
         raise ValueError("not a class file: it does not begin with CAFEBABE")
     offset, index = _HEAD.size, 1
@@ -86,5 +82,4 @@ def _read(content: bytes) -> ClassHead:
         super_name=name(super_class) if super_class else "",
         interfaces=interfaces,
         access=access,
-        version=version,
     )

@@ -187,10 +187,10 @@ class Catalog:
         return Catalog(tuple(plugin for plugin in self.plugins if plugin.is_java))
 
     def of_kind(self, *kinds: PluginKind) -> tuple[PluginDesc, ...]:
-        """Return the plugins of some kinds, sorted by class name, latest version first."""
+        """Return the plugins of some kinds, sorted by class name and version."""
         chosen = [plugin for plugin in self.plugins if plugin.kind in kinds]
-        chosen.sort(key=lambda plugin: Version(plugin.version or ""), reverse=True)
-        return tuple(sorted(chosen, key=lambda plugin: plugin.class_name))
+        chosen.sort(key=lambda plugin: (plugin.class_name, Version(plugin.version or "")))
+        return tuple(chosen)
 
     def listed(self, *, connectors_only: bool) -> tuple[PluginDesc, ...]:
         """Return what ``GET /connector-plugins`` lists, in its order, each version once."""
@@ -207,13 +207,13 @@ class Catalog:
         return tuple(self._by_name.get(class_name, ()))
 
     def versions(self, name: str, *kinds: PluginKind) -> tuple[str, ...]:
-        """Return the known versions of a plugin, latest first."""
+        """Return the known versions of a plugin, latest last."""
         known = {
             plugin.version
             for plugin in self.find(name)
             if plugin.version is not None and (not kinds or plugin.kind in kinds)
         }
-        return tuple(sorted(known, key=Version, reverse=True))
+        return tuple(sorted(known, key=Version))
 
     def plugin(self, name: str, *kinds: PluginKind, version_range: str | None = None) -> PluginDesc:
         """Return the latest wanted version of a plugin of one of ``kinds`` (any if none given).

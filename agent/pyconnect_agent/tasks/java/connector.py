@@ -13,6 +13,7 @@ from typing import Any
 from pyconnect_agent.java.errors import java_error
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.link import Answer, JavaLink
+from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.java.process import start_link
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
@@ -112,7 +113,12 @@ def java_connector(
     """Start a connector's Java process. Raises what the constructor throws."""
     answers: dict[str, Answer] = {}
     link = start_link(worker, control, config, answers, quick=True)
-    job = {"mode": "connector", "connector": found.to_json(), "levels": dict(levels)}
+    job = {
+        "mode": "connector",
+        "connector": found.to_json(),
+        "locations": plugin_locations(worker.catalog),
+        "levels": dict(levels),
+    }
     facts = link.begin(job)
     make: Callable[..., JavaSourceConnector | JavaSinkConnector]
     if facts["source"]:

@@ -12,9 +12,9 @@ from pyconnect_agent.java.installation import find_installation
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.process import JavaProcess
+from pyconnect_agent.java.settings import java_options
 from pyconnect_agent.plugins.java_classes import java_connector
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.java.settings import java_options
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.stacks import describe_threads
 

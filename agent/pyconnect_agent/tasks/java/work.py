@@ -13,6 +13,7 @@ from pyconnect_agent.core.metrics.catalog import TASK
 from pyconnect_agent.core.metrics.values import Metric, tagged
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.link import Answer
+from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.java.jobs import conversions
 from pyconnect_agent.tasks.java.process import start_link
@@ -45,6 +46,7 @@ def java_task(
         "exactlyOnce": exactly_once,
         "boundaries": exactly_once and boundary == "connector",
         "reportsErrors": reports,
+        "locations": plugin_locations(setup.worker.catalog),
         **conversions(setup.worker, config, connector.jars),
     }
     facts = link.begin(job)

@@ -105,7 +105,7 @@ def _described(job: DescribePluginJob, worker: WorkerView) -> Message:
     wanted = None if job.version is None else f"[{job.version},{job.version}]"
     try:
         is_java = catalog.plugin(job.plugin, kinds[0], version_range=wanted).is_java
-        plugins: PluginSource = worker.java_plugins() if is_java else worker.plugins
+        plugins: PluginSource = worker.java_plugins({}) if is_java else worker.plugins
         found = plugins.plugin(job.plugin, kinds[0], wanted)
     except PluginVersionNotFoundError as exc:
         raise BadRequestError(str(exc)) from exc

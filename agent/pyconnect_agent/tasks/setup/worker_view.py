@@ -12,6 +12,7 @@ from typing import Any
 
 from pyconnect_agent.channel import StringMap
 from pyconnect_agent.core.config.effective import literal_secrets
+from pyconnect_agent.core.config.java_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.plugin_source import PluginSource
 from pyconnect_agent.core.config.variables import ResolvedConfig, mask, resolve
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -24,12 +25,12 @@ from pyconnect_agent.core.plugins.catalog import (
 )
 from pyconnect_agent.java.installation import find_installation
 from pyconnect_agent.java.questions import JavaQuestions
+from pyconnect_agent.java.settings import java_options
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
-from pyconnect_agent.plugins.java_classes import is_java_connector
+from pyconnect_agent.plugins.java_classes import is_java_connector, plugin_locations
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.tasks.java.settings import HEAP, OPTIONS, java_options
 from pyconnect_api import (
     ConfigData,
     ConfigException,
@@ -63,7 +64,7 @@ class WorkerView:
         self.config = kind.parse(given)
         self.catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
         self.plugins = CatalogPluginSource(self.catalog)
-        self._java_questions = JavaQuestions(lambda: find_installation(given))
+        self._java_questions: JavaQuestions | None = None
         self._providers: dict[str, ConfigProvider] = {}
         self._secrets: dict[str, str] = {}
 
@@ -77,11 +78,23 @@ class WorkerView:
     def plugins_for(self, config: Mapping[str, str | None]) -> PluginSource:
         """Return the plugins that a connector of this config may name: those of its side."""
         if is_java_connector(self.catalog, config):
-            return self.java_plugins()
+            return self.java_plugins({k: v for k, v in config.items() if v is not None})
         return self.plugins
 
-    def java_plugins(self) -> JavaPluginSource:
-        """Return the Java plugins, about which a Java process is asked until `close`."""
+    def java_plugins(self, config: Mapping[str, str]) -> JavaPluginSource:
+        """Return the Java plugins; a Java process answers questions about them until `close`.
+
+        It has the options of the connector's own processes. To be called once.
+        """
+        try:
+            options = java_options(self.config.originals, config)
+        except ConfigException:  # `_process_errors` reports it
+            options = java_options(self.config.originals, {})
+        self._java_questions = JavaQuestions(
+            lambda: find_installation(self.config.originals),
+            options,
+            locations=lambda: plugin_locations(self.catalog),
+        )
         return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
 
     def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
@@ -96,7 +109,8 @@ class WorkerView:
 
     def close(self) -> None:
         """End the Java process that was asked, if there was one."""
-        self._java_questions.close()
+        if self._java_questions is not None:
+            self._java_questions.close()
 
     def mask(self, text: str) -> str:
         """Put references in place of values of providers, and hide secrets of configs."""

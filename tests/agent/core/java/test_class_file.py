@@ -10,17 +10,15 @@ from pyconnect_agent.core.java.class_file import ClassHead, read_class_head
 from tests.support.java_jars import ABSTRACT, INTERFACE, PUBLIC, class_file
 
 
-def test_names_versions_and_parents_are_read() -> None:
+def test_names_and_parents_are_read() -> None:
     """Behind constants of every size."""
-    content = class_file("a.Outer$In", "b.Base", ("c.One", "c.Two"), java=21)
+    content = class_file("a.Outer$In", "b.Base", ("c.One", "c.Two"))
     assert read_class_head(content) == ClassHead(
         name="a.Outer$In",
         super_name="b.Base",
         interfaces=("c.One", "c.Two"),
         access=PUBLIC,
-        version=65,
     )
-    assert read_class_head(content).java_version == 21
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_the_latest_version_is_taken_unless_a_range_says_otherwise() -> None:
     assert CATALOG.connector(name).version == "1.10"
     assert CATALOG.connector(name, version_range="[1.0,1.10)").version == "1.9"
     assert CATALOG.connector(name, version_range="1.0").version == "1.0"
-    assert CATALOG.versions(name) == ("1.10", "1.9", "1.0")
+    assert CATALOG.versions(name) == ("1.0", "1.9", "1.10")
     with pytest.raises(PluginVersionNotFoundError) as refused:
         CATALOG.connector(name, version_range="2")
     assert str(refused.value) == (

@@ -8,7 +8,7 @@ import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.NotFoundException;
 import org.apache.kafka.connect.errors.RetriableException;
 
-/** Exceptions in the form in which they go to the Python process. */
+/** Describes exceptions for the Python process, which raises their counterparts. */
 final class Errors {
     private Errors() {}
 

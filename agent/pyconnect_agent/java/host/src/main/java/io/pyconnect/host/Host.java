@@ -23,18 +23,18 @@ public final class Host {
 
     private Host() {}
 
-    /** A job that is nothing but calls, which it answers one after the other. */
+    /** A job that consists of calls, which are answered one after the other. */
     interface Answers {
         Object answer(JsonNode call) throws Exception;
     }
 
-    /** A thread that does one thing after the other. */
+    /** A thread that runs what it is given, in that order. */
     static final class Worker {
         private final LinkedBlockingQueue<Runnable> waiting = new LinkedBlockingQueue<>();
 
         Worker(String name) {
             var thread = new Thread(this::work, name);
-            // Set for all libraries of the plugin that look for their services.
+            // The plugin's: its libraries find their services by it.
             thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
             thread.start();
         }
@@ -52,7 +52,7 @@ public final class Host {
                 try {
                     waiting.take().run();
                 } catch (InterruptedException interrupted) {
-                    // A plugin has interrupted its own thread; the work goes on.
+                    // A plugin has interrupted its own thread. The next work begins.
                 }
             }
         }
@@ -71,7 +71,7 @@ public final class Host {
                         default -> job.receive(kind, id, payload);
                     }
                 });
-        // Nobody is left whom an orderly end would be for.
+        // The Python process is gone. Shutdown hooks of plugins could delay the end.
         Runtime.getRuntime().halt(0);
     }
 
@@ -81,13 +81,13 @@ public final class Host {
 
     private static void begin(Link link, int id, JsonNode described) {
         Logs.setLevels(described.path("levels"));
-        // Not on this thread: what a constructor asks for is answered here.
+        // On another thread: this one reads the answers to what a constructor asks.
         new Thread(() -> link.answer(id, () -> begin(link, described)), "begin").start();
     }
 
-    /** Returns what the Python process has to know of the job. */
+    /** Makes the connector or task. Returns the facts about it that the Python process needs. */
     private static Map<String, Object> begin(Link link, JsonNode described) {
-        var loaders = new Loaders();
+        var loaders = new Loaders(described.path("locations"));
         var facts = new HashMap<String, Object>();
         if (described.get("mode").asText().equals("questions")) {
             job = inTurn(link, "questions", new Questions(loaders));
@@ -109,7 +109,7 @@ public final class Host {
             Connector connector,
             JsonNode described,
             Map<String, Object> facts) {
-        // Set by the connector's worker, which may be one of the same group in Java.
+        // A worker of the group, this one or a Java worker, has added it to the task's config.
         var named = described.path("task").textValue();
         var loader = connector.getClass().getClassLoader();
         var type = named == null ? connector.taskClass() : Loaders.load(named, loader);

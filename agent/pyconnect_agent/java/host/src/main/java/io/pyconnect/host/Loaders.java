@@ -10,15 +10,51 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.runtime.isolation.PluginClassLoader;
 
-/** Loads the classes of plugins: one loader for each plugin location, as Kafka Connect has it. */
+/**
+ * Loads the classes of plugins: one loader for each plugin location, as in Kafka Connect.
+ *
+ * <p>A location has its own classes. Of another location it has the plugins, by their names.
+ */
 final class Loaders {
-    private final Map<List<String>, ClassLoader> byJars = new HashMap<>();
+    private final Map<List<String>, PluginClassLoader> byJars = new ConcurrentHashMap<>();
+    private final Map<String, List<String>> jarsByPlugin = new HashMap<>();
+    private final ClassLoader parent = new AllPlugins();
 
-    /** Makes what {@code {"class": …, "jars": […]}} names; jars empty: Kafka's own. */
+    /** Each of {@code locations} is {@code {"jars": […], "classes": […]}}: the names of its plugins. */
+    Loaders(JsonNode locations) {
+        for (var location : locations) {
+            var jars = texts(location.get("jars"));
+            location.get("classes").forEach(name -> jarsByPlugin.put(name.asText(), jars));
+        }
+    }
+
+    /** As {@code DelegatingClassLoader} of Kafka Connect: the parent of the loaders of locations. */
+    private final class AllPlugins extends ClassLoader {
+        AllPlugins() {
+            super(Loaders.class.getClassLoader());
+        }
+
+        @Override
+        protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+            var jars = jarsByPlugin.get(name);
+            if (jars != null) {
+                var location = byJars.computeIfAbsent(jars, Loaders.this::newLoader);
+                // Without its file, the location would ask this loader for the class again.
+                if (location.findResource(name.replace('.', '/') + ".class") != null) {
+                    return location.loadClass(name);
+                }
+            }
+            // Not super.loadClass, which keeps a lock for each name.
+            return getParent().loadClass(name);
+        }
+    }
+
+    /** Constructs the class of {@code {"class": …, "jars": […]}}; without jars it is Kafka's own. */
     <T> T instance(JsonNode plugin, Class<T> type) {
         return instance(load(plugin), type);
     }
@@ -44,9 +80,7 @@ final class Loaders {
     }
 
     Class<?> load(JsonNode plugin) {
-        var jars = new ArrayList<String>();
-        plugin.path("jars").forEach(jar -> jars.add(jar.asText()));
-        return load(plugin.get("class").asText(), loader(jars));
+        return load(plugin.get("class").asText(), loader(texts(plugin.path("jars"))));
     }
 
     static Class<?> load(String name, ClassLoader loader) {
@@ -62,23 +96,22 @@ final class Loaders {
     ClassLoader loader(List<String> jars) {
         return jars.isEmpty()
                 ? Loaders.class.getClassLoader()
-                : byJars.computeIfAbsent(jars, Loaders::newLoader);
+                : byJars.computeIfAbsent(jars, this::newLoader);
     }
 
-    private static ClassLoader newLoader(List<String> jars) {
+    private PluginClassLoader newLoader(List<String> jars) {
         var urls = urls(jars);
-        var ours = Loaders.class.getClassLoader();
-        var loader = new PluginClassLoader(urls[0], urls, ours);
+        var loader = new PluginClassLoader(urls[0], urls, parent);
         if (loader.findResource("org/apache/logging/log4j/spi/Provider.class") == null) {
             return loader;
         }
-        // The plugin's Log4j is another than ours: the classes that it logs with are to be its own.
+        // The plugin brings Log4j: the host's classes that extend Log4j's have to extend this copy.
         urls = Arrays.copyOf(urls, urls.length + 1);
         urls[urls.length - 1] = Loaders.class.getProtectionDomain().getCodeSource().getLocation();
-        return new PluginClassLoader(urls[0], urls, ours);
+        return new PluginClassLoader(urls[0], urls, parent);
     }
 
-    /** Runs {@code work} with the loader that its libraries look their services up with. */
+    /** Runs {@code work} with a context class loader: libraries find their services by it. */
     static <T> T within(ClassLoader loader, Supplier<T> work) {
         var thread = Thread.currentThread();
         var before = thread.getContextClassLoader();
@@ -100,6 +133,12 @@ final class Loaders {
                         + "; set agent.java.home to a newer one. "
                         + error.getMessage(),
                 error);
+    }
+
+    private static List<String> texts(JsonNode array) {
+        var texts = new ArrayList<String>();
+        array.forEach(each -> texts.add(each.asText()));
+        return texts;
     }
 
     private static URL[] urls(List<String> jars) {

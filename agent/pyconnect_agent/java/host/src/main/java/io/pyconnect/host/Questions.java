@@ -22,7 +22,7 @@ import org.apache.kafka.connect.storage.HeaderConverter;
 import org.apache.kafka.connect.transforms.Transformation;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
-/** Answers what validation and discovery ask about classes of plugins; nothing is started. */
+/** Answers questions of validation and discovery about classes of plugins. Starts none of them. */
 final class Questions implements Host.Answers {
     private final Loaders loaders;
     private final Map<JsonNode, Object> instances = new HashMap<>();
@@ -32,13 +32,13 @@ final class Questions implements Host.Answers {
         this.loaders = loaders;
     }
 
-    /** Returns what Jackson can write; {@code plugin} of a question is a class and its jars. */
+    /** Returns a value of JSON; the {@code plugin} of a question is a class and its jars. */
     @Override
     public Object answer(JsonNode question) {
         var plugin = question.path("plugin");
         var config = Context.strings(question.path("config"));
         return switch (question.get("method").asText()) {
-            case "describe" -> describe(question.get("plugins"));
+            case "describe" -> describe(question.get("plugins"), question.get("bases"));
             case "load" -> load(plugin, question.get("bases"));
             case "construct" -> instance(plugin).getClass().getName();
             case "config" -> keys(plugin);
@@ -53,18 +53,22 @@ final class Questions implements Host.Answers {
         };
     }
 
-    /** For each class its version, or why it cannot be used; a class that fails costs itself. */
-    private List<Map<String, Object>> describe(JsonNode plugins) {
+    /**
+     * Returns facts of each class: whether it is the location's {@code own}, which of the {@code
+     * bases} it has, its {@code version}. The fact {@code error} is why a class cannot be used.
+     */
+    private List<Map<String, Object>> describe(JsonNode plugins, JsonNode bases) {
         var found = new ArrayList<Map<String, Object>>();
         for (var plugin : plugins) {
             var described = new LinkedHashMap<String, Object>();
             try {
                 var loaded = loaders.load(plugin);
                 described.put("own", isOwn(plugin, loaded));
+                described.put("bases", bases(loaded, bases));
                 described.put("constructible", hasConstructor(loaded));
                 described.put("version", version(Loaders.instance(loaded, Object.class)));
             } catch (Throwable failed) {
-                // Whatever code of the plugin throws; what ends the process is another matter.
+                // The plugin's code may throw anything.
                 described.put("error", text(failed));
             }
             found.add(described);
@@ -72,7 +76,7 @@ final class Questions implements Host.Answers {
         return found;
     }
 
-    /** A location may hold a copy of Kafka's jars, whose classes are the worker's. */
+    /** Of a copy of Kafka's jars in a location, classes of the API are loaded from the worker's. */
     private boolean isOwn(JsonNode plugin, Class<?> loaded) {
         return plugin.path("jars").isEmpty()
                 || loaded.getClassLoader() != Loaders.class.getClassLoader();
@@ -83,16 +87,19 @@ final class Questions implements Host.Answers {
                 .anyMatch(each -> each.getParameterCount() == 0);
     }
 
-    /** A plugin that cannot say its version, such as one for an older API, is used without. */
+    /** Returns null for a plugin without a version, such as one for an older API. */
     private static String version(Object instance) {
         try {
-            return instance instanceof Versioned versioned ? versioned.version() : null;
+            // Kafka Connect shows the version null as this text, too.
+            return instance instanceof Versioned versioned
+                    ? String.valueOf(versioned.version())
+                    : null;
         } catch (Throwable failed) {
             return null;
         }
     }
 
-    /** Says which bases a class has, or returns null when there is none of its name. */
+    /** Returns which bases a class has, or null if there is no such class. */
     private Map<String, Object> load(JsonNode plugin, JsonNode bases) {
         Class<?> loaded;
         try {
@@ -103,6 +110,12 @@ final class Questions implements Host.Answers {
             }
             throw missing;
         }
+        return Map.of(
+                "bases", bases(loaded, bases),
+                "abstract", Modifier.isAbstract(loaded.getModifiers()));
+    }
+
+    private static List<String> bases(Class<?> loaded, JsonNode bases) {
         var ours = Questions.class.getClassLoader();
         var found = new ArrayList<String>();
         for (var base : bases) {
@@ -110,19 +123,11 @@ final class Questions implements Host.Answers {
                 found.add(base.asText());
             }
         }
-        return Map.of(
-                "bases", found,
-                "abstract", Modifier.isAbstract(loaded.getModifiers()));
+        return found;
     }
 
     private Object instance(JsonNode plugin) {
-        // Not computeIfAbsent: a constructor may lead back here.
-        var made = instances.get(plugin);
-        if (made == null) {
-            made = loaders.instance(plugin, Object.class);
-            instances.put(plugin, made);
-        }
-        return made;
+        return instances.computeIfAbsent(plugin, each -> loaders.instance(each, Object.class));
     }
 
     private SourceConnector source(JsonNode plugin) {
@@ -133,7 +138,7 @@ final class Questions implements Host.Answers {
         return Loaders.within(instance(plugin).getClass().getClassLoader(), work);
     }
 
-    /** Returns the definition, or null when the plugin returns null, which callers refuse. */
+    /** Returns null if the plugin does; Python refuses that. */
     private ConfigDef definition(JsonNode plugin) {
         if (!definitions.containsKey(plugin)) {
             definitions.put(plugin, within(plugin, () -> settingsOf(instance(plugin))));
@@ -183,7 +188,7 @@ final class Questions implements Host.Answers {
         return shown;
     }
 
-    /** Returns the default so that it can be parsed again, that of a secret included. */
+    /** Returns a text that can be parsed to the default, also that of a secret. */
     private static String defaultText(ConfigKey key) {
         return key.defaultValue instanceof Password secret
                 ? secret.value()

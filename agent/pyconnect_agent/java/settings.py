@@ -1,15 +1,23 @@
 """The memory and the options of a connector's Java processes.
 
-Layer: tasks. The worker's file sets what is usual and the most that a connector may ask for.
+Layer: java. The worker's file sets the usual values and the largest heap that a connector may have.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Mapping
 from functools import partial
 
+from pyconnect_agent.core.config.java_keys import (
+    DEFAULT_HEAP,
+    ENVIRONMENT,
+    HEAP,
+    HEAP_LIMIT,
+    OPTIONS,
+    heap_bytes,
+    option_words,
+    variables,
+)
 from pyconnect_agent.java.launch import (
     CONNECTOR_INITIAL_HEAP,
     CONNECTOR_SERIAL,
@@ -19,20 +27,13 @@ from pyconnect_agent.java.launch import (
 )
 from pyconnect_api import ConfigException
 
-HEAP = "agent.java.heap"
-HEAP_LIMIT = "agent.java.heap.limit"
-OPTIONS = "agent.java.options"
-CONNECTOR_HEAP = "256m"
-
-_DEFAULTS = {HEAP: "256m", HEAP_LIMIT: "1g", OPTIONS: " ".join(SERIAL)}
-_SIZE = re.compile(r"(\d+)([kKmMgG])")
-_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_DEFAULTS = {HEAP: DEFAULT_HEAP, HEAP_LIMIT: "1g", OPTIONS: " ".join(SERIAL)}
 
 
 def java_options(
     worker: Mapping[str, str | None], connector: Mapping[str, str], *, quick: bool = False
 ) -> JavaOptions:
-    """Return the options of a connector's task, with `quick` of the connector itself.
+    """Return the options of a connector's task; with `quick` those of the connector itself.
 
     A connector's own options are properties (-Dname=value): others could run programs. Raises
     ConfigException.
@@ -43,12 +44,12 @@ def java_options(
         usual[OPTIONS] = " ".join(CONNECTOR_SERIAL)
         initial_heap = CONNECTOR_INITIAL_HEAP
     heap = connector.get(HEAP, usual[HEAP])
-    if _bytes(HEAP, heap) > _bytes(HEAP_LIMIT, usual[HEAP_LIMIT]) and HEAP in connector:
+    if heap_bytes(HEAP, heap) > heap_bytes(HEAP_LIMIT, usual[HEAP_LIMIT]) and HEAP in connector:
         raise ConfigException(
             f"Invalid value {heap} for configuration {HEAP}: the worker allows connectors "
             f"{usual[HEAP_LIMIT]} at most ({HEAP_LIMIT})"
         )
-    own = _words(connector.get(OPTIONS, ""))
+    own = option_words(connector.get(OPTIONS, ""))
     for option in own:
         if not option.startswith("-D"):
             raise ConfigException(
@@ -57,23 +58,8 @@ def java_options(
             )
     return JavaOptions(
         heap=heap,
-        initial_heap=min(heap, initial_heap, key=partial(_bytes, HEAP)),
-        options=(*_words(usual[OPTIONS]), *own),
+        initial_heap=min(heap, initial_heap, key=partial(heap_bytes, HEAP)),
+        options=(*option_words(usual[OPTIONS]), *own),
+        environment=variables(worker.get(ENVIRONMENT) or ""),
         quick=quick,
     )
-
-
-def _words(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as exc:
-        raise ConfigException(f"Invalid value {text} for configuration {OPTIONS}: {exc}") from exc
-
-
-def _bytes(key: str, size: str) -> int:
-    found = _SIZE.fullmatch(size)
-    if found is None:
-        raise ConfigException(
-            f"Invalid value {size} for configuration {key}: a size is a number and k, m or g"
-        )
-    return int(found[1]) * _UNITS[found[2].lower()]

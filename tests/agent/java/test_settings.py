@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.tasks.java.settings import HEAP, HEAP_LIMIT, OPTIONS, java_options
+from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
+from pyconnect_agent.core.config.worker_keys import worker_config_def
+from pyconnect_agent.java.settings import java_options
 from pyconnect_api import ConfigException
 
 
@@ -65,3 +67,19 @@ def test_worker_heap_above_its_own_limit() -> None:
 def test_a_connector_may_not_set_some_java_options(connector: dict[str, str], text: str) -> None:
     with pytest.raises(ConfigException, match=text):
         java_options({}, connector)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (HEAP, "lots", "agent.java.heap: a size is a number and k, m or g"),
+        (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number and k, m or g"),
+        (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
+        (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
+        (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),
+    ],
+)
+def test_a_worker_checks_its_java_settings_when_it_starts(key: str, value: str, text: str) -> None:
+    found = {each.name: each for each in worker_config_def().validate({key: value})}
+    (error,) = found[key].error_messages
+    assert text in error

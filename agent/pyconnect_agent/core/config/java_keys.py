@@ -1,0 +1,79 @@
+"""The keys for heap, options and environment of Java processes, of workers and of connectors.
+
+Layer: core. A worker checks its own values when it starts.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from pyconnect_api import ConfigException, LambdaValidator
+
+HEAP = "agent.java.heap"
+HEAP_LIMIT = "agent.java.heap.limit"
+OPTIONS = "agent.java.options"
+ENVIRONMENT = "agent.java.environment"
+DEFAULT_HEAP = "256m"
+
+_SIZE = re.compile(r"(\d+)([kKmMgG])")
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def heap_bytes(key: str, size: str) -> int:
+    """Return the bytes of a value of `-Xmx`. Raises ConfigException with the key that has it."""
+    found = _SIZE.fullmatch(size)
+    if found is None:
+        raise ConfigException(
+            f"Invalid value {size} for configuration {key}: a size is a number and k, m or g"
+        )
+    return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def option_words(text: str) -> tuple[str, ...]:
+    """Split `agent.java.options` as a shell does. Raises ConfigException."""
+    words = _words(OPTIONS, text)
+    for word in words:
+        # It would have no effect: the heap's key comes last on the command line.
+        if word.startswith(("-Xmx", "-XX:MaxHeapSize=")):
+            raise ConfigException(
+                f"Invalid value {word} for configuration {OPTIONS}: {HEAP} sets the largest heap"
+            )
+    return words
+
+
+def variables(text: str) -> dict[str, str]:
+    """Return the variables of `agent.java.environment`. Raises ConfigException."""
+    found = {}
+    for word in _words(ENVIRONMENT, text):
+        name, equals, value = word.partition("=")
+        if not name or not equals:
+            raise ConfigException(
+                f"Invalid value {word} for configuration {ENVIRONMENT}: a variable is NAME=value"
+            )
+        found[name] = value
+    return found
+
+
+def _words(key: str, text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as exc:
+        raise ConfigException(f"Invalid value {text} for configuration {key}: {exc}") from exc
+
+
+def _check_heap(key: str, size: object) -> None:
+    heap_bytes(key, str(size))
+
+
+def _check_options(_: str, text: object) -> None:
+    option_words(str(text))
+
+
+def _check_variables(_: str, text: object) -> None:
+    variables(str(text))
+
+
+VALID_HEAP = LambdaValidator(_check_heap, "a number and k, m or g")
+VALID_OPTIONS = LambdaValidator(_check_options, "options of Java")
+VALID_ENVIRONMENT = LambdaValidator(_check_variables, "variables: NAME=value")
