@@ -307,6 +307,11 @@ def test_dead_letter_queue(world: World) -> None:
     contexts = [dict(record.headers() or ()) for record in found]
     stages = [context["__connect.errors.stage"] for context in contexts]
     assert stages == [b"VALUE_CONVERTER", b"TASK_PUT"]
+    classes = [context["__connect.errors.class.name"] for context in contexts]
+    assert classes == [
+        b"org.apache.kafka.connect.json.JsonConverter",
+        b"org.apache.kafka.connect.sink.SinkTask",
+    ]
     errors = [context["__connect.errors.exception.class.name"] for context in contexts]
     assert errors == [
         b"org.apache.kafka.connect.errors.DataException",

@@ -1,6 +1,5 @@
 package io.pyconnect.host;
 
-import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Future;
 import org.apache.kafka.connect.data.Schema;
@@ -8,7 +7,7 @@ import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 
-/** Takes records that the task cannot deliver; what becomes of them is decided in Python. */
+/** Reports records that the task cannot deliver to the Python process, which decides about them. */
 final class ErrantRecords implements ErrantRecordReporter {
     private final Link link;
     private final Chain<SinkRecord> chain;
@@ -21,12 +20,8 @@ final class ErrantRecords implements ErrantRecordReporter {
     @Override
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
-        var question = new HashMap<String, Object>();
-        question.put("record", raw.facts());
-        question.put("originalTopic", record.originalTopic());
-        question.put("originalPartition", record.originalKafkaPartition());
-        question.put("error", Errors.describe(error));
-        // Throws when errors are not tolerated.
+        var question = Map.of("record", raw.facts(), "error", Errors.describe(error));
+        // Throws an exception if errors are not tolerated.
         long report = link.ask("reportErrant", question).asLong();
         return link.askLater("awaitErrant", Map.of("report", report))
                 .thenApply(
@@ -36,7 +31,7 @@ final class ErrantRecords implements ErrantRecordReporter {
                         });
     }
 
-    /** Returns what a record that the task has made itself would be in Kafka. */
+    /** Converts a record that the task has made itself to the form that it would have in Kafka. */
     private Columns.Raw raw(SinkRecord record) {
         var headers = chain.headers(record);
         return new Columns.Raw(
@@ -50,7 +45,7 @@ final class ErrantRecords implements ErrantRecordReporter {
                 Columns.packed(headers));
     }
 
-    /** A record that remembers what it was made of, through transformations too. */
+    /** A record for the task that remembers the consumed one, as do records made from it. */
     static final class ConsumedRecord extends SinkRecord {
         private final Columns.Raw raw;
 
