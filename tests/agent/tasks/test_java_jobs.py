@@ -34,13 +34,13 @@ def java(name: str, kind: PluginKind, version: str) -> PluginDesc:
     return PluginDesc(class_name=name, python_path="", kind=kind, version=version, is_java=True)
 
 
-def job() -> dict[str, Any]:
+def job(**config: str) -> dict[str, Any]:
     plugins = (
         java(JSON, PluginKind.CONVERTER, "4.3.1"),
         java(HEADERS, PluginKind.HEADER_CONVERTER, "4.3.1"),
         java("a.Change", PluginKind.TRANSFORMATION, "1.2"),
     )
-    return conversions(WorkerView(PROPERTIES, plugins), CONFIG, ())
+    return conversions(WorkerView(PROPERTIES, plugins), {**CONFIG, **config}, ())
 
 
 def test_settings_of_plugins() -> None:
@@ -54,6 +54,13 @@ def test_settings_of_plugins() -> None:
     assert stage["config"] == {"type": "a.Change", "field": "f"}
     assert stage["negate"] is True
     assert stage["predicate"]["config"] == {"type": "a.IsThere", "pattern": "x"}
+
+
+def test_records_are_shown_only_where_they_are_logged() -> None:
+    """A record may hold secrets."""
+    include = {"errors.log.include.messages": "true"}
+    assert job(**include)["showsRecords"] is False
+    assert job(**include, **{"errors.log.enable": "true"})["showsRecords"] is True
 
 
 def test_metrics_name_the_plugins_and_their_versions() -> None:

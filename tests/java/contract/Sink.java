@@ -8,6 +8,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.connect.connector.Task;
+import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.sink.SinkConnector;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
@@ -50,21 +52,37 @@ public class Sink extends SinkConnector {
         }
 
         @Override
+        public void open(Collection<TopicPartition> partitions) {
+            notes.add("open of " + context.assignment());
+            if (partitions.contains(new TopicPartition("fails", 0))) {
+                throw new RetriableException("thrown by open");
+            }
+        }
+
+        @Override
         public void put(Collection<SinkRecord> records) {
             for (var record : records) {
                 notes.add("put " + record.value());
                 if (record.value().equals("time out")) {
                     throw new TimeoutException("Kafka's, thrown by put");
                 } else if (record.value().equals("errant")) {
-                    var reporter = context.errantRecordReporter();
-                    reporter.report(record, new IllegalStateException());
+                    report(record);
                 }
+            }
+        }
+
+        private void report(SinkRecord record) {
+            try {
+                context.errantRecordReporter().report(record, new IllegalStateException());
+            } catch (ConnectException refused) {
+                notes.add("refused: " + refused.getMessage());
             }
         }
 
         @Override
         public Map<TopicPartition, OffsetAndMetadata> preCommit(
                 Map<TopicPartition, OffsetAndMetadata> offsets) {
+            context.requestCommit();
             return null;
         }
 

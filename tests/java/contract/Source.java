@@ -40,6 +40,13 @@ public class Source extends SourceConnector {
         return "1";
     }
 
+    private static final class Unreadable extends RuntimeException {
+        @Override
+        public String getMessage() {
+            throw new IllegalStateException("thrown by getMessage");
+        }
+    }
+
     /** The task. */
     public static class Records extends SourceTask {
         private Notes notes;
@@ -64,6 +71,10 @@ public class Source extends SourceConnector {
                     throw new RetriableException("thrown by poll");
                 }
                 case "commit a copy" -> context.transactionContext().commitTransaction(record());
+                case "fail without a message" -> throw new Unreadable();
+                case "make it bad" -> {
+                    return List.of(record("bad"));
+                }
                 case "return null" -> {
                     return Arrays.asList(null, record(), null);
                 }
@@ -106,7 +117,11 @@ public class Source extends SourceConnector {
         }
 
         private static SourceRecord record() {
-            return new SourceRecord(Map.of("a", 1), Map.of("b", 2), "t", null, "value");
+            return record("value");
+        }
+
+        private static SourceRecord record(String value) {
+            return new SourceRecord(Map.of("a", 1), Map.of("b", 2), "t", null, value);
         }
     }
 }

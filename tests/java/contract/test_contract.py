@@ -166,6 +166,14 @@ def test_nothing_is_polled_after_a_failure(world: World) -> None:
     assert world.noted("poll") == ["poll"]
 
 
+def test_a_failure_that_cannot_be_reported_ends_the_process(world: World) -> None:
+    """The task is not left waiting for a poll without end."""
+    world.source("fail without a message")
+    world.poll()
+    assert world.link.batches.get(timeout=WAIT_S) is None
+    assert "thrown by getMessage" in str(world.link.ended())
+
+
 def test_polls_are_repeated_after_kafkas_own_errors(world: World) -> None:
     """Those of Kafka's clients that may be repeated, as in Kafka's worker."""
     world.source("time out")
@@ -193,6 +201,15 @@ def test_null_records_are_left_out(world: World) -> None:
     assert world.polled().batch.values == [b"value"]
 
 
+def test_a_failed_record_is_shown_as_kafkas_worker_logs_it(world: World) -> None:
+    world.source("make it bad", showsRecords=True, toleratesAll=True)
+    world.poll()
+    (failure,) = world.polled().batch.facts["failures"]
+    assert failure["stage"] == "VALUE_CONVERTER"
+    assert failure["record"].startswith("SourceRecord{sourcePartition={a=1}, sourceOffset={b=2}}")
+    assert "value=bad" in failure["record"]
+
+
 def test_each_plugin_is_called_with_its_loader(world: World) -> None:
     """Also a converter or transformation that is not in the location of the connector."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))
@@ -215,14 +232,14 @@ def test_plugins_get_metrics(world: World) -> None:
 class Consumed:
     """A sink that is started."""
 
-    def __init__(self, world: World, **job: Any) -> None:
-        facts = world.begin("Sink", **job)
+    def __init__(self, world: World, *, tolerates_all: bool = True, **job: Any) -> None:
+        facts = world.begin("Sink", toleratesAll=tolerates_all, **job)
         self.task = JavaSinkTask(world.link, facts)
         world.answers |= self.task.answers
         self.task.put_records = 1
         self.failures: list[Failure] = []
         self.task.tolerance = Tolerance(
-            tolerate_all=True,
+            tolerate_all=tolerates_all,
             policy=RetryPolicy(),
             reporters=(self,),
             stop_requested=threading.Event(),
@@ -238,6 +255,7 @@ class Consumed:
         self._convert = compose_unconverted(
             topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None
         )
+        self.context = context
         self.task.initialize(context)
         self.task.start(world.config)
         self.task.open([PLACE])
@@ -267,7 +285,7 @@ def test_puts_are_not_repeated_after_kafkas_own_errors(world: World) -> None:
 
 def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
     """Of one that is no exception, which cannot be tolerated: not the frame after it either."""
-    sink = Consumed(world, toleratesAll=True)
+    sink = Consumed(world)
     first, second = sink.begin("a", "broken"), sink.begin("b")
     end = first()
     assert "thrown by toConnectData" in str(end.error)
@@ -275,9 +293,45 @@ def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
     assert world.noted("put") == ["put a"]
 
 
+def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
+    """The worker fails the task after that put, also when the task has caught the exception."""
+    sink = Consumed(world, tolerates_all=False, reportsErrors=True)
+    first, second = sink.begin("errant", "a"), sink.begin("b")
+    assert (first().taken, second().taken) == (1, 0)
+    assert world.noted("put", "refused:") == [
+        "put errant",
+        "refused: Tolerance exceeded in error handler",
+    ]
+
+
+def test_an_interrupt_ends_only_the_wait_before_a_repetition(world: World) -> None:
+    """Plugins interrupt their threads."""
+    sink = Consumed(world, retryTimeoutMs=-1, retryDelayMaxMs=60_000)
+    assert sink.begin("interrupt")().error is None
+    assert (world.noted("put"), sink.failures) == (["put interrupt"], [])
+
+
 def test_no_offsets_of_a_commit_are_a_mistake(world: World) -> None:
     """The loop fails the task; no offsets to commit would be an empty map."""
     assert Consumed(world).task.pre_commit({PLACE: 1}) is None
+
+
+def test_a_commit_is_requested_before_the_call_ends(world: World) -> None:
+    """Kafka's worker forgets what `preCommit` itself requests: else commits would never end."""
+    sink = Consumed(world)
+    sink.task.pre_commit({PLACE: 1})
+    assert sink.context.is_commit_requested
+
+
+def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> None:
+    """They may be of another task when the next ones are opened."""
+    sink = Consumed(world)
+    with pytest.raises(RetriableException):
+        sink.task.open([TopicPartition("fails", 0)])
+    sink.task.open([TopicPartition("u", 0)])
+    first, failed, last = world.noted("open")
+    assert (first, last.count("fails")) == ("open of [t-0]", 0)
+    assert "fails-0" in failed
 
 
 def test_reports_are_about_the_consumed_record(world: World) -> None:

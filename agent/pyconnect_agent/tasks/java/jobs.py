@@ -66,6 +66,7 @@ def conversions(
         },
         "transforms": stages,
         "toleratesAll": settings.tolerate_all_errors,
+        "showsRecords": settings.errors_log_enable and settings.errors_log_include_messages,
         "retryTimeoutMs": settings.errors_retry_timeout_ms,
         "retryDelayMaxMs": settings.errors_retry_delay_max_ms,
     }

@@ -262,6 +262,8 @@ class JavaSinkTask(SinkTask):
                 context.pause(TopicPartition(*arguments))
             case "resume":
                 context.resume(TopicPartition(*arguments))
+            case "requestCommit":
+                context.request_commit()
 
     # On the thread that answers questions
 

@@ -2,6 +2,7 @@ package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -55,13 +56,15 @@ final class Chain<R extends ConnectRecord<R>> {
             this.retries = retries;
         }
 
+        /** Returns a map that may be changed; {@code row} is the record's place in its frame. */
         Map<String, Object> describe(int row) {
-            return Map.of(
-                    "row", row,
-                    "stage", stage,
-                    "class", operator.getName(),
-                    "retries", retries,
-                    "error", Errors.describe(getCause()));
+            var described = new HashMap<String, Object>();
+            described.put("row", row);
+            described.put("stage", stage);
+            described.put("class", operator.getName());
+            described.put("retries", retries);
+            described.put("error", Errors.describe(getCause()));
+            return described;
         }
     }
 
@@ -199,16 +202,18 @@ final class Chain<R extends ConnectRecord<R>> {
         if (timeoutMs >= 0 && spentMs >= timeoutMs) {
             return false;
         }
-        long delayMs = Math.min(FIRST_DELAY_MS << Math.min(attempt - 1, 20), maxDelayMs);
-        delayMs = (long) (delayMs * ThreadLocalRandom.current().nextDouble(0.8, 1.2));
+        long delayMs = FIRST_DELAY_MS << Math.min(attempt - 1, 40);
+        if (delayMs > maxDelayMs) {
+            delayMs = (long) (maxDelayMs * ThreadLocalRandom.current().nextDouble());
+        }
         if (timeoutMs >= 0) {
             delayMs = Math.min(delayMs, timeoutMs - spentMs);
         }
         try {
             return !stopping.await(delayMs, TimeUnit.MILLISECONDS);
         } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            return false;
+            // A plugin has interrupted its own thread; as in Kafka's worker only the wait ends.
+            return true;
         }
     }
 

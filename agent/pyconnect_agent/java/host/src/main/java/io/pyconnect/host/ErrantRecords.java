@@ -3,6 +3,7 @@ package io.pyconnect.host;
 import java.util.Map;
 import java.util.concurrent.Future;
 import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
@@ -11,6 +12,7 @@ import org.apache.kafka.connect.sink.SinkRecord;
 final class ErrantRecords implements ErrantRecordReporter {
     private final Link link;
     private final Chain<SinkRecord> chain;
+    private volatile boolean isRefused;
 
     ErrantRecords(Link link, Chain<SinkRecord> chain) {
         this.link = link;
@@ -21,14 +23,27 @@ final class ErrantRecords implements ErrantRecordReporter {
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
         var question = Map.of("record", raw.facts(), "error", Errors.describe(error));
-        // Throws an exception if errors are not tolerated.
-        long report = link.ask("reportErrant", question).asLong();
-        return link.askLater("awaitErrant", Map.of("report", report))
+        return link.askLater("awaitErrant", Map.of("report", accepted(question)))
                 .thenApply(
                         answer -> {
                             Link.value(answer);
                             return null;
                         });
+    }
+
+    /** Returns the number of a report; throws an exception if errors are not tolerated. */
+    private long accepted(Map<String, ?> question) {
+        try {
+            return link.ask("reportErrant", question).asLong();
+        } catch (ConnectException refused) {
+            isRefused = true;
+            throw refused;
+        }
+    }
+
+    /** Returns whether a report was refused, after which the Python process fails the task. */
+    boolean isRefused() {
+        return isRefused;
     }
 
     /** Converts a record that the task has made itself to the form that it would have in Kafka. */

@@ -53,6 +53,10 @@ public final class Host {
                     waiting.take().run();
                 } catch (InterruptedException interrupted) {
                     // A plugin has interrupted its own thread; the work goes on.
+                } catch (Throwable failed) {
+                    // The Python process would wait for ever for what this thread has to do.
+                    failed.printStackTrace();
+                    Runtime.getRuntime().halt(1);
                 }
             }
         }

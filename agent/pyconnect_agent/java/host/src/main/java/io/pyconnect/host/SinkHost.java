@@ -71,13 +71,23 @@ final class SinkHost implements Link.Receiver {
     private Object answer(JsonNode call) throws IOException {
         switch (call.get("method").asText()) {
             case "start" -> {
+                context.taskThread = Thread.currentThread();
                 task.initialize(context);
                 task.start(Context.strings(call.path("config")));
             }
             case "open" -> {
                 var partitions = partitions(call.get("partitions"));
                 context.assigned.addAll(partitions);
-                task.open(partitions);
+                boolean isOpen = false;
+                try {
+                    task.open(partitions);
+                    isOpen = true;
+                } finally {
+                    if (!isOpen) {
+                        // They may go elsewhere before they are opened again, and are not closed.
+                        context.assigned.removeAll(partitions);
+                    }
+                }
             }
             case "close" -> {
                 var partitions = partitions(call.get("partitions"));
@@ -125,9 +135,9 @@ final class SinkHost implements Link.Receiver {
     /**
      * Converts the records of a frame and gives them to the task, in puts of as many records as a
      * poll of Kafka's worker has at most. A frame ends early when the Python process has to decide
-     * which records come next: a conversion or put has failed, the task has called {@code offset}
-     * or {@code pause}, or the frame's time is over. Frames of the same round, which were sent
-     * before the Python process knew that, are then refused.
+     * which records come next: a conversion, put or report has failed, the task has called {@code
+     * offset} or {@code pause}, or the frame's time is over. Frames of the same round, which were
+     * sent before the Python process knew that, are then refused.
      */
     private Object deliver(Columns.Consumed batch) {
         var failures = new ArrayList<Map<String, Object>>();
@@ -148,7 +158,7 @@ final class SinkHost implements Link.Receiver {
                     if (!stopped) {
                         puts.add(put());
                         taken = end;
-                        stopped = context.movesOn();
+                        stopped = context.endsFrame();
                     }
                 } catch (Throwable failed) {
                     // Beside the other facts: failed conversions before this put are reported too.
@@ -284,11 +294,12 @@ final class SinkHost implements Link.Receiver {
 
     private static final class TaskContext extends Context implements SinkTaskContext {
         final Set<TopicPartition> assigned = ConcurrentHashMap.newKeySet();
-        final ErrantRecordReporter reporter;
+        final ErrantRecords reporter;
         private List<List<Object>> effects = new ArrayList<>();
-        private boolean movesOn;
+        private boolean endsFrame;
+        private volatile Thread taskThread;
 
-        TaskContext(Link link, ErrantRecordReporter reporter) {
+        TaskContext(Link link, ErrantRecords reporter) {
             super(link);
             this.reporter = reporter;
         }
@@ -296,18 +307,18 @@ final class SinkHost implements Link.Receiver {
         synchronized List<List<Object>> takeEffects() {
             var taken = effects;
             effects = new ArrayList<>();
-            movesOn = false;
+            endsFrame = false;
             return taken;
         }
 
-        /** Returns whether records that were consumed ahead may not be the next ones any more. */
-        synchronized boolean movesOn() {
-            return movesOn;
+        /** Returns whether the Python process has to decide which records come next. */
+        synchronized boolean endsFrame() {
+            return endsFrame || (reporter != null && reporter.isRefused());
         }
 
         private synchronized void effect(Object... effect) {
             effects.add(Arrays.asList(effect));
-            movesOn |= effect[0].equals("offset") || effect[0].equals("pause");
+            endsFrame |= effect[0].equals("offset") || effect[0].equals("pause");
         }
 
         @Override
@@ -358,7 +369,11 @@ final class SinkHost implements Link.Receiver {
 
         @Override
         public void requestCommit() {
-            link.tell("requestCommit", Map.of());
+            if (Thread.currentThread() == taskThread) {
+                effect("requestCommit");
+            } else {
+                link.tell("requestCommit", Map.of());
+            }
         }
 
         @Override

@@ -39,6 +39,7 @@ final class SourceHost implements Link.Receiver {
     private final Chain<SourceRecord> chain;
     private final Requested requested;
     private final boolean hearsOfRecords;
+    private final boolean showsRecords;
     private final Host.Worker taskThread = new Host.Worker("task");
     private final Host.Worker commitThread;
     private final AtomicBoolean commitIsDue = new AtomicBoolean();
@@ -60,6 +61,7 @@ final class SourceHost implements Link.Receiver {
         requested = job.path("boundaries").asBoolean() ? new Requested() : null;
         hearsOfRecords = overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
         facts.put("hearsOfRecords", hearsOfRecords);
+        showsRecords = job.path("showsRecords").asBoolean();
         facts.put("hearsOfCommits", overrides("commit"));
         // As in Kafka's worker: with transactions the task's own thread commits. Without them
         // commits have a thread of their own, because a poll may last.
@@ -158,7 +160,11 @@ final class SourceHost implements Link.Receiver {
                     dropped.add(row);
                 }
             } catch (Chain.Failed failed) {
-                failures.add(failed.describe(row));
+                var failure = failed.describe(row);
+                if (showsRecords) {
+                    failure.put("record", record.toString());
+                }
+                failures.add(failure);
                 if (!chain.toleratesAll) {
                     isPolled = false;
                     break;
