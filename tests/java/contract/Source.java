@@ -52,6 +52,7 @@ public class Source extends SourceConnector {
         private Notes notes;
         private String deed;
         private volatile boolean isStopped;
+        private volatile int polls;
 
         @Override
         public void start(Map<String, String> config) {
@@ -62,6 +63,7 @@ public class Source extends SourceConnector {
         @Override
         public List<SourceRecord> poll() throws InterruptedException {
             notes.add("poll");
+            polls++;
             switch (deed) {
                 case "poll slowly" -> notes.awaitGo();
                 case "fail" -> throw new IllegalStateException("thrown by poll");
@@ -95,7 +97,11 @@ public class Source extends SourceConnector {
         }
 
         @Override
-        public void commitRecord(SourceRecord record, RecordMetadata metadata) {
+        public void commitRecord(SourceRecord record, RecordMetadata metadata)
+                throws InterruptedException {
+            for (int i = 0; i < 100 && deed.equals("take results slowly") && polls < 2; i++) {
+                Thread.sleep(5);
+            }
             notes.add("commitRecord");
             if (deed.equals("throw errors")) {
                 throw new AssertionError("thrown by commitRecord");

@@ -139,6 +139,18 @@ def test_errors_of_notifications_end_nothing(world: World, *, exactly_once: bool
     assert world.noted("commitRecord") == ["commitRecord"] * 2
 
 
+def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) -> None:
+    """Else its records would fill the heap. Kafka's producer waits for such a task."""
+    world.source("take results slowly")
+    world.poll()
+    world.polled()
+    results = [[number] for number in range(10_001)]
+    world.link.tell(Kind.ACKS, json_bytes({"results": results}))
+    world.poll()
+    world.polled()
+    assert world.noted("poll", "commitRecord") == ["poll", "commitRecord", "poll"]
+
+
 def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:
     """And after a transformation that cannot be closed."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))

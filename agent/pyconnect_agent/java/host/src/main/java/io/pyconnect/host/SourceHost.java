@@ -13,6 +13,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
@@ -34,6 +35,9 @@ final class SourceHost implements Link.Receiver {
     /** A larger batch is sent in parts: Python produces one part while the next is converted. */
     private static final int PART_BYTES = 1 << 19;
 
+    /** Above so many results that wait for the task it is not polled. */
+    private static final int MOST_RESULTS = 10_000;
+
     private final Link link;
     private final SourceTask task;
     private final Chain<SourceRecord> chain;
@@ -43,6 +47,7 @@ final class SourceHost implements Link.Receiver {
     private final Host.Worker taskThread = new Host.Worker("task");
     private final Host.Worker commitThread;
     private final AtomicBoolean commitIsDue = new AtomicBoolean();
+    private final AtomicInteger waitingResults = new AtomicInteger();
     private final Columns.Writer writer = new Columns.Writer();
     private final Map<Long, SourceRecord> unacknowledged = new ConcurrentSkipListMap<>();
     /** False once the task is to be stopped or has failed; later credits have no effect. */
@@ -79,7 +84,10 @@ final class SourceHost implements Link.Receiver {
         switch (kind == Link.ACKS ? "acknowledge" : call.get("method").asText()) {
             case "start" -> taskThread.answer(link, id, () -> start(call));
             case "commit" -> commit();
-            case "acknowledge" -> commitThread.run(() -> acknowledge(call));
+            case "acknowledge" -> {
+                waitingResults.addAndGet(call.get("results").size());
+                commitThread.run(() -> acknowledge(call));
+            }
             case "stop" -> {
                 isPolled = false;
                 chain.stop();
@@ -107,6 +115,11 @@ final class SourceHost implements Link.Receiver {
 
     private void poll() {
         if (!isPolled) {
+            return;
+        }
+        if (waitingResults.get() > MOST_RESULTS) {
+            // Behind the results: the records of a task that takes them slowly would fill the heap.
+            commitThread.run(() -> taskThread.run(this::poll));
             return;
         }
         try {
@@ -276,6 +289,7 @@ final class SourceHost implements Link.Receiver {
             var metadata = result.size() > 1 ? metadata(result) : null;
             notifyTask("commitRecord", () -> task.commitRecord(record, metadata));
         }
+        waitingResults.addAndGet(-results.get("results").size());
         if (results.has("forgetBefore")) {
             long before = results.get("forgetBefore").asLong();
             unacknowledged.keySet().removeIf(record -> record < before);
