@@ -12,6 +12,7 @@ Threading: everything may be called from any thread.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import os
 import threading
@@ -43,7 +44,10 @@ def call_before_end(report: OnDeath | None) -> None:
 
 
 class Thread(threading.Thread):
-    """A daemon thread, not started yet; it ends in order when `work` returns."""
+    """A daemon thread, not started yet; it ends in order when `work` returns.
+
+    What it logs has the scope in which the thread was made.
+    """
 
     def __init__(
         self, name: str, work: Callable[[], object], *, on_death: OnDeath | None = None
@@ -51,9 +55,10 @@ class Thread(threading.Thread):
         super().__init__(name=name, daemon=True)
         self._work = work
         self._on_death = on_death
+        self._scope = contextvars.copy_context()
 
     def run(self) -> None:
-        _run(self.name, self._work, self._on_death)
+        self._scope.run(_run, self.name, self._work, self._on_death)
 
 
 class Timer(threading.Timer):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections.abc import Callable
 
 import pytest
 
 from pyconnect_agent import long_lived
+from pyconnect_agent.observability.logging import bind_scope, record_fields
 
 
 def fail(error: BaseException) -> Callable[[], None]:
@@ -43,6 +45,19 @@ def test_a_finished_thread_does_not_end_the_process(deaths: list[BaseException])
     done = list[str]()
     run(long_lived.Thread("reader", lambda: done.append("done")))
     assert (done, deaths) == (["done"], [])
+
+
+def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
+    """What the threads of a task log names the task."""
+    logged = list[dict[str, object]]()
+
+    def work() -> None:
+        logged.append(record_fields(logging.makeLogRecord({"msg": "event"})))
+
+    scope = contextvars.copy_context()
+    scope.run(bind_scope, task="c-0")
+    run(scope.run(long_lived.Thread, "reader", work))
+    assert logged[0]["task"] == "c-0"
 
 
 def test_an_owner_that_takes_note_keeps_its_process(deaths: list[BaseException]) -> None:

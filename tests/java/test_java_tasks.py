@@ -16,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.support.java_plugin_jars import test_connectors as compiled_connectors
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, produce, read_topic
+from tests.support.topics import create_topics, partitions_of, produce, read_topic
 
 pytestmark = pytest.mark.java
 
@@ -116,6 +116,17 @@ def test_source_record_in_kafka(world: World) -> None:
     (record,) = world.records()
     assert (record.key(), record.value()) == (b"key 0", b"number 0")
     assert record.headers() == [("header", b"of 0")]
+
+
+def test_topics_are_created_by_the_connectors_rules(world: World) -> None:
+    topic = unique_name("made")
+    rules = {
+        "topic_creation_default_partitions": "3",
+        "topic_creation_default_replication_factor": "1",
+    }
+    world.source(limit="1", topic=topic, **rules)
+    world.await_note("key 0 at 0")
+    assert partitions_of(world.bootstrap_servers, topic) == [0, 1, 2]
 
 
 def test_source_hears_of_its_records(world: World) -> None:
@@ -307,6 +318,11 @@ def test_dead_letter_queue(world: World) -> None:
     contexts = [dict(record.headers() or ()) for record in found]
     stages = [context["__connect.errors.stage"] for context in contexts]
     assert stages == [b"VALUE_CONVERTER", b"TASK_PUT"]
+    classes = [context["__connect.errors.class.name"] for context in contexts]
+    assert classes == [
+        b"org.apache.kafka.connect.json.JsonConverter",
+        b"org.apache.kafka.connect.sink.SinkTask",
+    ]
     errors = [context["__connect.errors.exception.class.name"] for context in contexts]
     assert errors == [
         b"org.apache.kafka.connect.errors.DataException",

@@ -12,6 +12,7 @@ Layer: java.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyconnect_api import (
     AlreadyExistsException,
@@ -67,9 +68,9 @@ _KINDS: Mapping[str, type[JavaFailure]] = {
 }
 
 
-def java_error(described: Mapping[str, str]) -> JavaFailure:
-    """Return the exception that a frame describes."""
-    error = _KINDS.get(described["kind"], JavaPluginError)(described["message"])
+def java_error(described: Mapping[str, Any]) -> JavaFailure:
+    """Return the exception that a frame describes; the message may be None."""
+    error = _KINDS.get(described["kind"], JavaPluginError)(described["message"] or "")
     error.java_class = described["class"]
     error.java_trace = described["trace"]
     # A logger of the error prints it.

@@ -25,13 +25,20 @@ CONNECTOR_INITIAL_HEAP = "6m"
 CONNECTOR_SERIAL = ("-XX:+UseSerialGC", "-Xmn2m")
 """A connector itself has no records."""
 
+UNKNOWN_VERSION = "undefined"
+"""Of a class that no list of plugins has."""
+
 
 @dataclass(frozen=True, slots=True)
 class JavaClass:
-    """A class of a plugin; `jars`: the class path of its location, empty for Kafka's own."""
+    """A class of a plugin; `jars`: the class path of its location, empty for Kafka's own.
+
+    `version`: that of the plugin, for metrics.
+    """
 
     name: str
     jars: tuple[str, ...] = ()
+    version: str = field(default=UNKNOWN_VERSION, compare=False)
 
     def to_json(self) -> dict[str, object]:
         return {"class": self.name, "jars": list(self.jars)}

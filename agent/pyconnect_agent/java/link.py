@@ -7,7 +7,6 @@ other, because an answer may take time. Calls may be made from any thread.
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import itertools
 import logging
 import queue
@@ -15,7 +14,6 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, TypeAlias
 
 from pyconnect_agent import long_lived
@@ -61,9 +59,7 @@ class JavaLink:
         self.on_end: Callable[[], object] = lambda: None
         """Called when the process has ended without `close`; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
-        # Log lines of Java code have the connector and task of this thread.
-        context = contextvars.copy_context()
-        self._reader = long_lived.Thread("java-frames", partial(context.run, self._read))
+        self._reader = long_lived.Thread("java-frames", self._read)
         self._answerer = long_lived.Thread("java-questions", self._answer_all)
         self._reader.start()
         self._answerer.start()

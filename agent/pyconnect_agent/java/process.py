@@ -9,7 +9,6 @@ kernel kills it.
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import ctypes
 import logging
 import os
@@ -19,7 +18,6 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from pyconnect_agent import long_lived
@@ -84,8 +82,7 @@ class JavaProcess:
         except OSError as exc:
             self.socket.close()
             raise ConnectException(f"Java could not be started: {exc}") from exc
-        context = contextvars.copy_context()
-        self._reader = long_lived.Thread("java-output", partial(context.run, self._read_output))
+        self._reader = long_lived.Thread("java-output", self._read_output)
         self._reader.start()
 
     @property

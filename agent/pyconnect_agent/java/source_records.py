@@ -25,6 +25,11 @@ class JavaSourceRecord(SourceRecord):
     is_dropped: bool
     failure: Mapping[str, Any] | None
 
+    def __repr__(self) -> str:
+        """Return what Java shows of a record that failed, if the connector logs that."""
+        shown = None if self.failure is None else self.failure.get("record")
+        return super().__repr__() if shown is None else str(shown)
+
 
 class JavaSourceRecords(Sequence[SourceRecord]):
     """Records of a poll, in the columns of `SourceBatch`.

@@ -17,7 +17,7 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
-from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.launch import UNKNOWN_VERSION, JavaClass
 from pyconnect_agent.java.locations import class_path_of
 from pyconnect_api.errors import ConnectException
 
@@ -136,4 +136,5 @@ def plugin_locations(catalog: Catalog) -> list[dict[str, object]]:
 def class_of(plugin: PluginDesc) -> JavaClass:
     """Return the class of a Java plugin with the class path of its location."""
     path = plugin.search_path
-    return JavaClass(plugin.class_name, () if path is None else class_path_of(Path(path)))
+    jars = () if path is None else class_path_of(Path(path))
+    return JavaClass(plugin.class_name, jars, plugin.version or UNKNOWN_VERSION)

@@ -84,6 +84,15 @@ def test_slices_of_records() -> None:
     assert list(records.at([0, 3]).numbers) == [10, 13]
 
 
+def test_a_failed_record_is_shown_as_java_shows_it() -> None:
+    """Python does not have its key and value."""
+    failures = [{"row": 0, "record": "SourceRecord{value=bad}"}, {"row": 1}]
+    rows: list[Any] = [(0, b'{"n":%d}' % n, None, None) for n in range(2)]
+    records = JavaSourceRecords.of(decode_source(memoryview(payload(rows, failures=failures))))
+    assert str(records[0]) == "SourceRecord{value=bad}"
+    assert "'n': 1" in str(records[1])
+
+
 def test_records_by_their_source_partitions() -> None:
     rows: list[Any] = [
         (place, b'{"n":%d}' % n, None, b"") for n, place in enumerate([2, 0, 2, 0, 0])

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import queue
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
 
+from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, RequestedTransactions
 from pyconnect_agent.java.frames import Kind
 from pyconnect_agent.java.link import JavaLink
+from pyconnect_agent.tasks.java import source_task
+from pyconnect_agent.tasks.java.offsets import read_offsets
 from pyconnect_agent.tasks.java.source_task import JavaSourceTask
+from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
 from pyconnect_agent.tasks.source.run import SourceOffset
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
 from tests.agent.java.test_frames import payload
+from tests.support.eventually import eventually
 
 FAILED = {"kind": "retriable", "class": "C", "message": "later", "trace": "C: later"}
 
@@ -30,8 +36,13 @@ class FilledLink:
         self.asked += kind is Kind.CREDIT
 
 
-class NoBoundaries(SourceTaskContext):
-    transaction_context = None
+class Context(SourceTaskContext):
+    def __init__(self, transactions: RequestedTransactions | None) -> None:
+        self._transactions = transactions
+
+    @property
+    def transaction_context(self) -> RequestedTransactions | None:
+        return self._transactions
 
     def configs(self) -> dict[str, str]:
         return {}
@@ -47,10 +58,12 @@ def batch(*numbers: int, last: bool = True, **more: Any) -> bytes:
     return payload(rows, last=last, **boundaries, **more)
 
 
-def task_of(link: FilledLink, *, in_turn: bool = False) -> JavaSourceTask:
+def task_of(
+    link: FilledLink, *, in_turn: bool = False, transactions: RequestedTransactions | None = None
+) -> JavaSourceTask:
     facts = {"version": "1", "hearsOfCommits": True}
     task = JavaSourceTask(cast("JavaLink", link), facts, exactly_once=in_turn)
-    task.initialize(NoBoundaries())
+    task.initialize(Context(transactions))
     return task
 
 
@@ -82,3 +95,37 @@ def test_a_failed_poll_is_repeated_and_a_failed_part_is_not() -> None:
     with pytest.raises(ConnectException, match="later") as failed:
         task.next_part()
     assert not isinstance(failed.value, RetriableException)
+
+
+def test_a_poll_in_turn_ends_with_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the loop would commit meanwhile, and the task would hear of that after its poll."""
+    monkeypatch.setattr(source_task, "WAIT_S", 0.0)
+    link = FilledLink()
+    task = task_of(link, in_turn=True)
+    with ThreadPoolExecutor(1) as pool:
+        polled = pool.submit(task.poll)
+        eventually(lambda: link.asked)
+        link.batches.put(memoryview(batch(1)))
+        assert offsets(polled.result()) == [{"n": 1}]
+
+
+def test_a_failed_poll_may_request_a_commit() -> None:
+    """It is about the polls before, and the next poll may return records."""
+    transactions = RequestedTransactions()
+    task = task_of(
+        FilledLink(payload([], last=True, error=FAILED, commit=True)), transactions=transactions
+    )
+    with pytest.raises(RetriableException):
+        task.poll()
+    assert transactions.take_batch() is Decision.COMMIT
+
+
+def test_an_offset_that_cannot_be_decoded_is_none() -> None:
+    """The offsets of the other partitions remain theirs."""
+
+    def read(keys: tuple[bytes, ...], _: int) -> dict[bytes, bytes | None]:
+        return dict(zip(keys, (b"no JSON", b'{"n":2}', None), strict=True))
+
+    reader = WorkerOffsetReader("c", read)
+    asked = {"partitions": [{"p": 1}, {"p": 2}, {"p": 3}]}
+    assert read_offsets(reader, asked) == [None, {"n": 2}, None]

@@ -15,6 +15,7 @@ from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.offsets import read_offsets
 from pyconnect_agent.tasks.java.process import start_link
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (
@@ -75,7 +76,7 @@ class _JavaConnector(Connector):
 
     def _read_offsets(self, asked: Mapping[str, Any]) -> list[Mapping[str, object] | None]:
         reader = self.context.offset_storage_reader  # type: ignore[attr-defined]  # a source's
-        return [offset for _, offset in reader.offsets(asked["partitions"])]
+        return read_offsets(reader, asked)
 
 
 class JavaSourceConnector(_JavaConnector, SourceConnector):

@@ -45,7 +45,7 @@ class _Names:
             raise ConfigException(
                 f"Invalid value {name} for configuration {key}: Class {name} could not be found."
             ) from exc
-        return found.to_json()
+        return {**found.to_json(), "version": found.version}
 
 
 def conversions(
@@ -66,6 +66,7 @@ def conversions(
         },
         "transforms": stages,
         "toleratesAll": settings.tolerate_all_errors,
+        "showsRecords": settings.errors_log_enable and settings.errors_log_include_messages,
         "retryTimeoutMs": settings.errors_retry_timeout_ms,
         "retryDelayMaxMs": settings.errors_retry_delay_max_ms,
     }
@@ -82,13 +83,14 @@ def _converter(names: _Names, role: str, config: Mapping[str, str], workers: str
 def _stage(names: _Names, config: Mapping[str, str], alias: str) -> dict[str, Any]:
     prefix = f"transforms.{alias}."
     options = below(config, prefix)
-    predicate = options.get("predicate")
-    negate = options.get("negate", "false").strip().lower() == "true"
-    stage = _plugin(names, prefix, options, PluginKind.TRANSFORMATION)
+    # These two are no settings of the transformation's own.
+    predicate = options.pop("predicate", None)
+    negate = options.pop("negate", "false").strip().lower() == "true"
+    stage = {"alias": alias, **_plugin(names, prefix, options, PluginKind.TRANSFORMATION)}
     if predicate is not None:
         prefix = f"predicates.{predicate}."
-        stage["predicate"] = _plugin(names, prefix, below(config, prefix), PluginKind.PREDICATE)
-        stage["negate"] = negate
+        found = _plugin(names, prefix, below(config, prefix), PluginKind.PREDICATE)
+        stage |= {"predicate": {"alias": predicate, **found}, "negate": negate}
     return stage
 
 

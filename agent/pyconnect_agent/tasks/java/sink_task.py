@@ -226,13 +226,17 @@ class JavaSinkTask(SinkTask):
     ) -> Mapping[TopicPartition, int]:
         offsets = [(*partition, offset) for partition, offset in current_offsets.items()]
         safe = self._call("preCommit", offsets=offsets)
-        # As in Kafka's worker, no offsets and none that are safe are the same.
-        return {TopicPartition(topic, partition): at for topic, partition, at in safe or ()}
+        if safe is None:
+            # The loop fails the task, as Kafka's worker does.
+            return None  # type: ignore[return-value]
+        return {TopicPartition(topic, partition): at for topic, partition, at in safe}
 
     def stop(self) -> None:
-        if not self._link.has_ended:
-            self._call("stop")
-        self._link.close()
+        try:
+            if not self._link.has_ended:
+                self._call("stop")
+        finally:
+            self._link.close()
 
     def _call(self, method: str, **arguments: Any) -> Any:
         payload = json_bytes({"method": method, **arguments})
@@ -258,6 +262,8 @@ class JavaSinkTask(SinkTask):
                 context.pause(TopicPartition(*arguments))
             case "resume":
                 context.resume(TopicPartition(*arguments))
+            case "requestCommit":
+                context.request_commit()
 
     # On the thread that answers questions
 
@@ -274,18 +280,8 @@ class JavaSinkTask(SinkTask):
 def _consumed(asked: Mapping[str, Any]) -> ConsumedRecord:
     """Return the record that a report is about, with the bytes that it had in Kafka."""
     kafka = asked["record"]
-    record = ConsumedRecord(
-        asked["originalTopic"],
-        asked["originalPartition"],
-        None,
-        None,
-        None,
-        None,
-        kafka["offset"],
-        kafka["timestamp"],
-        TIMESTAMP_TYPES[kafka["type"]],
-    )
-    shown = SinkRecord(
+    timestamp = kafka["timestamp"]
+    fields: tuple[Any, ...] = (
         kafka["topic"],
         kafka["partition"],
         None,
@@ -293,11 +289,12 @@ def _consumed(asked: Mapping[str, Any]) -> ConsumedRecord:
         None,
         None,
         kafka["offset"],
-        None if kafka["timestamp"] < 0 else kafka["timestamp"],
+        None if timestamp < 0 else timestamp,
         TIMESTAMP_TYPES[kafka["type"]],
     )
+    record = ConsumedRecord(*fields)
     record.consumed = SerializedRecord(
-        shown,
+        SinkRecord(*fields),
         _bytes(kafka["key"]),
         _bytes(kafka["value"]),
         unpack_headers(_bytes(kafka["headers"])),

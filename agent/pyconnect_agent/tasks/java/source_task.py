@@ -2,8 +2,8 @@
 
 Layer: tasks. The Java process polls ahead, two batches at most: it makes one while another is sent.
 Where a commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit`
-of its own) it polls only when it is asked, as Kafka's worker does. A batch comes in parts: one is
-sent to Kafka while the Java process converts the next.
+of its own) it polls only when it is asked, and that is waited for, as Kafka's worker does. A batch
+comes in parts: one is sent to Kafka while the Java process converts the next.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pyconnect_agent.java.errors import java_error
 from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceRecords
+from pyconnect_agent.tasks.java.offsets import read_offsets
 from pyconnect_api import (
     ConnectException,
     RecordMetadata,
@@ -28,7 +29,7 @@ from pyconnect_api import (
 AHEAD = 2
 """So many batches the Java process may have ready."""
 WAIT_S = 0.2
-"""How long `poll` waits at most; the loop has other things to do too."""
+"""How long `poll` waits for a batch that is made ahead; the loop has other things to do too."""
 RESULTS = 500
 """So many results of records wait at most until they are sent."""
 
@@ -45,7 +46,7 @@ class JavaSourceTask(SourceTask):
         self._is_whole = True
         self.answers: Mapping[str, Answer] = {
             "configs": lambda _: dict(self.context.configs()),
-            "readOffsets": self._read_offsets,
+            "readOffsets": lambda asked: read_offsets(self.context.offset_storage_reader, asked),
         }
 
     def version(self) -> str:
@@ -60,7 +61,8 @@ class JavaSourceTask(SourceTask):
             self._asked += 1
             self._link.tell(Kind.CREDIT)
         try:
-            return self._received(timeout_s=WAIT_S)
+            # Without the wait a commit would reach the task after a poll that it does not cover.
+            return self._received(timeout_s=None if self._in_turn else WAIT_S)
         except queue.Empty:
             return ()
 
@@ -79,13 +81,11 @@ class JavaSourceTask(SourceTask):
             self._link.tell(Kind.CALL, json_bytes({"method": "commit"}))
 
     def stop(self) -> None:
-        if not self._link.has_ended:
-            self._link.call("stop")
-        self._link.close()
-
-    def _read_offsets(self, asked: Mapping[str, Any]) -> list[Mapping[str, object] | None]:
-        found = self.context.offset_storage_reader.offsets(asked["partitions"])
-        return [offset for _, offset in found]
+        try:
+            if not self._link.has_ended:
+                self._link.call("stop")
+        finally:
+            self._link.close()
 
     def _received(self, timeout_s: float | None) -> JavaSourceRecords:
         payload = self._link.batches.get(timeout=timeout_s)
@@ -98,18 +98,18 @@ class JavaSourceTask(SourceTask):
         self._is_whole = facts["last"]
         if self._is_whole:
             self._asked -= 1
+        self._request_boundaries(records)
         if "error" in facts:
             raise java_error(facts["error"])
-        self._request_boundaries(records)
         return records
 
     def _request_boundaries(self, records: JavaSourceRecords) -> None:
         facts, transactions = records.batch.facts, self.context.transaction_context
         if transactions is None:
             return
-        for place in facts["commitsAfter"]:
+        for place in facts.get("commitsAfter", ()):
             transactions.commit_transaction(records[place])
-        for place in facts["abortsAfter"]:
+        for place in facts.get("abortsAfter", ()):
             transactions.abort_transaction(records[place])
         if facts.get("commit"):
             transactions.commit_transaction()

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
-from pyconnect_agent.core.metrics.catalog import TASK
+from pyconnect_agent.core.metrics.catalog import PREDICATE, TASK, TRANSFORMATION
 from pyconnect_agent.core.metrics.values import Metric, tagged
-from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.java.launch import UNKNOWN_VERSION, JavaClass
 from pyconnect_agent.java.link import Answer
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
@@ -57,19 +57,31 @@ def java_task(
     else:
         task = JavaSourceTask(link, facts, exactly_once=exactly_once)
     answers |= task.answers
-    return task, _plugins(connector, facts, job)
+    return task, plugin_metrics(connector, facts, job)
 
 
-def _plugins(
+def plugin_metrics(
     connector: JavaClass, facts: Mapping[str, Any], job: Mapping[str, Any]
 ) -> tuple[Metric, ...]:
+    """Return classes and versions of the plugins, as `setup.plugins` does for Python ones."""
     texts = {
         "connector-type": "source" if facts["isSource"] else "sink",
         "connector-class": connector.name,
-        "connector-version": facts["connectorVersion"],
+        "connector-version": facts["connectorVersion"] or UNKNOWN_VERSION,
         "task-class": facts["class"],
-        "task-version": facts["version"],
+        "task-version": facts["version"] or UNKNOWN_VERSION,
     }
     for role, converter in job["converters"].items():
-        texts[f"{role}-converter-class"] = converter["class"]
-    return tagged({TASK: texts}, {})
+        texts |= _class_and_version(f"{role}-converter", converter)
+    metrics = [*tagged({TASK: texts}, {})]
+    for stage in job["transforms"]:
+        texts = _class_and_version("transform", stage)
+        metrics += tagged({TRANSFORMATION: texts}, {"transform": stage["alias"]})
+        if predicate := stage.get("predicate"):
+            texts = _class_and_version("predicate", predicate)
+            metrics += tagged({PREDICATE: texts}, {"predicate": predicate["alias"]})
+    return tuple(metrics)
+
+
+def _class_and_version(role: str, plugin: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{role}-class": plugin["class"], f"{role}-version": plugin["version"]}

@@ -126,7 +126,7 @@ class SinkCommits:
             return None
         if provided is None:
             raise ConnectException(
-                f"{type(self._task).__qualname__}.pre_commit returned None; it must return the "
+                "The task's pre_commit returned None (in Java: preCommit, null); it must return the "
                 "offsets to commit, or an empty mapping"
             )
         return provided

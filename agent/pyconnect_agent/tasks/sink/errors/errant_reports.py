@@ -21,17 +21,20 @@ from pyconnect_api import (
 )
 
 _SINK_TASK = f"{SinkTask.__module__}.{SinkTask.__qualname__}"
+_JAVA_SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
 
 
 class ErrantRecords(ErrantRecordReporter):
     """The task's reporter, which the loop asks too.
 
-    The converters serialize records that the task made itself; None: it never reports such ones.
+    The converters serialize records that the task made itself; None: the task is a Java task, which
+    does that in its process.
     """
 
     def __init__(self, tolerance: Tolerance, converters: Converters | None) -> None:
         self._tolerance = tolerance
         self._converters = converters
+        self._task_class = _JAVA_SINK_TASK if converters is None else _SINK_TASK
         self._lock = threading.Lock()
         self._unfinished: dict[TopicPartition, set[Future[None]]] = {}
         self._lost: dict[TopicPartition, BaseException] = {}
@@ -41,7 +44,7 @@ class ErrantRecords(ErrantRecordReporter):
         """Report; see the API. Raises exceptions of converters for a record that the task made."""
         failure = Failure(
             stage=RecordStage.TASK_PUT,
-            class_name=_SINK_TASK,
+            class_name=self._task_class,
             error=error,
             record=self._reportable(record),
         )

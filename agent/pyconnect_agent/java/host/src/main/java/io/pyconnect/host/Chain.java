@@ -1,9 +1,8 @@
 package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.Closeable;
-import java.io.IOException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -12,7 +11,9 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.metrics.Monitorable;
 import org.apache.kafka.connect.connector.ConnectRecord;
+import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.storage.Converter;
 import org.apache.kafka.connect.storage.HeaderConverter;
 import org.apache.kafka.connect.transforms.Transformation;
@@ -40,7 +41,7 @@ final class Chain<R extends ConnectRecord<R>> {
     private final long maxDelayMs;
     private final CountDownLatch stopping = new CountDownLatch(1);
 
-    /** An operation on one record that has failed for good. */
+    /** Thrown when an operation on a record has failed and is not repeated any more. */
     static final class Failed extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -55,20 +56,24 @@ final class Chain<R extends ConnectRecord<R>> {
             this.retries = retries;
         }
 
+        /** Returns a map that may be changed; {@code row} is the record's place in its frame. */
         Map<String, Object> describe(int row) {
-            return Map.of(
-                    "row", row,
-                    "stage", stage,
-                    "class", operator.getName(),
-                    "retries", retries,
-                    "error", Errors.describe(getCause()));
+            var described = new HashMap<String, Object>();
+            described.put("row", row);
+            described.put("stage", stage);
+            described.put("class", operator.getName());
+            described.put("retries", retries);
+            described.put("error", Errors.describe(getCause()));
+            return described;
         }
     }
 
     private record Stage<R extends ConnectRecord<R>>(
             Transformation<R> change, Predicate<R> when, boolean not) {
         R apply(R record) {
-            return when == null || when.test(record) != not ? change.apply(record) : record;
+            return when == null || Loaders.within(loader(when), () -> when.test(record)) != not
+                    ? change.apply(record)
+                    : record;
         }
     }
 
@@ -97,7 +102,7 @@ final class Chain<R extends ConnectRecord<R>> {
         maxDelayMs = job.path("retryDelayMaxMs").asLong();
     }
 
-    /** Returns the record as the transformations leave it, null when one has dropped it. */
+    /** Returns the record after all transformations, null if one of them has dropped it. */
     R transform(R record) throws Failed {
         var current = record;
         for (var stage : stages) {
@@ -110,21 +115,31 @@ final class Chain<R extends ConnectRecord<R>> {
         return current;
     }
 
-    /** Returns what the operation does, repeated while it asks for that. */
+    /**
+     * Returns the result of an operation of a plugin, its operator. The thread has the operator's
+     * loader meanwhile. A retriable exception repeats the operation as the settings allow.
+     */
     <T> T run(String stage, Object operator, Callable<T> operation) throws Failed {
         long since = timeoutMs > 0 ? System.nanoTime() : 0;
-        for (int attempt = 1; ; attempt++) {
-            try {
-                return operation.call();
-            } catch (Exception failed) {
-                if (!Errors.isRetriable(failed) || !waited(attempt, since)) {
-                    throw new Failed(stage, operator.getClass(), failed, attempt - 1);
+        var thread = Thread.currentThread();
+        var before = thread.getContextClassLoader();
+        thread.setContextClassLoader(loader(operator));
+        try {
+            for (int attempt = 1; ; attempt++) {
+                try {
+                    return operation.call();
+                } catch (Exception failed) {
+                    if (!(failed instanceof RetriableException) || !waited(attempt, since)) {
+                        throw new Failed(stage, operator.getClass(), failed, attempt - 1);
+                    }
                 }
             }
+        } finally {
+            thread.setContextClassLoader(before);
         }
     }
 
-    /** Returns the headers of a record as they are in Kafka. */
+    /** Converts the headers of a record to those of Kafka. */
     Headers headers(R record) {
         var headers = new RecordHeaders();
         for (var each : record.headers()) {
@@ -144,17 +159,16 @@ final class Chain<R extends ConnectRecord<R>> {
         return value.fromConnectData(record.topic(), headers, record.valueSchema(), record.value());
     }
 
-    /** Ends the wait of an operation that is to be repeated. */
+    /** Ends the wait before an operation is repeated; the operation fails instead. */
     void stop() {
         stopping.countDown();
     }
 
+    /** Closes all plugins, whatever they throw. */
     void close() {
         for (var stage : stages) {
             close(stage.change);
-            if (stage.when != null) {
-                close(stage.when::close);
-            }
+            close(stage.when);
         }
         close(key);
         close(value);
@@ -167,36 +181,48 @@ final class Chain<R extends ConnectRecord<R>> {
 
     private static void configured(Object plugin, Runnable configure) {
         Loaders.within(
-                plugin.getClass().getClassLoader(),
+                loader(plugin),
                 () -> {
                     configure.run();
+                    if (plugin instanceof Monitorable monitorable) {
+                        monitorable.withPluginMetrics(Context.newMetrics());
+                    }
                     return null;
                 });
     }
 
+    private static ClassLoader loader(Object plugin) {
+        return plugin.getClass().getClassLoader();
+    }
+
+    /** Waits before an operation is repeated; returns false if it is not to be repeated. */
     private boolean waited(int attempt, long since) {
         long spentMs =
                 timeoutMs > 0 ? TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - since) : 0;
         if (timeoutMs >= 0 && spentMs >= timeoutMs) {
             return false;
         }
-        long delayMs = Math.min(FIRST_DELAY_MS << Math.min(attempt - 1, 20), maxDelayMs);
-        delayMs = (long) (delayMs * ThreadLocalRandom.current().nextDouble(0.8, 1.2));
+        long delayMs = FIRST_DELAY_MS << Math.min(attempt - 1, 40);
+        if (delayMs > maxDelayMs) {
+            delayMs = (long) (maxDelayMs * ThreadLocalRandom.current().nextDouble());
+        }
         if (timeoutMs >= 0) {
             delayMs = Math.min(delayMs, timeoutMs - spentMs);
         }
         try {
             return !stopping.await(delayMs, TimeUnit.MILLISECONDS);
         } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            return false;
+            // A plugin has interrupted its own thread; as in Kafka's worker only the wait ends.
+            return true;
         }
     }
 
-    private static void close(Closeable plugin) {
+    private static void close(AutoCloseable plugin) {
         try {
-            plugin.close();
-        } catch (IOException | RuntimeException failed) {
+            if (plugin != null) {
+                plugin.close();
+            }
+        } catch (Throwable failed) {
             LOG.warn("could not be closed: {}", plugin.getClass().getName(), failed);
         }
     }

@@ -13,7 +13,7 @@ import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceConnectorContext;
 import org.apache.kafka.connect.storage.OffsetStorageReader;
 
-/** Runs a connector, or asks one that is never started. */
+/** Runs a connector, or only has it change offsets, for which it is not started. */
 final class ConnectorHost implements Host.Answers {
     private final Link link;
     private final Connector connector;

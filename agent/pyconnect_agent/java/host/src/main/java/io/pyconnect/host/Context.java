@@ -11,7 +11,7 @@ import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.connect.storage.OffsetStorageReader;
 
-/** What connectors and tasks of every kind may ask of the worker. */
+/** The requests that connectors and tasks of every kind can make of the worker. */
 class Context {
     final Link link;
 
@@ -37,11 +37,15 @@ class Context {
     }
 
     public PluginMetrics pluginMetrics() {
-        // No worker reads them (KIP-877).
+        return newMetrics();
+    }
+
+    /** Returns metrics for a plugin (KIP-877), which are shown nowhere. */
+    static PluginMetrics newMetrics() {
         return new PluginMetricsImpl(new Metrics(), Map.of());
     }
 
-    /** Reads committed offsets through the worker. */
+    /** Asks the worker for committed offsets. */
     static final class Offsets implements OffsetStorageReader {
         private final Link link;
 

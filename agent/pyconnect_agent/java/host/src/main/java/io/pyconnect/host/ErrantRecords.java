@@ -1,17 +1,18 @@
 package io.pyconnect.host;
 
-import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.Future;
 import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 
-/** Takes records that the task cannot deliver; what becomes of them is decided in Python. */
+/** Reports records that the task cannot deliver to the Python process, which decides about them. */
 final class ErrantRecords implements ErrantRecordReporter {
     private final Link link;
     private final Chain<SinkRecord> chain;
+    private volatile boolean isRefused;
 
     ErrantRecords(Link link, Chain<SinkRecord> chain) {
         this.link = link;
@@ -21,14 +22,8 @@ final class ErrantRecords implements ErrantRecordReporter {
     @Override
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
-        var question = new HashMap<String, Object>();
-        question.put("record", raw.facts());
-        question.put("originalTopic", record.originalTopic());
-        question.put("originalPartition", record.originalKafkaPartition());
-        question.put("error", Errors.describe(error));
-        // Throws when errors are not tolerated.
-        long report = link.ask("reportErrant", question).asLong();
-        return link.askLater("awaitErrant", Map.of("report", report))
+        var question = Map.of("record", raw.facts(), "error", Errors.describe(error));
+        return link.askLater("awaitErrant", Map.of("report", accepted(question)))
                 .thenApply(
                         answer -> {
                             Link.value(answer);
@@ -36,7 +31,22 @@ final class ErrantRecords implements ErrantRecordReporter {
                         });
     }
 
-    /** Returns what a record that the task has made itself would be in Kafka. */
+    /** Returns the number of a report; throws an exception if errors are not tolerated. */
+    private long accepted(Map<String, ?> question) {
+        try {
+            return link.ask("reportErrant", question).asLong();
+        } catch (ConnectException refused) {
+            isRefused = true;
+            throw refused;
+        }
+    }
+
+    /** Returns whether a report was refused, after which the Python process fails the task. */
+    boolean isRefused() {
+        return isRefused;
+    }
+
+    /** Converts a record that the task has made itself to the form that it would have in Kafka. */
     private Columns.Raw raw(SinkRecord record) {
         var headers = chain.headers(record);
         return new Columns.Raw(
@@ -50,7 +60,7 @@ final class ErrantRecords implements ErrantRecordReporter {
                 Columns.packed(headers));
     }
 
-    /** A record that remembers what it was made of, through transformations too. */
+    /** A record for the task that remembers the consumed one, as do records made from it. */
     static final class ConsumedRecord extends SinkRecord {
         private final Columns.Raw raw;
 

@@ -1,5 +1,6 @@
 package io.pyconnect.host;
 
+import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.common.utils.Utils;
@@ -12,21 +13,18 @@ import org.apache.kafka.connect.errors.RetriableException;
 final class Errors {
     private Errors() {}
 
-    static Map<String, String> describe(Throwable error) {
-        return Map.of(
-                "class", error.getClass().getName(),
-                "message", String.valueOf(error.getMessage()),
-                "trace", Utils.stackTrace(error),
-                "kind", kind(error));
-    }
-
-    static boolean isRetriable(Throwable error) {
-        return error instanceof RetriableException
-                || error instanceof org.apache.kafka.common.errors.RetriableException;
+    /** Returns a map that may be changed; the message may be null. */
+    static Map<String, Object> describe(Throwable error) {
+        var described = new HashMap<String, Object>();
+        described.put("class", error.getClass().getName());
+        described.put("message", error.getMessage());
+        described.put("trace", Utils.stackTrace(error));
+        described.put("kind", kind(error));
+        return described;
     }
 
     private static String kind(Throwable error) {
-        if (isRetriable(error)) {
+        if (error instanceof RetriableException) {
             return "retriable";
         } else if (error instanceof NotFoundException) {
             return "notFound";

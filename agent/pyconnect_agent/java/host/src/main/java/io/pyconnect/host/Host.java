@@ -53,6 +53,10 @@ public final class Host {
                     waiting.take().run();
                 } catch (InterruptedException interrupted) {
                     // A plugin has interrupted its own thread. The next work begins.
+                } catch (Throwable failed) {
+                    // The Python process would wait without end for the result of this thread.
+                    failed.printStackTrace();
+                    Runtime.getRuntime().halt(1);
                 }
             }
         }

@@ -24,7 +24,7 @@ import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
 import org.apache.kafka.connect.sink.SinkTaskContext;
 
-/** Runs a sink task: converts what the Python process has consumed and calls the task. */
+/** Runs a sink task: converts the records that the Python process has consumed, calls the task. */
 final class SinkHost implements Link.Receiver {
     private static final TimestampType[] TYPES = TimestampType.values();
 
@@ -47,7 +47,7 @@ final class SinkHost implements Link.Receiver {
     @Override
     public void receive(int kind, int id, ByteBuffer payload) throws IOException {
         if (kind == Link.DELIVER) {
-            // Read while the task takes the records before.
+            // Decoded on this thread, while the task may still work on the frame before.
             var batch = new Columns.Consumed(payload);
             calls.run(
                     () -> {
@@ -63,7 +63,7 @@ final class SinkHost implements Link.Receiver {
         calls.run(() -> answer(id, () -> answer(call)));
     }
 
-    /** Answers with what the task has asked of its context meanwhile, failed or not. */
+    /** Every answer, also that of a failed call, has what the task has requested of its context. */
     private void answer(int id, Callable<?> call) {
         link.answer(id, call, () -> Map.of("effects", context.takeEffects()));
     }
@@ -71,13 +71,23 @@ final class SinkHost implements Link.Receiver {
     private Object answer(JsonNode call) throws IOException {
         switch (call.get("method").asText()) {
             case "start" -> {
+                context.taskThread = Thread.currentThread();
                 task.initialize(context);
                 task.start(Context.strings(call.path("config")));
             }
             case "open" -> {
                 var partitions = partitions(call.get("partitions"));
                 context.assigned.addAll(partitions);
-                task.open(partitions);
+                boolean isOpen = false;
+                try {
+                    task.open(partitions);
+                    isOpen = true;
+                } finally {
+                    if (!isOpen) {
+                        // They may go elsewhere before they are opened again, and are not closed.
+                        context.assigned.removeAll(partitions);
+                    }
+                }
             }
             case "close" -> {
                 var partitions = partitions(call.get("partitions"));
@@ -91,8 +101,11 @@ final class SinkHost implements Link.Receiver {
                 return preCommit(call.get("offsets"));
             }
             case "stop" -> {
-                task.stop();
-                chain.close();
+                try {
+                    task.stop();
+                } finally {
+                    chain.close();
+                }
             }
             default -> throw new IOException("Unknown call " + call);
         }
@@ -119,13 +132,12 @@ final class SinkHost implements Link.Receiver {
         return result;
     }
 
-    // Records
-
     /**
-     * Converts the records of a frame and gives them to the task, as many at once as a poll of
-     * Kafka's worker has. Ends early where the worker has to decide what comes next: a put has
-     * failed, the task wants to go on elsewhere, or time is up. Frames that were sent before the
-     * worker knew that are refused; they are of the same round.
+     * Converts the records of a frame and gives them to the task, in puts of as many records as a
+     * poll of Kafka's worker has at most. A frame ends early when the Python process has to decide
+     * which records come next: a conversion, put or report has failed, the task has called {@code
+     * offset} or {@code pause}, or the frame's time is over. Frames of the same round, which were
+     * sent before the Python process knew that, are then refused.
      */
     private Object deliver(Columns.Consumed batch) {
         var failures = new ArrayList<Map<String, Object>>();
@@ -141,19 +153,15 @@ final class SinkHost implements Link.Receiver {
             pending.retain(batch.facts.get("kept"));
             do {
                 int end = Math.min(taken + most, batch.count);
-                stopped = !convert(batch, taken, end, first, failures);
-                long since = System.nanoTime();
-                int size = pending.records.size();
                 try {
+                    stopped = !convert(batch, taken, end, first, failures);
                     if (!stopped) {
-                        task.put(new ArrayList<>(pending.records));
-                        puts.add(List.of(size, (System.nanoTime() - since) / 1000));
-                        pending.clear();
+                        puts.add(put());
                         taken = end;
-                        stopped = context.goesOnElsewhere();
+                        stopped = context.endsFrame();
                     }
                 } catch (Throwable failed) {
-                    // Both are to be known: what was skipped, and that the rest is not taken.
+                    // Beside the other facts: failed conversions before this put are reported too.
                     answer.put("error", Errors.describe(failed));
                     stopped = true;
                 }
@@ -166,7 +174,16 @@ final class SinkHost implements Link.Receiver {
         return answer;
     }
 
-    /** Returns false if a record has failed and none may. */
+    /** Returns the number of records, and the microseconds that the task has taken for them. */
+    private List<Object> put() {
+        int size = pending.records.size();
+        long began = System.nanoTime();
+        task.put(new ArrayList<>(pending.records));
+        pending.clear();
+        return List.of(size, (System.nanoTime() - began) / 1000);
+    }
+
+    /** Returns false if a record has failed and failures are not tolerated. */
     private boolean convert(
             Columns.Consumed batch,
             int start,
@@ -175,9 +192,14 @@ final class SinkHost implements Link.Receiver {
             List<Map<String, Object>> failures) {
         for (int row = start; row < end; row++) {
             try {
-                var record = chain.transform(record(batch.next()));
+                var raw = batch.next();
+                var record = chain.transform(record(raw));
                 if (record != null) {
-                    pending.add(first + row, record);
+                    pending.add(
+                            first + row,
+                            context.reporter == null
+                                    ? record
+                                    : new ErrantRecords.ConsumedRecord(record, raw));
                 }
             } catch (Chain.Failed failed) {
                 failures.add(failed.describe(row));
@@ -189,7 +211,7 @@ final class SinkHost implements Link.Receiver {
         return true;
     }
 
-    /** Records that the task has not taken yet, by the numbers that the worker has given them. */
+    /** The records of the next put, with the numbers that the Python process knows them by. */
     private static final class Pending {
         final List<SinkRecord> records = new ArrayList<>();
         private long[] numbers = new long[512];
@@ -206,6 +228,7 @@ final class SinkHost implements Link.Receiver {
             records.clear();
         }
 
+        /** Drops the records of a failed put that are not to be put again. */
         void retain(JsonNode wanted) {
             var kept = new HashSet<Long>();
             wanted.forEach(number -> kept.add(number.asLong()));
@@ -238,19 +261,17 @@ final class SinkHost implements Link.Receiver {
                                 "HEADER_CONVERTER",
                                 chain.header,
                                 () -> connectHeaders(raw.topic(), headers));
-        var record =
-                new SinkRecord(
-                        raw.topic(),
-                        raw.partition(),
-                        key.schema(),
-                        key.value(),
-                        value.schema(),
-                        value.value(),
-                        raw.offset(),
-                        raw.timestamp() < 0 ? null : (Long) raw.timestamp(),
-                        TYPES[raw.type()],
-                        connectHeaders);
-        return context.reporter == null ? record : new ErrantRecords.ConsumedRecord(record, raw);
+        return new SinkRecord(
+                raw.topic(),
+                raw.partition(),
+                key.schema(),
+                key.value(),
+                value.schema(),
+                value.value(),
+                raw.offset(),
+                raw.timestamp() < 0 ? null : (Long) raw.timestamp(),
+                TYPES[raw.type()],
+                connectHeaders);
     }
 
     private ConnectHeaders connectHeaders(String topic, Headers headers) {
@@ -273,11 +294,12 @@ final class SinkHost implements Link.Receiver {
 
     private static final class TaskContext extends Context implements SinkTaskContext {
         final Set<TopicPartition> assigned = ConcurrentHashMap.newKeySet();
-        final ErrantRecordReporter reporter;
+        final ErrantRecords reporter;
         private List<List<Object>> effects = new ArrayList<>();
-        private boolean elsewhere;
+        private boolean endsFrame;
+        private volatile Thread taskThread;
 
-        TaskContext(Link link, ErrantRecordReporter reporter) {
+        TaskContext(Link link, ErrantRecords reporter) {
             super(link);
             this.reporter = reporter;
         }
@@ -285,18 +307,18 @@ final class SinkHost implements Link.Receiver {
         synchronized List<List<Object>> takeEffects() {
             var taken = effects;
             effects = new ArrayList<>();
-            elsewhere = false;
+            endsFrame = false;
             return taken;
         }
 
-        /** Whether other records are to come next than those that were consumed ahead. */
-        synchronized boolean goesOnElsewhere() {
-            return elsewhere;
+        /** Returns whether the Python process has to decide which records come next. */
+        synchronized boolean endsFrame() {
+            return endsFrame || (reporter != null && reporter.isRefused());
         }
 
         private synchronized void effect(Object... effect) {
             effects.add(Arrays.asList(effect));
-            elsewhere |= effect[0].equals("offset") || effect[0].equals("pause");
+            endsFrame |= effect[0].equals("offset") || effect[0].equals("pause");
         }
 
         @Override
@@ -325,15 +347,15 @@ final class SinkHost implements Link.Receiver {
 
         @Override
         public void pause(TopicPartition... partitions) {
-            each("pause", partitions);
+            pauseOrResume("pause", partitions);
         }
 
         @Override
         public void resume(TopicPartition... partitions) {
-            each("resume", partitions);
+            pauseOrResume("resume", partitions);
         }
 
-        private void each(String what, TopicPartition... partitions) {
+        private void pauseOrResume(String what, TopicPartition... partitions) {
             if (!assigned.containsAll((Collection<?>) Arrays.asList(partitions))) {
                 throw new IllegalWorkerStateException(
                         "SinkTasks may not "
@@ -347,7 +369,11 @@ final class SinkHost implements Link.Receiver {
 
         @Override
         public void requestCommit() {
-            link.tell("requestCommit", Map.of());
+            if (Thread.currentThread() == taskThread) {
+                effect("requestCommit");
+            } else {
+                link.tell("requestCommit", Map.of());
+            }
         }
 
         @Override

@@ -6,12 +6,14 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.IdentityHashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
@@ -26,23 +28,30 @@ import org.apache.kafka.connect.storage.OffsetUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Runs a source task: polls while the Python process gives credits, and converts the records. */
+/** Runs a source task: polls once for each credit of the Python process, converts the records. */
 final class SourceHost implements Link.Receiver {
     private static final Logger LOG = LoggerFactory.getLogger(SourceHost.class);
 
-    /** What is larger goes in parts: one is sent to Kafka while the next is converted. */
+    /** A larger batch is sent in parts: Python produces one part while the next is converted. */
     private static final int PART_BYTES = 1 << 19;
+
+    /** Above so many results that wait for the task it is not polled. */
+    private static final int MOST_RESULTS = 10_000;
 
     private final Link link;
     private final SourceTask task;
     private final Chain<SourceRecord> chain;
     private final Requested requested;
     private final boolean hearsOfRecords;
-    private final Host.Worker polls = new Host.Worker("task");
-    private final Host.Worker commits;
+    private final boolean showsRecords;
+    private final Host.Worker taskThread = new Host.Worker("task");
+    private final Host.Worker commitThread;
     private final AtomicBoolean commitIsDue = new AtomicBoolean();
+    private final AtomicInteger waitingResults = new AtomicInteger();
     private final Columns.Writer writer = new Columns.Writer();
     private final Map<Long, SourceRecord> unacknowledged = new ConcurrentSkipListMap<>();
+    /** False once the task is to be stopped or has failed; later credits have no effect. */
+    private volatile boolean isPolled = true;
     private long nextRecord;
 
     SourceHost(
@@ -57,25 +66,33 @@ final class SourceHost implements Link.Receiver {
         requested = job.path("boundaries").asBoolean() ? new Requested() : null;
         hearsOfRecords = overrides("commitRecord", SourceRecord.class, RecordMetadata.class);
         facts.put("hearsOfRecords", hearsOfRecords);
+        showsRecords = job.path("showsRecords").asBoolean();
         facts.put("hearsOfCommits", overrides("commit"));
-        // Commits may wait for the system that a poll waits for; in transactions they are in turn.
-        commits = job.path("exactlyOnce").asBoolean() ? polls : new Host.Worker("commit");
+        // As in Kafka's worker: with transactions the task's own thread commits. Without them
+        // commits have a thread of their own, because a poll may last.
+        boolean isTransactional = job.path("exactlyOnce").asBoolean();
+        commitThread = isTransactional ? taskThread : new Host.Worker("commit");
     }
 
     @Override
     public void receive(int kind, int id, ByteBuffer payload) throws IOException {
         if (kind == Link.CREDIT) {
-            polls.run(this::poll);
+            taskThread.run(this::poll);
             return;
         }
         var call = Host.json(payload);
         switch (kind == Link.ACKS ? "acknowledge" : call.get("method").asText()) {
-            case "start" -> polls.answer(link, id, () -> start(call));
+            case "start" -> taskThread.answer(link, id, () -> start(call));
             case "commit" -> commit();
-            case "acknowledge" -> commits.run(() -> acknowledge(call));
+            case "acknowledge" -> {
+                waitingResults.addAndGet(call.get("results").size());
+                commitThread.run(() -> acknowledge(call));
+            }
             case "stop" -> {
+                isPolled = false;
                 chain.stop();
-                polls.answer(link, id, this::stop);
+                // After the last commit, which may be on its own thread.
+                commitThread.run(() -> taskThread.answer(link, id, this::stop));
             }
             default -> throw new IOException("Unknown call " + call);
         }
@@ -88,27 +105,47 @@ final class SourceHost implements Link.Receiver {
     }
 
     private Object stop() {
-        task.stop();
-        chain.close();
+        try {
+            task.stop();
+        } finally {
+            chain.close();
+        }
         return null;
     }
 
-    // Records
-
     private void poll() {
-        var facts = new HashMap<String, Object>();
+        if (!isPolled) {
+            return;
+        }
+        if (waitingResults.get() > MOST_RESULTS) {
+            // Behind the results: the records of a task that takes them slowly would fill the heap.
+            commitThread.run(() -> taskThread.run(this::poll));
+            return;
+        }
         try {
             var records = task.poll();
-            send(records == null ? List.of() : records, facts);
+            send(records == null ? List.of() : records);
         } catch (Throwable failed) {
-            facts.put("error", Errors.describe(failed));
-            facts.put("last", true);
+            // Without the records that the failure has interrupted.
             writer.finish(new HashMap<>());
-            link.send(Link.BATCH, 0, writer.finish(facts));
+            finish(new HashMap<>(Map.of("error", failedPoll(failed))));
         }
     }
 
-    private void send(List<SourceRecord> records, Map<String, Object> facts) {
+    private Map<String, Object> failedPoll(Throwable failed) {
+        var error = Errors.describe(failed);
+        if (failed instanceof org.apache.kafka.common.errors.RetriableException) {
+            // Kafka's worker repeats a poll after these too, but not a put.
+            error.put("kind", "retriable");
+        }
+        if (!error.get("kind").equals("retriable")) {
+            isPolled = false;
+        }
+        return error;
+    }
+
+    private void send(List<SourceRecord> records) {
+        var facts = new HashMap<String, Object>();
         var failures = new ArrayList<Map<String, Object>>();
         var dropped = new ArrayList<Integer>();
         var commitsAfter = new ArrayList<Integer>();
@@ -119,6 +156,10 @@ final class SourceHost implements Link.Receiver {
         facts.put("commitsAfter", commitsAfter);
         facts.put("abortsAfter", abortsAfter);
         for (var record : records) {
+            if (record == null) {
+                // Kafka's worker drops it.
+                continue;
+            }
             int row = writer.count();
             if (requested != null) {
                 requested.take(record, row, commitsAfter, abortsAfter);
@@ -132,8 +173,13 @@ final class SourceHost implements Link.Receiver {
                     dropped.add(row);
                 }
             } catch (Chain.Failed failed) {
-                failures.add(failed.describe(row));
+                var failure = failed.describe(row);
+                if (showsRecords) {
+                    failure.put("record", record.toString());
+                }
+                failures.add(failure);
                 if (!chain.toleratesAll) {
+                    isPolled = false;
                     break;
                 }
             }
@@ -147,6 +193,11 @@ final class SourceHost implements Link.Receiver {
                 abortsAfter.clear();
             }
         }
+        finish(facts);
+    }
+
+    /** Sends the last part of a poll. */
+    private void finish(Map<String, Object> facts) {
         facts.put("last", true);
         if (requested != null) {
             facts.put("commit", requested.takeCommit());
@@ -157,7 +208,9 @@ final class SourceHost implements Link.Receiver {
 
     /** Adds a record to the batch; returns false when a transformation has dropped it. */
     private boolean write(SourceRecord polled) throws Chain.Failed {
-        // As in Kafka's worker, an offset that cannot be stored fails the task, not the record.
+        // An offset that cannot be stored fails the task and not the record. In transactions
+        // Kafka's worker does the same, at the commit; without them it would log each commit's
+        // failure and never store an offset again.
         var offset = polled.sourceOffset();
         if (offset != null && !isPlain(offset)) {
             OffsetUtils.validateFormat(offset);
@@ -165,7 +218,7 @@ final class SourceHost implements Link.Receiver {
         byte[] key = null;
         byte[] value = null;
         byte[] packed = null;
-        // A record that has failed keeps the place that its report names.
+        // A record that fails is reported with the topic that the task gave to it.
         var shown = polled;
         try {
             var record = chain.transform(polled);
@@ -191,7 +244,10 @@ final class SourceHost implements Link.Receiver {
         }
     }
 
-    /** Almost every offset is, and this takes a tenth of the time of looking its types up. */
+    /**
+     * Returns whether an offset has values of the usual types only. Almost every offset has, and
+     * this takes a tenth of the time that Kafka's own check takes.
+     */
     private static boolean isPlain(Map<?, ?> offset) {
         for (var each : offset.entrySet()) {
             var value = each.getValue();
@@ -213,19 +269,13 @@ final class SourceHost implements Link.Receiver {
                 : chain.run("HEADER_CONVERTER", chain.header, () -> chain.headers(record));
     }
 
-    // What the task hears of its records
-
     private void commit() {
-        // One that waits is about everything so far.
+        // A commit that still waits in the queue covers this one.
         if (commitIsDue.compareAndSet(false, true)) {
-            commits.run(
+            commitThread.run(
                     () -> {
                         commitIsDue.set(false);
-                        try {
-                            task.commit();
-                        } catch (Exception failed) {
-                            LOG.error("SourceTask.commit failed", failed);
-                        }
+                        notifyTask("commit", task::commit);
                     });
         }
     }
@@ -236,23 +286,32 @@ final class SourceHost implements Link.Receiver {
             if (record == null) {
                 continue;
             }
-            RecordMetadata metadata = null;
-            if (result.size() > 1) {
-                var partition =
-                        new TopicPartition(result.get(1).asText(), result.get(2).asInt());
-                metadata =
-                        new RecordMetadata(
-                                partition, result.get(3).asLong(), 0, result.get(4).asLong(), -1, -1);
-            }
-            try {
-                task.commitRecord(record, metadata);
-            } catch (Exception failed) {
-                LOG.error("SourceTask.commitRecord failed", failed);
-            }
+            var metadata = result.size() > 1 ? metadata(result) : null;
+            notifyTask("commitRecord", () -> task.commitRecord(record, metadata));
         }
+        waitingResults.addAndGet(-results.get("results").size());
         if (results.has("forgetBefore")) {
             long before = results.get("forgetBefore").asLong();
             unacknowledged.keySet().removeIf(record -> record < before);
+        }
+    }
+
+    private static RecordMetadata metadata(JsonNode result) {
+        var partition = new TopicPartition(result.get(1).asText(), result.get(2).asInt());
+        return new RecordMetadata(
+                partition, result.get(3).asLong(), 0, result.get(4).asLong(), -1, -1);
+    }
+
+    private interface Notification {
+        void send() throws InterruptedException;
+    }
+
+    /** Calls the task; an exception is logged and the task continues, as in Kafka's worker. */
+    private static void notifyTask(String method, Notification notification) {
+        try {
+            notification.send();
+        } catch (Throwable failed) {
+            LOG.error("SourceTask.{} failed", method, failed);
         }
     }
 
@@ -284,12 +343,13 @@ final class SourceHost implements Link.Receiver {
         }
     }
 
-    /** What the task wants to be committed or aborted; what that means is decided in Python. */
+    /**
+     * The commits and aborts that the task has requested; Python carries them out. A request is for
+     * the next record that equals its record, as in Kafka's worker.
+     */
     private static final class Requested implements TransactionContext {
-        private final Set<SourceRecord> commits =
-                Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>()));
-        private final Set<SourceRecord> aborts =
-                Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>()));
+        private final Set<SourceRecord> commits = Collections.synchronizedSet(new HashSet<>());
+        private final Set<SourceRecord> aborts = Collections.synchronizedSet(new HashSet<>());
         private final AtomicBoolean commit = new AtomicBoolean();
         private final AtomicBoolean abort = new AtomicBoolean();
 
@@ -331,11 +391,8 @@ final class SourceHost implements Link.Receiver {
         }
 
         private static SourceRecord given(SourceRecord record) {
-            if (record == null) {
-                throw new ConnectException(
-                        "Source record used to define transaction boundaries may not be null");
-            }
-            return record;
+            return Objects.requireNonNull(
+                    record, "Source record used to define transaction boundaries may not be null");
         }
     }
 }

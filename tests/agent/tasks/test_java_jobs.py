@@ -1,0 +1,76 @@
+"""The classes and settings that a Java task's process gets, and the metrics that name them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.java.launch import JavaClass
+from pyconnect_agent.tasks.java.jobs import conversions
+from pyconnect_agent.tasks.java.work import plugin_metrics
+from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from tests.support.worker_properties import PROPERTIES
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+CONFIG = {
+    "name": "c",
+    "connector.class": "a.Source",
+    "key.converter": JSON,
+    "value.converter": JSON,
+    "value.converter.schemas.enable": "false",
+    "transforms": "t",
+    "transforms.t.type": "a.Change",
+    "transforms.t.field": "f",
+    "transforms.t.predicate": "p",
+    "transforms.t.negate": "true",
+    "predicates": "p",
+    "predicates.p.type": "a.IsThere",
+    "predicates.p.pattern": "x",
+}
+
+
+def java(name: str, kind: PluginKind, version: str) -> PluginDesc:
+    return PluginDesc(class_name=name, python_path="", kind=kind, version=version, is_java=True)
+
+
+def job(**config: str) -> dict[str, Any]:
+    plugins = (
+        java(JSON, PluginKind.CONVERTER, "4.3.1"),
+        java(HEADERS, PluginKind.HEADER_CONVERTER, "4.3.1"),
+        java("a.Change", PluginKind.TRANSFORMATION, "1.2"),
+    )
+    return conversions(WorkerView(PROPERTIES, plugins), {**CONFIG, **config}, ())
+
+
+def test_settings_of_plugins() -> None:
+    """Each has its own; the predicate of a transformation is the worker's, as in Kafka's worker."""
+    made = job()
+    assert made["converters"]["value"]["config"] == {
+        "schemas.enable": "false",
+        "converter.type": "value",
+    }
+    (stage,) = made["transforms"]
+    assert stage["config"] == {"type": "a.Change", "field": "f"}
+    assert stage["negate"] is True
+    assert stage["predicate"]["config"] == {"type": "a.IsThere", "pattern": "x"}
+
+
+def test_records_are_shown_only_where_they_are_logged() -> None:
+    """A record may hold secrets."""
+    include = {"errors.log.include.messages": "true"}
+    assert job(**include)["showsRecords"] is False
+    assert job(**include, **{"errors.log.enable": "true"})["showsRecords"] is True
+
+
+def test_metrics_name_the_plugins_and_their_versions() -> None:
+    """Of a class that no list has the version is not known."""
+    facts = {"isSource": True, "connectorVersion": "1", "class": "a.Task", "version": "2"}
+    metrics = plugin_metrics(JavaClass("a.Source"), facts, job())
+    found = {metric.name: metric.value for metric in metrics}
+    assert (found["value-converter-class"], found["value-converter-version"]) == (JSON, "4.3.1")
+    assert (found["transform-class"], found["transform-version"]) == ("a.Change", "1.2")
+    assert (found["predicate-class"], found["predicate-version"]) == ("a.IsThere", "undefined")
+    tags = [dict(metric.tags) for metric in metrics if metric.name.endswith("version")]
+    assert {"transform": "t"} in tags
+    assert {"predicate": "p"} in tags

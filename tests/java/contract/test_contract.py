@@ -1,0 +1,359 @@
+"""What Kafka's worker promises to the code of plugins, asked of a Java process without a worker."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.java.errors import JavaFailure
+from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
+from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.launch import JavaOptions
+from pyconnect_agent.java.link import Answer, JavaLink
+from pyconnect_agent.java.process import JavaProcess
+from pyconnect_agent.java.source_records import JavaSourceRecords
+from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
+from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
+from pyconnect_agent.tasks.sink.puts import PutEnd
+from pyconnect_api import RetriableException, TopicPartition
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.java_sources import compiled
+from tests.support.eventually import eventually
+from tests.support.fake_clients import FakeConsumer, FakeMessage
+
+pytestmark = pytest.mark.java
+
+WAIT_S = 60
+PLACE = TopicPartition("t", 0)
+
+
+class World:
+    """The process of one test; connectors and other plugins are in a location each."""
+
+    def __init__(self, connectors: Path, plugins: Path, directory: Path) -> None:
+        self._connectors = [f"{connectors}/"]
+        self._plugins = [f"{plugins}/"]
+        self.directory = directory
+        self.answers: dict[str, Answer] = {}
+        options = JavaOptions(heap="96m", quick=True)
+        self.link = JavaLink(JavaProcess(find_installation({}), options), self.answers)
+
+    def begin(self, connector: str, **job: Any) -> Any:
+        text = self.plugin("Text", config={**self.config, "converter.type": "header"})
+        return self.link.begin(
+            {
+                "mode": "task",
+                "connector": {"class": f"told.{connector}", "jars": self._connectors},
+                "converters": {"key": text, "value": text, "header": text},
+                "transforms": [],
+                **job,
+            }
+        )
+
+    def plugin(self, name: str, **more: Any) -> Mapping[str, Any]:
+        return {"class": f"told.{name}", "jars": self._plugins, "config": self.config, **more}
+
+    def source(self, deed: str, **job: Any) -> None:
+        self.begin("Source", **job)
+        self.link.call("start", config={**self.config, "deed": deed})
+
+    def poll(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.link.tell(Kind.CREDIT)
+
+    def polled(self) -> JavaSourceRecords:
+        payload = self.link.batches.get(timeout=WAIT_S)
+        assert payload is not None
+        return JavaSourceRecords.of(decode_source(payload))
+
+    def tell(self, method: str) -> None:
+        self.link.tell(Kind.CALL, json_bytes({"method": method}))
+
+    def stop(self) -> Future[Any]:
+        return self.link.send(Kind.CALL, json_bytes({"method": "stop"}))
+
+    def go(self) -> None:
+        (self.directory / "go").touch()
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        return {"notes": str(self.directory / "notes")}
+
+    def notes(self) -> list[str]:
+        file = self.directory / "notes"
+        return file.read_text().splitlines() if file.exists() else []
+
+    def noted(self, *first_words: str) -> list[str]:
+        return [note for note in self.notes() if note.split()[0] in first_words]
+
+    def await_note(self, note: str) -> None:
+        eventually(lambda: note in self.notes(), WAIT_S, self.notes)
+
+
+@pytest.fixture(scope="module")
+def locations(
+    kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    directory = tmp_path_factory.mktemp("locations")
+    sources = {
+        f"told.{file.stem}": file.read_text() for file in Path(__file__).parent.glob("*.java")
+    }
+    connectors = compiled(kafka_runtime, sources, directory / "connectors")
+    return connectors, shutil.copytree(connectors, directory / "plugins")
+
+
+@pytest.fixture
+def world(locations: tuple[Path, Path], tmp_path: Path) -> Iterator[World]:
+    made = World(*locations, tmp_path)
+    yield made
+    made.link.close()
+
+
+def test_the_last_commit_comes_before_the_stop(world: World) -> None:
+    """Also when it takes long, on a thread beside that of polls."""
+    world.source("commit slowly")
+    world.tell("commit")
+    world.stop().result(WAIT_S)
+    assert world.noted("commit", "stop") == ["commit", "stop"]
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_errors_of_notifications_end_nothing(world: World, *, exactly_once: bool) -> None:
+    """They are logged, also those that are no exceptions; the next notifications and polls come."""
+    world.source("throw errors", exactlyOnce=exactly_once)
+    for number in range(2):
+        world.poll()
+        assert world.polled().numbers == range(number, number + 1)
+        world.link.tell(Kind.ACKS, json_bytes({"results": [[number]]}))
+        world.tell("commit")
+        eventually(lambda: world.noted("commit") == ["commit"] * (number + 1), WAIT_S)  # noqa: B023
+    assert world.noted("commitRecord") == ["commitRecord"] * 2
+
+
+def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) -> None:
+    """Else its records would fill the heap. Kafka's producer waits for such a task."""
+    world.source("take results slowly")
+    world.poll()
+    world.polled()
+    results = [[number] for number in range(10_001)]
+    world.link.tell(Kind.ACKS, json_bytes({"results": results}))
+    world.poll()
+    world.polled()
+    assert world.noted("poll", "commitRecord") == ["poll", "commitRecord", "poll"]
+
+
+def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:
+    """And after a transformation that cannot be closed."""
+    stage = world.plugin("Change", predicate=world.plugin("Always"))
+    world.source("throw errors", transforms=[stage])
+    assert "thrown by stop" in world.stop().result(WAIT_S)["error"]["trace"]
+    assert world.notes()[-4:] == ["Always closed", *["Text closed"] * 3]
+
+
+def test_nothing_is_polled_after_a_stop(world: World) -> None:
+    """Nothing of what was to be polled ahead."""
+    world.source("poll slowly")
+    world.poll(2)
+    world.await_note("poll")
+    stopped = world.stop()
+    world.go()
+    stopped.result(WAIT_S)
+    assert world.noted("poll", "stop") == ["poll", "stop"]
+
+
+def test_nothing_is_polled_after_a_failure(world: World) -> None:
+    world.source("fail")
+    world.poll(2)
+    assert "thrown by poll" in world.polled().batch.facts["error"]["message"]
+    world.stop().result(WAIT_S)
+    assert world.noted("poll") == ["poll"]
+
+
+def test_a_failure_that_cannot_be_reported_ends_the_process(world: World) -> None:
+    """The task is not left waiting for a poll without end."""
+    world.source("fail without a message")
+    world.poll()
+    assert world.link.batches.get(timeout=WAIT_S) is None
+    assert "thrown by getMessage" in str(world.link.ended())
+
+
+def test_polls_are_repeated_after_kafkas_own_errors(world: World) -> None:
+    """Those of Kafka's clients that may be repeated, as in Kafka's worker."""
+    world.source("time out")
+    for _ in range(2):
+        world.poll()
+        assert world.polled().batch.facts["error"]["kind"] == "retriable"
+
+
+def test_a_failed_poll_may_request_a_commit(world: World) -> None:
+    """It holds for what was returned before; the next poll is another transaction."""
+    world.source("commit and fail", exactlyOnce=True, boundaries=True)
+    world.poll()
+    assert world.polled().batch.facts["commit"] is True
+
+
+def test_a_boundary_is_found_by_an_equal_record(world: World) -> None:
+    world.source("commit a copy", exactlyOnce=True, boundaries=True)
+    world.poll()
+    assert world.polled().batch.facts["commitsAfter"] == [0]
+
+
+def test_null_records_are_left_out(world: World) -> None:
+    world.source("return null")
+    world.poll()
+    assert world.polled().batch.values == [b"value"]
+
+
+def test_a_failed_record_is_shown_as_kafkas_worker_logs_it(world: World) -> None:
+    world.source("make it bad", showsRecords=True, toleratesAll=True)
+    world.poll()
+    (failure,) = world.polled().batch.facts["failures"]
+    assert failure["stage"] == "VALUE_CONVERTER"
+    assert failure["record"].startswith("SourceRecord{sourcePartition={a=1}, sourceOffset={b=2}}")
+    assert "value=bad" in failure["record"]
+
+
+def test_each_plugin_is_called_with_its_loader(world: World) -> None:
+    """Also a converter or transformation that is not in the location of the connector."""
+    stage = world.plugin("Change", predicate=world.plugin("Always"))
+    world.source("", transforms=[stage])
+    world.poll()
+    world.polled()
+    expected = ["Always", "Change", "Text", "Text"]
+    assert world.notes()[-4:] == [f"{name} with its loader" for name in expected]
+
+
+def test_plugins_get_metrics(world: World) -> None:
+    """Each that wants to have them (KIP-877), once it is configured."""
+    stage = world.plugin("Change", predicate=world.plugin("Always"))
+    world.begin("Source", transforms=[stage])
+    found = [note for note in world.notes() if "metrics" in note]
+    expected = ["Text"] * 3 + ["Change", "Always"]
+    assert found == [f"{name} with metrics true" for name in expected]
+
+
+class Consumed:
+    """A sink that is started."""
+
+    def __init__(self, world: World, *, tolerates_all: bool = True, **job: Any) -> None:
+        facts = world.begin("Sink", toleratesAll=tolerates_all, **job)
+        self.task = JavaSinkTask(world.link, facts)
+        world.answers |= self.task.answers
+        self.task.put_records = 1
+        self.failures: list[Failure] = []
+        self.task.tolerance = Tolerance(
+            tolerate_all=tolerates_all,
+            policy=RetryPolicy(),
+            reporters=(self,),
+            stop_requested=threading.Event(),
+        )
+        context = WorkerSinkTaskContext(
+            configs=dict,
+            connector_paused=lambda: False,
+            reporter=ErrantRecords(self.task.tolerance, None),
+        )
+        consumer = FakeConsumer()
+        consumer.assigned.add(PLACE)
+        context.connect(consumer)
+        self._convert = compose_unconverted(
+            topic_used=None, is_assigned=consumer.is_assigned, check_error=lambda _: None
+        )
+        self.context = context
+        self.task.initialize(context)
+        self.task.start(world.config)
+        self.task.open([PLACE])
+        self._next_offset = 0
+
+    def report(self, failure: Failure) -> Future[None] | None:
+        self.failures.append(failure)
+        return None
+
+    def begin(self, *values: str) -> Callable[[], PutEnd]:
+        start = self._next_offset
+        self._next_offset += len(values)
+        messages = [
+            FakeMessage("t", 0, offset, value.encode())
+            for offset, value in enumerate(values, start)
+        ]
+        records, _ = self._convert(messages, {})
+        return self.task.begin_put(records)
+
+
+def test_puts_are_not_repeated_after_kafkas_own_errors(world: World) -> None:
+    """Only after Connect's, as in Kafka's worker."""
+    end = Consumed(world).begin("time out")()
+    assert isinstance(end.error, JavaFailure)
+    assert not isinstance(end.error, RetriableException)
+
+
+def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
+    """Of one that is no exception, which cannot be tolerated: not the frame after it either."""
+    sink = Consumed(world)
+    first, second = sink.begin("a", "broken"), sink.begin("b")
+    end = first()
+    assert "thrown by toConnectData" in str(end.error)
+    assert (end.taken, second().taken) == (1, 0)
+    assert world.noted("put") == ["put a"]
+
+
+def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
+    """The worker fails the task after that put, also when the task has caught the exception."""
+    sink = Consumed(world, tolerates_all=False, reportsErrors=True)
+    first, second = sink.begin("errant", "a"), sink.begin("b")
+    assert (first().taken, second().taken) == (1, 0)
+    assert world.noted("put", "refused:") == [
+        "put errant",
+        "refused: Tolerance exceeded in error handler",
+    ]
+
+
+def test_an_interrupt_ends_only_the_wait_before_a_repetition(world: World) -> None:
+    """Plugins interrupt their threads."""
+    sink = Consumed(world, retryTimeoutMs=-1, retryDelayMaxMs=60_000)
+    assert sink.begin("interrupt")().error is None
+    assert (world.noted("put"), sink.failures) == (["put interrupt"], [])
+
+
+def test_no_offsets_of_a_commit_are_a_mistake(world: World) -> None:
+    """The loop fails the task; no offsets to commit would be an empty map."""
+    assert Consumed(world).task.pre_commit({PLACE: 1}) is None
+
+
+def test_a_commit_is_requested_before_the_call_ends(world: World) -> None:
+    """Kafka's worker forgets what `preCommit` itself requests: else commits would never end."""
+    sink = Consumed(world)
+    sink.task.pre_commit({PLACE: 1})
+    assert sink.context.is_commit_requested
+
+
+def test_partitions_that_could_not_be_opened_are_not_assigned(world: World) -> None:
+    """They may be of another task when the next ones are opened."""
+    sink = Consumed(world)
+    with pytest.raises(RetriableException):
+        sink.task.open([TopicPartition("fails", 0)])
+    sink.task.open([TopicPartition("u", 0)])
+    first, failed, last = world.noted("open")
+    assert (first, last.count("fails")) == ("open of [t-0]", 0)
+    assert "fails-0" in failed
+
+
+def test_reports_are_about_the_consumed_record(world: World) -> None:
+    """Also when a transformation has made another record of it."""
+    sink = Consumed(world, transforms=[world.plugin("Change")], reportsErrors=True)
+    assert sink.begin("errant")().error is None
+    (failure,) = sink.failures
+    record: Any = failure.record
+    assert (record.original_topic, record.consumed.topic()) == ("t", "t")
+    assert record.consumed.value() == b"errant"
+    assert failure.class_name == "org.apache.kafka.connect.sink.SinkTask"
+    # The exception has no message.
+    assert str(failure.error) == ""
