@@ -107,13 +107,11 @@ def java_connector(
     worker: WorkerView,
     control: Control,
     config: Mapping[str, str],
-    levels: Mapping[str, str],
 ) -> JavaSourceConnector | JavaSinkConnector:
     """Start a connector's Java process. Raises what the constructor throws."""
     answers: dict[str, Answer] = {}
     link = start_link(worker, control, config, answers, quick=True)
-    job = {"mode": "connector", "connector": found.to_json(), "levels": dict(levels)}
-    facts = link.begin(job)
+    facts = link.begin({"mode": "connector", "connector": found.to_json()})
     make: Callable[..., JavaSourceConnector | JavaSinkConnector]
     if facts["source"]:
         make = JavaSourceConnector

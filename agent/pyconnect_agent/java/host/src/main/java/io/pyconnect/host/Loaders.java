@@ -66,6 +66,12 @@ final class Loaders {
     }
 
     private static ClassLoader newLoader(List<String> jars) {
+        var loader = loaderOf(jars);
+        Log4j1.follow(loader);
+        return loader;
+    }
+
+    private static PluginClassLoader loaderOf(List<String> jars) {
         var urls = urls(jars);
         var ours = Loaders.class.getClassLoader();
         var loader = new PluginClassLoader(urls[0], urls, ours);
