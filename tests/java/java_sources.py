@@ -31,8 +31,13 @@ def connector(name: str, *, version: str = '"1.0"', body: str = "") -> str:
     return CONNECTOR % {"package": package, "name": simple, "version": version, "body": body}
 
 
-def compiled(runtime: KafkaRuntime, sources: Mapping[str, str], directory: Path) -> Path:
-    """Compile sources, by the names of their classes, into a directory of classes."""
+def compiled(
+    runtime: KafkaRuntime, sources: Mapping[str, str], directory: Path, *jars: Path
+) -> Path:
+    """Compile sources, by the names of their classes, into a directory of classes.
+
+    `jars`: libraries besides Kafka's.
+    """
     root = directory.with_name(f"{directory.name}.src")
     for name, text in sources.items():
         path = root / f"{name.replace('.', '/')}.java"
@@ -40,7 +45,8 @@ def compiled(runtime: KafkaRuntime, sources: Mapping[str, str], directory: Path)
         path.write_text(text)
     javac = runtime.java.executable.resolve().with_name("javac")
     files = map(str, sorted(root.rglob("*.java")))
-    command = [str(javac), "-nowarn", "-cp", f"{runtime.libs}/*", "-d", str(directory), *files]
+    path = ":".join([f"{runtime.libs}/*", *map(str, jars)])
+    command = [str(javac), "-nowarn", "-cp", path, "-d", str(directory), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     return directory

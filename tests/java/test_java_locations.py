@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.java.java_sources import compiled
+from tests.java.java_sources import compiled, connector
+from tests.support.maven_plugins import RELOAD4J, location_of
 
 pytestmark = pytest.mark.java
 
@@ -132,8 +134,8 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
 ) -> None:
     """Two tasks at once, one of them with a transformation of the other's location.
 
-    Log4j 2 has the worker's levels, whether the plugin brings it or finds Kafka's. The lines of
-    java.util.logging come once.
+    Log4j 2 has the worker's levels, whether the plugin brings it or finds Kafka's, and so has
+    java.util.logging, whose lines come once.
     """
     one, two = locations
     caplog.set_level(logging.DEBUG, "plugin")
@@ -142,7 +144,7 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
         link.call("start", config={})
     assert polled(links[0]) == [b"one seen by two"]
     assert polled(links[1]) == [b"two"]
-    links[0].set_level("plugin", "DEBUG")
+    links[0].set_levels({"root": "INFO", "plugin": "DEBUG"})
     assert polled(links[0]) == [b"one seen by two"]
     lines = [(each.name, each.levelname, each.getMessage()) for each in caplog.records]
     own = [(level, text.partition("\n")[0]) for name, level, text in lines if name == LOGGER]
@@ -153,6 +155,45 @@ def test_each_location_has_its_own_libraries_and_logs_to_the_worker(
         ("WARNING", "polled one"),
     ]
     old = [(level, text) for name, level, text in lines if name == "plugin.old"]
-    assert old == [("WARNING", "polled")] * 3
+    assert old == [("WARNING", "polled")] * 3 + [("DEBUG", "polled in detail")]
     assert "java.lang.IllegalStateException: why\n\tat plugin.Source" in caplog.text
+    assert [line for line in lines if line[0] == "java.output"] == []
+
+
+OLD_BODY = """
+    static final org.apache.log4j.Logger LOG = org.apache.log4j.Logger.getLogger(Old.class);
+    static String logged() {
+        LOG.debug("in detail");
+        LOG.warn("seen", new IllegalStateException("why"));
+        LOG.fatal("lost");
+        org.apache.commons.logging.LogFactory.getLog("old.commons").info("by commons");
+        return "1";
+    }
+"""
+
+
+def test_lines_of_log4j_1(
+    kafka_runtime: KafkaRuntime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A plugin's own Log4j 1 has no appender but the worker's, and the worker's levels."""
+    (jar,) = sorted(location_of(RELOAD4J, kafka_runtime).glob("*.jar"))
+    source = {"old.Old": connector("old.Old", version="logged()", body=OLD_BODY)}
+    classes = compiled(kafka_runtime, source, tmp_path / "old", jar)
+    plugin = {"class": "old.Old", "jars": [f"{classes}/", str(jar)]}
+    caplog.set_level(logging.DEBUG, "old")
+    link = JavaLink(JavaProcess(find_installation({}), SMALL))
+    link.begin({"mode": "questions"})
+    link.call("describe", plugins=[plugin])
+    link.set_levels({"root": "INFO", "old": "DEBUG", "old.commons": "ERROR"})
+    link.call("describe", plugins=[plugin])
+    link.close()
+    lines = [(each.name, each.levelname, each.getMessage()) for each in caplog.records]
+    loud = [("old.Old", "WARNING", "seen"), ("old.Old", "CRITICAL", "lost")]
+    assert [line for line in lines if line[0].startswith("old")] == [
+        *loud,
+        ("old.commons", "INFO", "by commons"),
+        ("old.Old", "DEBUG", "in detail"),
+        *loud,
+    ]
+    assert "java.lang.IllegalStateException: why\n\tat old.Old" in caplog.text
     assert [line for line in lines if line[0] == "java.output"] == []

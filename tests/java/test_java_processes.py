@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import signal
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,7 @@ from pyconnect_agent.java.source_records import JavaSourceRecords
 from pyconnect_api import ConnectException
 from pyconnect_clients.java_program import java_version
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.java_sources import compiled, connector
 from tests.support.eventually import eventually
 from tests.support.java_plugin_jars import test_connectors as compiled_connectors
 
@@ -34,9 +36,7 @@ pytestmark = pytest.mark.java
 WAIT_S = 60
 STORAGE = "org.apache.kafka.connect.storage"
 SMALL = JavaOptions(heap="96m", quick=True)
-NO_OFFSETS: Mapping[str, Answer] = {
-    "readOffsets": lambda asked: [None for _ in asked["partitions"]]
-}
+ANSWERS: dict[str, Answer] = {"readOffsets": lambda asked: [None for _ in asked["partitions"]]}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def process() -> Iterator[JavaProcess]:
 
 @pytest.fixture
 def link(process: JavaProcess) -> Iterator[JavaLink]:
-    made = JavaLink(process, NO_OFFSETS)
+    made = JavaLink(process, ANSWERS)
     yield made
     made.close()
 
@@ -130,7 +130,7 @@ def test_frames_load_no_data_binding(jar: str, tmp_path: Path) -> None:
     """Jackson's ObjectMapper would be the largest part of a process that needs no JSON itself."""
     log = tmp_path / "classes"
     process = JavaProcess(find_installation({}), SMALL, (f"-Xlog:class+load:file={log}",))
-    link = JavaLink(process, NO_OFFSETS)
+    link = JavaLink(process, ANSWERS)
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "limit": "5"})
     assert len(poll(link)) == 5
@@ -187,7 +187,7 @@ def test_every_java_of_the_machine_runs_a_task(jar: str, tmp_path: Path) -> None
             installation, archive=str(tmp_path / Path(installation.archive).name)
         )
         make_archive(installation)
-        link = JavaLink(process := JavaProcess(installation, JavaOptions()), NO_OFFSETS)
+        link = JavaLink(process := JavaProcess(installation, JavaOptions()), ANSWERS)
         link.begin(job(jar, "NumberSource"))
         link.call("start", config={"topic": "t", "limit": "5"})
         assert len(poll(link)) == 5, java
@@ -197,10 +197,10 @@ def test_every_java_of_the_machine_runs_a_task(jar: str, tmp_path: Path) -> None
     assert len(archives) == len(javas)
 
 
-def test_secrets_are_not_on_the_command_line(
-    link: JavaLink, process: JavaProcess, jar: str
-) -> None:
-    """Configurations of connectors and converters go to the process by its socket alone."""
+def test_secrets_are_not_on_the_command_line(jar: str) -> None:
+    """Configurations go to the process by its socket, and properties by a file in memory."""
+    secret = replace(SMALL, options=("-Dpassword=of-a-process",))
+    link = JavaLink(process := JavaProcess(find_installation({}), secret), ANSWERS)
     described = job(jar, "NumberSource")
     described["converters"]["value"]["config"] = {"password": "of-a-converter"}
     link.begin(described)
@@ -209,6 +209,20 @@ def test_secrets_are_not_on_the_command_line(
     shown = " ".join([*java.cmdline(), *java.environ().values()])
     assert "io.pyconnect.host.Host" in shown
     assert "of-a-" not in shown
+    link.close()
+
+
+def test_properties_reach_the_process(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
+    """With blanks, quotes, backslashes and line ends as they were."""
+    value = "a 'b' \"c\" \\d\n#e"
+    source = connector("one.Shown", version='System.getProperty("shown")')
+    location = compiled(kafka_runtime, {"one.Shown": source}, tmp_path / "shown")
+    options = replace(SMALL, options=(f"-Dshown={value}",))
+    link = JavaLink(JavaProcess(find_installation({}), options))
+    link.begin({"mode": "questions"})
+    (answer,) = link.call("describe", plugins=[{"class": "one.Shown", "jars": [f"{location}/"]}])
+    assert answer["version"] == value
+    link.close()
 
 
 def test_class_of_a_newer_java(link: JavaLink, jar: str) -> None:
@@ -224,11 +238,59 @@ def test_broken_jar(link: JavaLink, tmp_path: Path) -> None:
         link.begin(job(str(broken), "NoteSink"))
 
 
-def test_options_that_java_refuses() -> None:
-    options = JavaOptions(options=("-XX:+NoSuchOption",))
-    link = JavaLink(JavaProcess(find_installation({}), options))
-    with pytest.raises(ConnectException, match=r"(?s)exit code 1: .*NoSuchOption"):
+@pytest.mark.parametrize(
+    ("option", "named"), [("-XX:+NoSuchOption", "NoSuchOption"), ("-Xms900m", "Initial heap size")]
+)
+def test_options_that_java_refuses(option: str, named: str) -> None:
+    """The error names the keys, and the option as Java does."""
+    link = JavaLink(JavaProcess(find_installation({}), JavaOptions(options=(option,))))
+    with pytest.raises(ConnectException, match=rf"(?s)Correct agent\.java\.options .*{named}"):
         link.begin({"mode": "questions"})
+    link.close()
+
+
+ENDS = [
+    ("memory", (), "ran out of memory (Java heap space): its heap is limited to 96m (-Xmx96m)."),
+    ("array", (), "ran out of memory (Requested array size exceeds VM limit): its code asked for"),
+    ("classes", ("-XX:MaxMetaspaceSize=24m",), "(Metaspace): the memory for its classes is limi"),
+    ("riddle", (), "java.lang.IllegalStateException: asked for its message\n"),
+    ("close", (), "because a thread of its host failed, as it does when code of"),
+    ("exit", (), "ended by itself with exit code 3: code of the plugin has called System.exit"),
+]
+
+
+@pytest.mark.parametrize(("deed", "options", "expected"), ENDS, ids=[deed for deed, *_ in ENDS])
+def test_reason_of_an_end(jar: str, deed: str, options: tuple[str, ...], expected: str) -> None:
+    """It names the limit, and is not taken from the exit code alone."""
+    small = replace(SMALL, options=options)
+    link = JavaLink(JavaProcess(find_installation({}), small), ANSWERS)
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "deed": deed, "most": "10", "code": "3"})
+    link.tell(Kind.CREDIT)
+    link.tell(Kind.CREDIT)
+    assert link.batches.get(timeout=WAIT_S) is None
+    assert expected in str(link.ended())
+    link.close()
+
+
+FAILURES = [
+    ("recurse", (), "java.lang.StackOverflowError\n\tat "),
+    ("lack", (), "java.lang.OutOfMemoryError: thrown by the task\n\tat io.pyconnect.tests"),
+    ("direct", ("-XX:MaxDirectMemorySize=1m",), "bytes of direct buffer memory (allocated: "),
+    ("cut", (), "java.lang.IllegalStateException: cut at ?\n\tat io.pyconnect.tests"),
+]
+
+
+@pytest.mark.parametrize(
+    ("deed", "options", "expected"), FAILURES, ids=[deed for deed, *_ in FAILURES]
+)
+def test_errors_of_a_poll(jar: str, deed: str, options: tuple[str, ...], expected: str) -> None:
+    """An Error that does not end the virtual machine is a failed poll like any other."""
+    small = replace(SMALL, options=options)
+    link = JavaLink(JavaProcess(find_installation({}), small), ANSWERS)
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "deed": deed, "most": "10"})
+    assert expected in poll(link).batch.facts["error"]["trace"]
     link.close()
 
 
@@ -242,6 +304,51 @@ def test_process_that_is_killed(link: JavaLink, process: JavaProcess, jar: str) 
         with pytest.raises(ConnectException, match=r"was killed by SIGKILL"):
             ask()
     assert link.has_ended
+
+
+def test_noise_of_a_task(link: JavaLink, jar: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Lines of megabytes come in pieces, and bytes that are no text in their numbers."""
+    caplog.set_level(logging.INFO, "java.output")
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "deed": "noise", "most": "10"})
+    assert len(poll(link)) == 10
+
+    def printed() -> str:
+        return "".join(each.getMessage() for each in caplog.records)
+
+    eventually(lambda: printed().endswith("\\xff"), WAIT_S, lambda: ascii(printed()[-100:]))
+    assert printed().count("x" * 8_192) > 300
+
+
+def test_stacks_of_a_process_that_does_not_answer(link: JavaLink, process: JavaProcess) -> None:
+    """The answer comes in time, and says why there are none."""
+    link.begin({"mode": "questions"})
+    java = psutil.Process(process.pid)
+    java.suspend()
+    assert f"(pid {process.pid}) did not answer within 0.8 s: it is frozen" in link.stacks()
+    java.resume()
+    eventually(lambda: 'Java thread "main"' in link.stacks(), WAIT_S)
+    java.kill()
+    link.ended()
+    assert "was killed by SIGKILL" in link.stacks()
+
+
+def test_programs_of_a_plugin_do_not_hide_the_end(
+    link: JavaLink, process: JavaProcess, jar: str
+) -> None:
+    """One that has the socket and the output open may live on."""
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "deed": "spawn", "most": "10"})
+    assert len(poll(link)) == 10
+    java = psutil.Process(process.pid)
+    (program,) = java.children()
+    java.kill()
+    try:
+        assert link.batches.get(timeout=WAIT_S) is None
+        assert "was killed by SIGKILL" in str(link.ended())
+        assert program.is_running()
+    finally:
+        program.kill()
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])

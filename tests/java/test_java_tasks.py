@@ -21,7 +21,10 @@ from tests.support.topics import create_topics, partitions_of, produce, read_top
 pytestmark = pytest.mark.java
 
 WAIT_S = 60
+PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 SETTINGS = {
+    "config.providers": "file",
+    "config.providers.file.class": PROVIDER,
     "exactly.once.source.support": "enabled",
     "task.shutdown.graceful.timeout.ms": "5000",
 }
@@ -220,6 +223,26 @@ def test_output_and_log_lines_of_a_task_reach_the_workers_log(world: World) -> N
     assert f"task={world.name}-0" in printed
 
 
+def test_secrets_are_hidden(world: World, tmp_path: Path) -> None:
+    """Values of config providers, in a trace with its causes, in lines and on the command line."""
+    file = tmp_path / "secrets.properties"
+    file.write_text("password=of-a-provider\n")
+    reference = f"${{file:{file}:password}}"
+    world.source(
+        limit="10", deed="reveal", secret=reference, agent_java_options=f"-Dpassword={reference}"
+    )
+    trace = world.trace()
+    assert "java.lang.IllegalStateException: outer\n\tat io.pyconnect.tests" in trace
+    assert f"\tSuppressed: java.lang.IllegalStateException: suppressed {reference}\n" in trace
+    assert f"Caused by: java.lang.IllegalStateException: {reference}\n" in trace
+    lines = [line for line in world.agent.log().splitlines() if world.name in line]
+    for told in ("printed", "logged"):
+        assert any(f"{told} {reference}" in line for line in lines)
+    assert "of-a-provider" not in trace + world.agent.log()
+    eventually(lambda: len(java_processes(world.agent)) == 1, WAIT_S)
+    assert "of-a-provider" not in " ".join(java_processes(world.agent)[0].cmdline())
+
+
 def test_levels_change_at_run_time(world: World) -> None:
     """A level that is set over REST holds in the Java process too."""
     world.source(limit="7", deed="debug")
@@ -230,6 +253,20 @@ def test_levels_change_at_run_time(world: World) -> None:
     world.agent.do("PUT", f"/connectors/{world.name}/config", {**config, "limit": "10"})
     world.await_values(10)
     assert "told in detail by the task" in world.agent.log()
+
+
+def test_level_of_the_root_logger_is_that_of_all_known_ones(world: World) -> None:
+    """As in Kafka's worker, also of one that had a level of its own before."""
+    world.agent.do("PUT", "/admin/loggers/io.pyconnect.tests", {"level": "OFF"})
+    world.agent.do("PUT", "/admin/loggers/root", {"level": "WARN"})
+    try:
+        world.source(limit="10", deed="debug")
+        world.await_values(10)
+        lines = [line for line in world.agent.log().splitlines() if world.name in line]
+        (told,) = [line for line in lines if "told in" in line]
+        assert " WARN told in short by the task " in told
+    finally:
+        world.agent.do("PUT", "/admin/loggers/root", {"level": "INFO"})
 
 
 def test_sink_calls(world: World) -> None:
@@ -358,6 +395,23 @@ def test_a_connector_fails_when_its_process_is_killed(world: World) -> None:
     java_processes(world.agent)[0].kill()
     eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)
     assert "was killed by SIGKILL" in world.status()["connector"]["trace"]
+
+
+def test_a_paused_source_fails_when_its_process_is_killed(world: World) -> None:
+    """It fails at once, though it is not polled."""
+    world.source(limit="5")
+    world.await_values(5)
+    world.agent.do("PUT", f"/connectors/{world.name}/pause")
+    world.agent.wait_for_states(world.name, "PAUSED", "PAUSED")
+    java_processes(world.agent)[-1].kill()
+    world.agent.wait_for_states(world.name, "PAUSED", "FAILED")
+    assert "was killed by SIGKILL" in world.status()["tasks"][0]["trace"]
+
+
+def test_memory_limit_counts_the_java_process(world: World) -> None:
+    """The Python process of a task alone would be far below it."""
+    world.source(limit="10", deed="hold", agent_limit_memory_bytes=str(150 << 20))
+    assert "agent.limit.memory.bytes is 157286400." in world.trace()
 
 
 def test_a_sink_fails_when_its_process_is_killed(world: World) -> None:

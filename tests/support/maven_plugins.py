@@ -69,6 +69,13 @@ MONGO = JavaPlugin(
     },
 )
 
+RELOAD4J = JavaPlugin(
+    "reload4j",
+    Coordinate("ch.qos.reload4j", "reload4j", "1.2.26"),
+    {"reload4j-1.2.26.jar": "a7e86ae144541d04d24d1b7123d7425415477d50f387bb868e5c955aeaedd96f"},
+)
+"""No plugin, but the library of Log4j 1 that old ones bring."""
+
 JDBC_SINK = JavaPlugin(
     "debezium-jdbc",
     # A release whose jar is in the repository, with its dependencies; archives of it are not.

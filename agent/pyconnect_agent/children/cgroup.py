@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
+from pyconnect_agent.children.use import processes_of
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import TaskLimits
 
@@ -40,7 +41,10 @@ class TaskCgroups:
         return cls(base) if base is not None and _is_delegated(base) else None
 
     def hold(self, task_id: ConnectorTaskId, pid: int, limits: TaskLimits) -> bool:
-        """Put a process under its limits unless it is already; False if that is impossible."""
+        """Put a process, with those below it, under its limits unless it is already.
+
+        Returns False if that is impossible.
+        """
         held = self._held.get(task_id)
         if held is not None and held[0] == pid:
             return True
@@ -58,7 +62,7 @@ class TaskCgroups:
             if limits.cpu_percent is not None:
                 quota_us = limits.cpu_percent * PERIOD_US // 100
                 (place / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
-            (place / "cgroup.procs").write_text(str(pid))
+            _move(pid, place / "cgroup.procs")
         except OSError as error:
             extra = {"task": str(task_id), "cgroup": str(place), "reason": str(error)}
             LOG.error("a cgroup cannot be used; the task is watched", extra=extra)
@@ -105,6 +109,16 @@ class TaskCgroups:
             (worker / "cgroup.procs").write_text(pid)
         wanted = " ".join(f"+{name}" for name in CONTROLLERS)
         (self._base / "cgroup.subtree_control").write_text(wanted)
+
+
+def _move(pid: int, procs: Path) -> None:
+    """Move a process and those that it has started; later ones begin in its cgroup."""
+    for each in processes_of(pid):
+        try:
+            procs.write_text(str(each))
+        except ProcessLookupError:
+            if each == pid:
+                raise
 
 
 def _own_cgroup(root: Path, own: Path) -> Path | None:

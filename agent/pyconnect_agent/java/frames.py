@@ -59,7 +59,7 @@ class Kind(IntEnum):
     DELIVER = 7  # Python: records for `put`
     ACKS = 8  # Python: results of records
     LOG = 9  # Java
-    LEVEL = 10  # Python
+    LEVELS = 10  # Python: of loggers, by name
     STACKS = 11  # Python
 
 

@@ -92,3 +92,8 @@ class JavaOptions:
             *self.options,
             f"-Xmx{self.heap}",
         )
+
+
+def is_property(option: str) -> bool:
+    """Return whether an option sets a property, whose value may be secret."""
+    return option.startswith("-D")

@@ -30,8 +30,11 @@ _LEVELS = {
     "INFO": logging.INFO,
     "WARN": logging.WARNING,
     "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
 }
 CLOSE_TIMEOUT_S = 5.0
+STACKS_TIMEOUT_S = 0.8
+"""Less than the worker waits for the stacks of a task, which come with these."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Answers a question of the Java process with a value of JSON; may raise any exception."""
@@ -97,14 +100,31 @@ class JavaLink:
         self._send(kind, request_id, *parts)
         return call
 
-    def set_level(self, logger: str, level: str) -> None:
-        """Set the level of Java's loggers below a name."""
+    def set_levels(self, levels: Mapping[str, str]) -> None:
+        """Set the levels of Java's loggers by name; `root` is the root logger."""
         with contextlib.suppress(ConnectException):
-            self.tell(Kind.LEVEL, json_bytes({logger: level}))
+            self.tell(Kind.LEVELS, json_bytes(levels))
 
     def stacks(self) -> str:
-        """Return the stacks of Java's threads."""
-        return str(self.answer(self.send(Kind.STACKS)))
+        """Return the stacks of Java's threads, or why they cannot be had."""
+        found: Future[str] = Future()
+        # A process that is frozen may not even take the question.
+        asking = partial(self._ask_for_stacks, found)
+        long_lived.Thread("java-stacks", asking, on_death=found.set_exception).start()
+        try:
+            return found.result(STACKS_TIMEOUT_S)
+        except TimeoutError:
+            pid = self._process.pid
+            return (
+                f"The Java process (pid {pid}) did not answer within {STACKS_TIMEOUT_S:g} s: it is "
+                f"frozen, or collects garbage. Its state: ps -o stat,wchan -p {pid}\n"
+            )
+
+    def _ask_for_stacks(self, found: Future[str]) -> None:
+        try:
+            found.set_result(str(self.answer(self.send(Kind.STACKS))))
+        except ConnectException as ended:
+            found.set_result(f"{ended}\n")
 
     @property
     def has_ended(self) -> bool:
@@ -217,9 +237,9 @@ def _text(error: BaseException) -> str:
 
 
 def _log(line: Mapping[str, str]) -> None:
+    """Log a line of Java's in its logger; a trace is shown below the line, as one of Python is."""
     logger = logging.getLogger(line["logger"])
     level = _LEVELS[line["level"]]
     if logger.isEnabledFor(level):
-        trace = line.get("trace")
-        text = line["message"] if trace is None else f"{line['message']}\n{trace}"
-        logger.log(level, "%s", text)
+        text, trace = (line["message"],), line.get("trace")
+        logger.handle(logger.makeRecord(logger.name, level, "", 0, "%s", text, None, sinfo=trace))

@@ -3,7 +3,7 @@
 Layer: java. The socket is the process's descriptor 0, so that output of Java code or the virtual
 machine does not get between the frames; this output arrives as lines. The process ends with this
 one: it halts at the end of the socket, and if it cannot (it is stopped, or out of memory) the
-kernel kills it.
+kernel kills it. One thread reads the output, another waits for the end of the process.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.java.launch import JavaInstallation, JavaOptions
+from pyconnect_agent.java.end import reason_of
+from pyconnect_agent.java.launch import JavaInstallation, JavaOptions, is_property
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
 OUTPUT = logging.getLogger("java.output")
 
 MAIN_CLASS = "io.pyconnect.host.Host"
-EXIT_OUT_OF_MEMORY = 3
 SOCKET_BUFFER_BYTES = 1 << 20
 LINE_CHARACTERS = 8_192
 LAST_LINES = 20
+OUTPUT_WAIT_S = 1.0
+"""How long the end of the output is awaited: a program that a plugin has started may hold it."""
 
 PROVEN_OPTIONS = (
     # At another address in each process, all pages of an archive would be copied and changed.
@@ -44,6 +46,14 @@ PROVEN_OPTIONS = (
 """Used with an archive only: a Java that has written one knows them, an older one may not."""
 
 _PR_SET_PDEATHSIG = 1
+_ESCAPES = (
+    ("\\", "\\\\"),
+    ('"', '\\"'),
+    ("\n", "\\n"),
+    ("\r", "\\r"),
+    ("\t", "\\t"),
+    ("\f", "\\f"),
+)
 
 
 class JavaProcess:
@@ -61,22 +71,17 @@ class JavaProcess:
         self.socket, theirs = socket.socketpair()
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
-        command = [
-            installation.java,
-            *(instead or _archived(installation)),
-            *options.arguments(),
-            "-cp",
-            installation.class_path,
-            MAIN_CLASS,
-        ]
+        command = [installation.java, *(instead or _archived(installation))]
+        main = ["-cp", installation.class_path, MAIN_CLASS]
         try:
-            with theirs:
+            with theirs, _hidden(options.arguments()) as (arguments, files):
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                    command,
+                    [*command, *arguments, *main],
                     stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, **options.environment},
+                    pass_fds=files,
                     preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
                 )
         except OSError as exc:
@@ -84,6 +89,7 @@ class JavaProcess:
             raise ConnectException(f"Java could not be started: {exc}") from exc
         self._reader = long_lived.Thread("java-output", self._read_output)
         self._reader.start()
+        long_lived.Thread("java-end", self._await_end).start()
 
     @property
     def pid(self) -> int:
@@ -108,10 +114,17 @@ class JavaProcess:
     def explain_end(self) -> str:
         """Wait for the end of the process and return its reason."""
         code = self._process.wait()
-        self._reader.join()
-        reason = _reason(code, self.options)
-        printed = "".join(f"\n    {line}" for line in self._last_lines)
+        self._reader.join(OUTPUT_WAIT_S)
+        lines = tuple(self._last_lines)
+        reason = reason_of(code, self.options, lines)
+        printed = "".join(f"\n    {line}" for line in lines)
         return f"{reason}\nIts last output:{printed}" if printed else reason
+
+    def _await_end(self) -> None:
+        self._process.wait()
+        # A program that a plugin has started may have inherited the other end.
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RD)
 
     def _read_output(self) -> None:
         assert self._process.stdout is not None
@@ -129,21 +142,29 @@ def _archived(installation: JavaInstallation) -> tuple[str, ...]:
     return (f"-XX:SharedArchiveFile={installation.archive}", *PROVEN_OPTIONS)
 
 
-def _reason(code: int, options: JavaOptions) -> str:
-    if code == EXIT_OUT_OF_MEMORY:
-        return (
-            f"The Java process ran out of memory: its heap is limited to {options.heap} "
-            f"(-Xmx{options.heap}). Set agent.java.heap in the connector's configuration (or the "
-            "worker's), or let it hold fewer records at once."
-        )
-    if code < 0:
-        return f"The Java process was killed by {signal.Signals(-code).name}."
-    if code == 128 + signal.SIGABRT:
-        return "The Java process crashed; its output says where the report is."
-    return (
-        f"The Java process ended by itself with exit code {code}: "
-        "code of the plugin has called System.exit or Runtime.halt, or Java refused its options."
-    )
+@contextlib.contextmanager
+def _hidden(arguments: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """Move properties to a file of arguments: all users can read a command line.
+
+    Yields the arguments and the descriptors that they need. Where there are no files in memory,
+    properties stay on the command line.
+    """
+    if not hasattr(os, "memfd_create"):
+        yield list(arguments), ()
+        return
+    lines = [os.fsencode(f"{_quoted(each)}\n") for each in arguments if is_property(each)]
+    with os.fdopen(os.memfd_create("java-properties"), "wb") as file:
+        file.writelines(lines)
+        file.flush()
+        others = [each for each in arguments if not is_property(each)]
+        yield [f"@/proc/self/fd/{file.fileno()}", *others], (file.fileno(),)
+
+
+def _quoted(argument: str) -> str:
+    """Return an argument in the form of Java's files of arguments."""
+    for special, escape in _ESCAPES:
+        argument = argument.replace(special, escape)
+    return f'"{argument}"'
 
 
 def _die_with_parent() -> Callable[[], None]:

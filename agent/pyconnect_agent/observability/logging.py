@@ -109,6 +109,10 @@ class RuntimeLevels:
         """Return the known loggers by name, sorted."""
         return self._loggers
 
+    def levels(self) -> dict[str, str]:
+        """Return the levels of the known loggers by name."""
+        return {name: logger.level for name, logger in self._loggers.items()}
+
     def set_level(self, namespace: str, level: str) -> tuple[str, ...]:
         """Set the level of all known loggers that start with `namespace`; return the changed.
 

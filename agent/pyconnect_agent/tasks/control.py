@@ -96,8 +96,8 @@ class Control:
         """Called when the worker process asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
-        self.levels: dict[str, str] = {}
-        """The levels that were set so far, by namespaces."""
+        self.logger_levels: Callable[[], Mapping[str, str]] = dict
+        """Returns the levels of this process's known loggers; set before `start` too."""
         self.describe_stacks: Callable[[], str] = describe_threads
         """Returns the stacks of this process, and of one that belongs to it."""
         self._thread = long_lived.Thread("control", self._read)
@@ -234,7 +234,6 @@ class Control:
     def _take(self, message: Message) -> None:
         match message:
             case SetLoggerLevel(namespace=namespace, level=level):
-                self.levels[namespace] = level
                 self.set_logger_level(namespace, level)
             case SetTargetStateRequest():
                 self.target_state = message.target_state

@@ -138,10 +138,10 @@ def _serve(channel: Channel, job: Message) -> None:
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_offsets(job))
         case ChangeOffsetsJob():
-            _prepare_logging(job.worker, connector=job.connector, scope="offsets")
+            levels = _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             # Its state says nothing: it answers and ends.
             control = Control(channel, TargetState.STOPPED)
-            _listen(control)
+            _listen(control, levels)
             channel.send(change_offsets(job, control))
         case DescribePluginJob():
             _prepare_logging(job.worker, scope="plugin")
@@ -171,8 +171,8 @@ def _prepare_logging(worker: WorkerSettings, **scope: str) -> RuntimeLevels:
     return levels
 
 
-def _listen(control: Control) -> None:
-    """Start the control thread, and give SIGTERM its meaning.
+def _listen(control: Control, levels: RuntimeLevels) -> None:
+    """Start the control thread, which may change levels, and give SIGTERM its meaning.
 
     Until the time for an orderly stop is over it is ignored: service managers send it to every
     process of the worker, and the worker process then stops its children in its own order.
@@ -183,15 +183,15 @@ def _listen(control: Control) -> None:
             os._exit(EXIT_TERMINATED)
 
     signal.signal(signal.SIGTERM, terminate)
+    control.set_logger_level, control.logger_levels = levels.set_level, levels.levels
     control.start()
 
 
 def _run_task(channel: Channel, job: RunTaskJob, levels: RuntimeLevels) -> None:
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
-    control.set_logger_level = levels.set_level
     logging.getLogger().addHandler(LogReports(channel.send))
-    _listen(control)
+    _listen(control, levels)
     life_cycle = TaskLifeCycle(control)
     long_lived.call_before_end(life_cycle.fail)
     try:
@@ -233,9 +233,8 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
 
 def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels) -> None:
     control = Control(channel, job.target_state, lease_ms=job.lease_ms)
-    control.set_logger_level = levels.set_level
     logging.getLogger().addHandler(LogReports(channel.send))
-    _listen(control)
+    _listen(control, levels)
     mask: Callable[[str], str] = str
 
     def report_failure(error: BaseException) -> None:
@@ -254,7 +253,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
         if java is None:
             connector = worker.connector(resolved.values)
         else:
-            connector = java_connector(java, worker, control, resolved.values, job.worker.levels)
+            connector = java_connector(java, worker, control, resolved.values)
         read: ReadOffsets = control.read_offsets
         if isinstance(connector, SourceConnector):
             offsets = offset_stores(

@@ -280,12 +280,11 @@ class Worker:
     def _child_settings(self) -> ChildSettings:
         parts = self._parts
         log_dir = parts.config.agent_log_dir
-        levels = {name: level.level for name, level in parts.levels.loggers().items()}
         return ChildSettings(
             worker=WorkerSettings(
                 properties=dict(parts.config.originals),
                 plugins=parts.catalog.plugins,
-                levels=levels,
+                levels=parts.levels.levels(),
                 log_format=parts.log_format,
             ),
             task_shutdown_graceful_timeout_ms=parts.config.task_shutdown_graceful_timeout_ms,

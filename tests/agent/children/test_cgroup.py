@@ -18,6 +18,8 @@ from pyconnect_agent.core.task_limits import TaskLimits
 TASK = ConnectorTaskId("a/b", 0)
 LIMITS = TaskLimits(memory_bytes=1_000, cpu_percent=150)
 PLACE = "task-a%2Fb-0"
+PID = 1 << 23
+"""Of no process: those below it would get the cgroup too."""
 
 
 @pytest.fixture
@@ -45,18 +47,30 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None
     assert not (base / "cgroup.subtree_control").exists()
-    assert cgroups.hold(TASK, 42, LIMITS)
+    assert cgroups.hold(TASK, PID, LIMITS)
     assert (base / "worker" / "cgroup.procs").read_text() == "11"
     assert (base / "cgroup.subtree_control").read_text() == "+cpu +memory"
     written = {file.name: file.read_text() for file in (base / PLACE).iterdir()}
     assert written == {
         "memory.max": "1000",
         "cpu.max": "150000 100000",
-        "cgroup.procs": "42",
+        "cgroup.procs": str(PID),
     }
     (base / PLACE / "cgroup.procs").write_text("")
-    assert cgroups.hold(TASK, 42, LIMITS)
+    assert cgroups.hold(TASK, PID, LIMITS)
     assert (base / PLACE / "cgroup.procs").read_text() == ""
+
+
+def test_a_cgroup_gets_the_processes_below_a_task_too(
+    tmp_path: Path, base: Path, own: Path, family: tuple[int, int]
+) -> None:
+    """The kernel moves one process at a time, and a Java process has been started already."""
+    cgroups = TaskCgroups.detect(tmp_path, own)
+    assert cgroups is not None
+    parent, below = family
+    assert cgroups.hold(TASK, parent, LIMITS)
+    # A plain file has the last one.
+    assert (base / PLACE / "cgroup.procs").read_text() == str(below)
 
 
 def test_the_trace_says_that_the_kernel_ended_the_task(
@@ -65,13 +79,13 @@ def test_the_trace_says_that_the_kernel_ended_the_task(
     """With the most memory it used; any other end says nothing."""
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None
-    cgroups.hold(TASK, 42, LIMITS)
+    cgroups.hold(TASK, PID, LIMITS)
     (base / PLACE / "memory.events").write_text("oom 1\noom_kill 1\n")
     (base / PLACE / "memory.peak").write_text("998\n")
     trace = cgroups.release(TASK) or ""
     assert "it used 998 bytes, agent.limit.memory.bytes is 1000." in trace
     assert cgroups.release(TASK) is None
-    cgroups.hold(TASK, 43, LIMITS)
+    cgroups.hold(TASK, PID + 1, LIMITS)
     (base / PLACE / "memory.events").write_text("oom 0\noom_kill 0\n")
     assert cgroups.release(TASK) is None
 
@@ -99,5 +113,5 @@ def test_a_cgroup_that_refuses_leaves_the_task_to_the_watch(
     (base / PLACE).write_text("no directory")
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None
-    assert not cgroups.hold(TASK, 42, LIMITS)
-    assert cgroups.hold(ConnectorTaskId("c", 1), 43, LIMITS)
+    assert not cgroups.hold(TASK, PID, LIMITS)
+    assert cgroups.hold(ConnectorTaskId("c", 1), PID + 1, LIMITS)

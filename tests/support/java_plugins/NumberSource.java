@@ -1,6 +1,12 @@
 package io.pyconnect.tests;
 
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
 import java.io.IOException;
+import java.lang.reflect.Proxy;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -18,6 +24,7 @@ import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.Marker;
 
 /** Makes the numbers from 0 on, and at one of them does what {@code deed} says. */
 public class NumberSource extends SourceConnector {
@@ -106,6 +113,7 @@ public class NumberSource extends SourceConnector {
         private static final Map<String, String> PLACE = Map.of("place", "here");
 
         private final List<byte[]> memory = new ArrayList<>();
+        private final List<Object> proxies = new ArrayList<>();
         private Map<String, String> config;
         private long next;
 
@@ -165,16 +173,79 @@ public class NumberSource extends SourceConnector {
         private void act() {
             switch (config.getOrDefault("deed", "")) {
                 case "throw" -> throw new IllegalStateException("thrown by the task");
-                case "exit" -> System.exit(7);
-                case "print" -> System.out.println("printed by the task");
-                case "debug" -> LOG.debug("told in detail by {}", "the task");
-                case "memory" -> {
+                case "exit" -> System.exit(Integer.parseInt(config.getOrDefault("code", "7")));
+                case "reveal" -> reveal(config.get("secret"));
+                case "noise" -> makeNoise();
+                case "recurse" -> act();
+                case "riddle" -> throw new Riddle();
+                case "cut" -> throw new IllegalStateException("cut at \uD83D");
+                case "spawn" -> spawn();
+                case "close" -> close();
+                case "lack" -> throw new OutOfMemoryError("thrown by the task");
+                case "array" -> memory.add(new byte[Integer.MAX_VALUE]);
+                case "direct" -> ByteBuffer.allocateDirect(1 << 30);
+                case "classes" -> {
                     while (true) {
-                        memory.add(new byte[1 << 20]);
+                        proxies.add(proxy());
                     }
                 }
+                case "print" -> System.out.println("printed by the task");
+                case "debug" -> {
+                    LOG.debug("told in detail by {}", "the task");
+                    LOG.warn((Marker) null, "told in short by {}", "the task");
+                }
+                case "memory" -> fill(Integer.MAX_VALUE);
+                case "hold" -> fill(150);
                 case "read" -> next += System.in == null ? 1 : 0;
                 default -> {}
+            }
+        }
+
+        private void fill(int megabytes) {
+            for (int each = 0; each < megabytes; each++) {
+                memory.add(new byte[1 << 20]);
+            }
+        }
+
+        /** Prints, logs and throws what should be seen nowhere. */
+        private static void reveal(String secret) {
+            System.out.println("printed " + secret);
+            LOG.warn("logged {}", secret, new IllegalStateException("logged " + secret));
+            var failed = new IllegalStateException("outer", new IllegalStateException(secret));
+            failed.addSuppressed(new IllegalStateException("suppressed " + secret));
+            throw failed;
+        }
+
+        /** Prints a line of three million characters, and one of all bytes. */
+        private static void makeNoise() {
+            System.out.println("x".repeat(3_000_000));
+            for (int each = 0; each < 256; each++) {
+                System.out.write(each);
+            }
+            System.out.println();
+        }
+
+        /** An instance of a class that has never been there. */
+        private static Object proxy() {
+            var types = new Class<?>[] {Runnable.class};
+            var loader = new URLClassLoader(new URL[0]);
+            return Proxy.newProxyInstance(loader, types, (proxy, method, arguments) -> null);
+        }
+
+        /** Starts a program that has the descriptors of this process. */
+        private void spawn() {
+            try {
+                new ProcessBuilder("sleep", "1000").inheritIO().start();
+            } catch (IOException failed) {
+                throw new IllegalStateException(failed);
+            }
+        }
+
+        private static void close() {
+            try {
+                new FileInputStream(FileDescriptor.in).close();
+            } catch (IOException failed) {
+                throw new IllegalStateException(failed);
             }
         }
 
@@ -211,6 +282,16 @@ public class NumberSource extends SourceConnector {
                     throw new IllegalStateException(failed);
                 }
             }
+        }
+    }
+
+    /** An exception that does not even say what it is. */
+    private static final class Riddle extends RuntimeException {
+        private static final long serialVersionUID = 1;
+
+        @Override
+        public String getMessage() {
+            throw new IllegalStateException("asked for its message");
         }
     }
 }

@@ -109,7 +109,6 @@ def java_connector(
     worker: WorkerView,
     control: Control,
     config: Mapping[str, str],
-    levels: Mapping[str, str],
 ) -> JavaSourceConnector | JavaSinkConnector:
     """Start a connector's Java process. Raises what the constructor throws."""
     answers: dict[str, Answer] = {}
@@ -118,7 +117,6 @@ def java_connector(
         "mode": "connector",
         "connector": found.to_json(),
         "locations": plugin_locations(worker.catalog),
-        "levels": dict(levels),
     }
     facts = link.begin(job)
     make: Callable[..., JavaSourceConnector | JavaSinkConnector]

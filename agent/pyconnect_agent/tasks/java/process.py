@@ -5,8 +5,10 @@ Layer: tasks.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 
+from pyconnect_agent import long_lived
 from pyconnect_agent.core.plugins.catalog import PluginNotFoundError
 from pyconnect_agent.java.installation import find_installation
 from pyconnect_agent.java.launch import JavaClass
@@ -42,13 +44,23 @@ def start_link(
     options = java_options(worker.config.originals, config, quick=quick)
     link = JavaLink(JavaProcess(installation, options), answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
-    set_here = control.set_logger_level
+    _follow_levels(control, link)
+    return link
+
+
+def _follow_levels(control: Control, link: JavaLink) -> None:
+    """Give Java's loggers the levels of this process's, now and whenever one changes."""
+    set_here, lock = control.set_logger_level, threading.Lock()
+
+    def send() -> None:
+        # The latest levels have to be the last that are sent.
+        with lock:
+            link.set_levels(control.logger_levels())
 
     def set_level(namespace: str, level: str) -> None:
         set_here(namespace, level)
-        link.set_level(namespace, level)
+        # The control thread must not wait for a Java process that is frozen.
+        long_lived.Thread("java-levels", send).start()
 
     control.set_logger_level = set_level
-    for namespace, level in tuple(control.levels.items()):
-        link.set_level(namespace, level)
-    return link
+    send()

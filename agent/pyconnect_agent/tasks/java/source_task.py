@@ -76,6 +76,11 @@ class JavaSourceTask(SourceTask):
             # What is left of the batch cannot be had again.
             raise ConnectException(str(exc)) from exc
 
+    def check_process(self) -> None:
+        """See `source.loop.RunsInProcess`."""
+        if self._link.has_ended:
+            raise self._link.ended()
+
     def commit(self) -> None:
         if self._hears_of_commits:
             self._link.tell(Kind.CALL, json_bytes({"method": "commit"}))

@@ -42,7 +42,6 @@ def java_task(
         "mode": "task",
         "connector": connector.to_json(),
         "task": setup.task_config.get(TASK_CLASS),
-        "levels": dict(setup.job.worker.levels),
         "exactlyOnce": exactly_once,
         "boundaries": exactly_once and boundary == "connector",
         "reportsErrors": reports,

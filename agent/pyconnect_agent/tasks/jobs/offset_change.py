@@ -63,7 +63,7 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
     connector = (
         worker.connector(resolved.values)
         if java is None
-        else java_connector(java, worker, control, resolved.values, job.worker.levels)
+        else java_connector(java, worker, control, resolved.values)
     )
     deadline = Deadline(job.timeout_ms)
     change: OffsetChange

@@ -35,6 +35,15 @@ class PollsInParts(Protocol):
         ...
 
 
+@runtime_checkable
+class RunsInProcess(Protocol):
+    """A task in a process of its own, which may end while the task is paused."""
+
+    def check_process(self) -> None:
+        """Raise the reason once the process has ended."""
+        ...
+
+
 class SourceLoop:
     """Polls, converts and sends until the worker asks for a stop.
 
@@ -55,6 +64,7 @@ class SourceLoop:
     ) -> None:
         self._task = task
         self._next_part = task.next_part if isinstance(task, PollsInParts) else _no_part
+        self._check_process = task.check_process if isinstance(task, RunsInProcess) else _nothing
         self._chain = pipeline.chain
         self._convert = pipeline.convert
         self._convert_run = pipeline.convert_run if sender.takes_runs else None
@@ -103,6 +113,7 @@ class SourceLoop:
             self._control.changed.clear()
             if self._control.should_pause and not self._control.stopping:
                 self._control.wait(1.0)
+            self._check_process()
             self._sender.begin_iteration()
         if not self._control.stopping:
             self._sender.resumed()
@@ -225,3 +236,7 @@ class SourceLoop:
 
 def _no_part() -> Sequence[SourceRecord]:
     return ()
+
+
+def _nothing() -> None:
+    """The task has no process of its own."""

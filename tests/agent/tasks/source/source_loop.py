@@ -68,8 +68,14 @@ class ScriptedTask(SourceTask):
 class Source:
     """A loop over fakes, stepped by hand; `written` is the offset store."""
 
-    def __init__(self, *, transform: Function | None = None, tolerate_all: bool = False) -> None:
-        self.task = ScriptedTask()
+    def __init__(
+        self,
+        *,
+        transform: Function | None = None,
+        tolerate_all: bool = False,
+        task: ScriptedTask | None = None,
+    ) -> None:
+        self.task = ScriptedTask() if task is None else task
         self.producer = FakeProducer()
         self.control = FakeControl()
         self.states: list[State] = []

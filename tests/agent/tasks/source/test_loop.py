@@ -12,7 +12,7 @@ from pyconnect_api import (
     ConnectHeaders,
     RetriableException,
 )
-from tests.agent.tasks.source.source_loop import Source, entry, record
+from tests.agent.tasks.source.source_loop import ScriptedTask, Source, entry, record
 
 
 def test_a_retriable_poll_counts_as_empty_and_another_error_ends(source: Source) -> None:
@@ -37,6 +37,21 @@ def test_a_pause_reports_and_polls_no_more(source: Source) -> None:
     source.loop.step()
     assert source.states == [State.PAUSED, State.RUNNING]
     assert source.producer.sent == []
+
+
+def test_a_paused_task_whose_process_has_ended_fails() -> None:
+    """It would be found otherwise only when the task is resumed."""
+
+    class EndedTask(ScriptedTask):
+        def check_process(self) -> None:
+            raise ConnectException("The Java process was killed")
+
+    source = Source(task=EndedTask())
+    source.control.should_pause = True
+    source.control.wait = lambda timeout_s=None: None  # type: ignore[method-assign]
+    with pytest.raises(ConnectException, match="was killed"):
+        source.loop.step()
+    assert source.states == [State.PAUSED]
 
 
 def test_the_last_commit_waits_for_records_in_flight(source: Source) -> None:

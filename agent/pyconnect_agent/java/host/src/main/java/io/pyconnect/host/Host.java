@@ -19,6 +19,9 @@ import org.apache.kafka.connect.source.SourceTask;
  * <p>The first frame is the job. The process ends with the other end of the socket.
  */
 public final class Host {
+    /** The exit code with which {@code end.py} knows a failure of this class. */
+    private static final int EXIT_FAILED = 70;
+
     private static volatile Link.Receiver job;
 
     private Host() {}
@@ -33,7 +36,7 @@ public final class Host {
         private final LinkedBlockingQueue<Runnable> waiting = new LinkedBlockingQueue<>();
 
         Worker(String name) {
-            var thread = new Thread(this::work, name);
+            var thread = thread(name, this::work);
             // The plugin's: its libraries find their services by it.
             thread.setContextClassLoader(Thread.currentThread().getContextClassLoader());
             thread.start();
@@ -53,30 +56,47 @@ public final class Host {
                     waiting.take().run();
                 } catch (InterruptedException interrupted) {
                     // A plugin has interrupted its own thread. The next work begins.
-                } catch (Throwable failed) {
-                    // The Python process would wait without end for the result of this thread.
-                    failed.printStackTrace();
-                    Runtime.getRuntime().halt(1);
                 }
             }
         }
     }
 
-    public static void main(String[] arguments) throws IOException {
-        System.setIn(InputStream.nullInputStream());
-        var link = new Link();
-        Logs.to(link);
-        link.read(
-                (kind, id, payload) -> {
-                    switch (kind) {
-                        case Link.JOB -> begin(link, id, json(payload));
-                        case Link.LEVEL -> Logs.setLevels(json(payload));
-                        case Link.STACKS -> link.answer(id, Stacks::describe);
-                        default -> job.receive(kind, id, payload);
-                    }
-                });
+    public static void main(String[] arguments) {
+        try {
+            System.setIn(InputStream.nullInputStream());
+            var link = new Link();
+            Logs.to(link);
+            link.read((kind, id, payload) -> receive(link, kind, id, payload));
+        } catch (Throwable failed) {
+            fail(failed);
+        }
         // The Python process is gone. Shutdown hooks of plugins could delay the end.
         Runtime.getRuntime().halt(0);
+    }
+
+    private static Thread thread(String name, Runnable work) {
+        var thread = new Thread(work, name);
+        thread.setUncaughtExceptionHandler((ended, failed) -> fail(failed));
+        return thread;
+    }
+
+    /** Ends the process, because without one of these threads the Python process would wait. */
+    private static void fail(Throwable failed) {
+        try {
+            failed.printStackTrace();
+        } finally {
+            Runtime.getRuntime().halt(EXIT_FAILED);
+        }
+    }
+
+    private static void receive(Link link, int kind, int id, ByteBuffer payload)
+            throws IOException {
+        switch (kind) {
+            case Link.JOB -> begin(link, id, json(payload));
+            case Link.LEVELS -> Logs.setLevels(json(payload));
+            case Link.STACKS -> link.answer(id, Stacks::describe);
+            default -> job.receive(kind, id, payload);
+        }
     }
 
     static JsonNode json(ByteBuffer payload) throws IOException {
@@ -84,9 +104,8 @@ public final class Host {
     }
 
     private static void begin(Link link, int id, JsonNode described) {
-        Logs.setLevels(described.path("levels"));
         // On another thread: this one reads the answers to what a constructor asks.
-        new Thread(() -> link.answer(id, () -> begin(link, described)), "begin").start();
+        thread("begin", () -> link.answer(id, () -> begin(link, described))).start();
     }
 
     /** Makes the connector or task. Returns the facts about it that the Python process needs. */

@@ -1,5 +1,7 @@
 package io.pyconnect.host;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonFactoryBuilder;
 import com.fasterxml.jackson.core.JsonGenerator;
@@ -122,11 +124,11 @@ final class Json {
 
     static void write(JsonGenerator json, Object value) throws IOException {
         if (value instanceof String text) {
-            json.writeString(text);
+            json.writeString(wellFormed(text));
         } else if (value instanceof Map<?, ?> map) {
             json.writeStartObject();
             for (var entry : map.entrySet()) {
-                json.writeFieldName(String.valueOf(entry.getKey()));
+                json.writeFieldName(wellFormed(String.valueOf(entry.getKey())));
                 write(json, entry.getValue());
             }
             json.writeEndObject();
@@ -163,7 +165,17 @@ final class Json {
         } else if (value instanceof Enum<?> constant) {
             json.writeString(constant.name());
         } else {
-            json.writeString(value.toString());
+            json.writeString(wellFormed(value.toString()));
         }
+    }
+
+    /** Replaces halves of surrogate pairs, which a text that was cut may have: no JSON holds them. */
+    private static String wellFormed(String text) {
+        for (int at = 0; at < text.length(); at++) {
+            if (Character.isSurrogate(text.charAt(at))) {
+                return new String(text.getBytes(UTF_8), UTF_8);
+            }
+        }
+        return text;
     }
 }

@@ -41,7 +41,7 @@ final class Link {
     static final int DELIVER = 7;
     static final int ACKS = 8;
     static final int LOG = 9;
-    static final int LEVEL = 10;
+    static final int LEVELS = 10;
     static final int STACKS = 11;
 
     private static final int HEAD_BYTES = 9;

@@ -100,6 +100,12 @@ final class Loaders {
     }
 
     private PluginClassLoader newLoader(List<String> jars) {
+        var loader = loaderOf(jars);
+        Log4j1.follow(loader);
+        return loader;
+    }
+
+    private PluginClassLoader loaderOf(List<String> jars) {
         var urls = urls(jars);
         var loader = new PluginClassLoader(urls[0], urls, parent);
         if (loader.findResource("org/apache/logging/log4j/spi/Provider.class") == null) {

@@ -1,10 +1,6 @@
 package io.pyconnect.host;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import com.fasterxml.jackson.databind.JsonNode;
-import java.io.ByteArrayInputStream;
-import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
@@ -14,21 +10,29 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.logging.Handler;
-import java.util.logging.Level;
-import java.util.logging.LogManager;
-import java.util.logging.LogRecord;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BiConsumer;
+import java.util.function.Supplier;
 import org.apache.kafka.common.utils.Utils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import org.slf4j.Marker;
 import org.slf4j.helpers.MessageFormatter;
 
-/** What plugins log, by SLF4J or java.util.logging, as frames for the worker's own log. */
+/**
+ * Sends what plugins log as frames to the worker's own log.
+ *
+ * <p>Loggers of SLF4J are made here. java.util.logging has a handler and Log4j 1 an appender ({@link
+ * Log4j1}) that bring their lines here; those of Log4j 2 come by SLF4J ({@link Log4jProvider}). The
+ * worker sends the levels of the loggers that it knows; any other logger has the level of the
+ * nearest one above it.
+ */
 public final class Logs {
     private static final List<String> LEVELS =
             List.of("ALL", "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF");
     private static final int INFO = LEVELS.indexOf("INFO");
     private static final Map<String, Integer> SET = new ConcurrentHashMap<>();
+    private static final List<Runnable> FOLLOWERS = new CopyOnWriteArrayList<>();
     private static final Map<String, Logger> LOGGERS = new ConcurrentHashMap<>();
     private static volatile Link link;
     private static volatile int changes;
@@ -38,8 +42,7 @@ public final class Logs {
     static void to(Link found) {
         link = found;
         bindSlf4j();
-        var name = JavaUtilConfiguration.class.getName();
-        System.setProperty("java.util.logging.config.class", name);
+        System.setProperty("java.util.logging.config.class", JavaUtilLogging.class.getName());
     }
 
     /**
@@ -53,17 +56,32 @@ public final class Logs {
         System.setProperty(property, before);
     }
 
+    /** Sets the levels of loggers by name; there are never fewer than the last time. */
     static void setLevels(JsonNode levels) {
-        levels.properties().forEach(each -> setLevel(each.getKey(), each.getValue().asText()));
+        for (var each : levels.properties()) {
+            SET.put(each.getKey(), LEVELS.indexOf(each.getValue().asText()));
+        }
+        changes++;
+        FOLLOWERS.forEach(Runnable::run);
     }
 
-    /** Sets the level of a logger and of all below it. */
-    private static void setLevel(String name, String level) {
-        if (!name.equals("root")) {
-            SET.keySet().removeIf(each -> each.startsWith(name + "."));
+    /** Registers what a library that has levels of its own does when levels have changed. */
+    static void follow(Runnable update) {
+        FOLLOWERS.add(update);
+    }
+
+    /** Gives {@code taker} the name of each logger that has a level, and that of the level. */
+    static void levels(BiConsumer<String, String> taker) {
+        SET.forEach((logger, level) -> taker.accept(logger, LEVELS.get(level)));
+    }
+
+    /** Sends a line of a library that has levels of its own: a plugin may have set them lower. */
+    static void log(String logger, String level, Supplier<String> text, Throwable error) {
+        int known = LEVELS.indexOf(level);
+        int number = known < 0 ? INFO : known;
+        if (number >= levelOf(logger)) {
+            log(logger, number, text.get(), error);
         }
-        SET.put(name, LEVELS.indexOf(level.toUpperCase(Locale.ROOT)));
-        changes++;
     }
 
     /** Returns the logger that SLF4J gives out. */
@@ -143,7 +161,8 @@ public final class Logs {
                 return wanted >= level;
             }
             if (wanted >= level) {
-                int first = arguments[0] instanceof org.slf4j.Marker ? 1 : 0;
+                // A marker may be null.
+                int first = method.getParameterTypes()[0] == Marker.class ? 1 : 0;
                 print(wanted, arguments, first);
             }
             return null;
@@ -157,50 +176,6 @@ public final class Logs {
             }
             var text = MessageFormatter.arrayFormat((String) arguments[first], values);
             log(name, wanted, text.getMessage(), text.getThrowable());
-        }
-    }
-
-    /**
-     * The configuration of java.util.logging. Java makes it when a plugin logs by that for the
-     * first time, not before, because java.util.logging looks for services in all jars of Kafka.
-     */
-    public static final class JavaUtilConfiguration {
-        public JavaUtilConfiguration() throws IOException {
-            var handler = "handlers=" + JavaUtilLogging.class.getName();
-            LogManager.getLogManager()
-                    .readConfiguration(new ByteArrayInputStream(handler.getBytes(UTF_8)));
-        }
-    }
-
-    /** Public, because java.util.logging makes it. */
-    public static final class JavaUtilLogging extends Handler {
-        @Override
-        public void publish(LogRecord record) {
-            int level = level(record.getLevel());
-            if (level >= levelOf(String.valueOf(record.getLoggerName()))) {
-                var formatter = new java.util.logging.SimpleFormatter();
-                log(
-                        String.valueOf(record.getLoggerName()),
-                        level,
-                        formatter.formatMessage(record),
-                        record.getThrown());
-            }
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
-
-        private static int level(Level level) {
-            int number = level.intValue();
-            if (number >= Level.SEVERE.intValue()) {
-                return INFO + 2;
-            } else if (number >= Level.WARNING.intValue()) {
-                return INFO + 1;
-            }
-            return number >= Level.INFO.intValue() ? INFO : INFO - 1;
         }
     }
 }

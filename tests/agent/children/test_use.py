@@ -1,0 +1,32 @@
+"""What the use of a child is: its own, and that of the processes that it has started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from pyconnect_agent.children.use import processes_of, resident_memory, use_of
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the use is known on Linux only")
+
+
+def test_processes_below_a_process_count(family: tuple[int, int]) -> None:
+    """A limit of a Java task is one for its Java process too."""
+    parent, below = family
+    assert list(processes_of(parent)) == [parent, below]
+    both, one = resident_memory(parent), resident_memory(below)
+    assert both is not None
+    assert one is not None
+    assert both > one > 0
+    use = use_of(parent)
+    assert use is not None
+    assert use.resident_bytes > one
+
+
+def test_a_process_that_is_gone_has_no_use() -> None:
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    assert use_of(gone.pid) is None
+    assert resident_memory(None) is None
