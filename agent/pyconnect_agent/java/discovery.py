@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
+from pyconnect_agent.core.plugins.catalog import UNDEFINED, PluginDesc, PluginKind
 from pyconnect_agent.java.jar_contents import Found
 from pyconnect_agent.java.jar_scan import ClassPath, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
@@ -27,7 +27,6 @@ from pyconnect_api.errors import ConnectException
 CACHE_FORMAT = "2"
 """Part of every key of the cache; change it with the form of the entries."""
 
-UNDEFINED = "undefined"
 Answer: TypeAlias = Mapping[str, object]
 """Java's answer about a class: `version` and `own`, or `error`."""
 Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]

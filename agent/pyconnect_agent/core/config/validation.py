@@ -43,6 +43,7 @@ from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.plugins.catalog import (
+    UNDEFINED,
     PluginKind,
     PluginNotFoundError,
     PluginVersionNotFoundError,
@@ -114,7 +115,7 @@ def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[K
         connector_versions=plugins.versions(connector.name, PluginKind.CONNECTOR),
         plugins=plugins,
         converters={},
-        versions={"connector.plugin.version": connector.version},
+        versions={"connector.plugin.version": connector.version or UNDEFINED},
     )
     framework = (
         source_config_def(defaults)
@@ -202,7 +203,7 @@ def _plugin_defaults(
 ) -> PluginDefaults:
     worker_classes = _worker_converters(worker)
     converters: dict[str, PluginClass | None] = {}
-    versions: dict[str, str | None] = {"connector.plugin.version": connector.version}
+    versions: dict[str, str | None] = {"connector.plugin.version": connector.version or UNDEFINED}
     for key, (_, kind) in CONVERTERS.items():
         converters[key] = _find(plugins, worker_classes[key])
         given = config.get(key)
