@@ -44,6 +44,7 @@ PROVEN_OPTIONS = (
 )
 """Used with an archive only: a Java that has written one knows them, an older one may not."""
 
+_KILLED = "The system may have run out of memory (dmesg), or a user killed the process."
 _PR_SET_PDEATHSIG = 1
 
 
@@ -138,7 +139,8 @@ def _reason(code: int, options: JavaOptions) -> str:
             "it hold fewer records at once."
         )
     if code < 0:
-        return f"The Java process was killed by {signal.Signals(-code).name}."
+        killed = f"The Java process was killed by {signal.Signals(-code).name}."
+        return f"{killed} {_KILLED}" if code == -signal.SIGKILL else killed
     if code == 128 + signal.SIGABRT:
         return "The Java process crashed; its output says where the report is."
     return (

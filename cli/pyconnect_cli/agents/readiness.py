@@ -207,11 +207,11 @@ def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, s
     for name in security.without_effect:
         yield "warning", f"{prefix}{name} has no effect in an agent"
     if security.sasl is not None and security.sasl.mechanism == "GSSAPI":
-        yield (
-            "warning",
+        detail = (
             f"{prefix}sasl.mechanism is GSSAPI: agents need a confluent-kafka that is built with "
-            "Kerberos, which its wheels are not",
+            "Kerberos, which its wheels are not"
         )
+        yield "warning", detail
 
 
 def _worker(worker: Mapping[str, str] | None, plugins: Sequence[Plugin]) -> Iterator[Readiness]:

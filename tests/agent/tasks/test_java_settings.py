@@ -56,7 +56,7 @@ def test_worker_heap_above_its_own_limit() -> None:
     ("connector", "text"),
     [
         ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
-        ({HEAP: "much"}, "a size is a number and k, m or g"),
+        ({HEAP: "much"}, "a size is a number followed by k, m or g"),
         ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
         ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
         ({OPTIONS: "'-Da=b"}, "No closing quotation"),
