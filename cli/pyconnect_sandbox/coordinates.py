@@ -12,13 +12,14 @@ LOG4J_VERSION = "2.25.4"
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """A Maven artifact; what a jar depends on comes with it, other packagings come alone."""
+    """A Maven artifact; what it depends on comes with it, unless it is wanted `alone`."""
 
     group: str
     artifact: str
     version: str
     classifier: str = ""
     packaging: str = "jar"
+    alone: bool = False
 
 
 COORDINATES = (

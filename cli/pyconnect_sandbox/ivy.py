@@ -63,6 +63,8 @@ def _dependency(coordinate: Coordinate) -> str:
         f'org="{coordinate.group}" name="{coordinate.artifact}" rev="{coordinate.version}" '
         'conf="default->default"'
     )
+    if coordinate.alone:
+        attributes += ' transitive="false"'
     if coordinate.packaging == "jar":
         return f"    <dependency {attributes}/>"
     kind = coordinate.packaging
@@ -70,7 +72,7 @@ def _dependency(coordinate: Coordinate) -> str:
         f'<artifact name="{coordinate.artifact}" type="{kind}" ext="{kind}" '
         f'm:classifier="{coordinate.classifier}"/>'
     )
-    return f'    <dependency {attributes} transitive="false">{artifact}</dependency>'
+    return f"    <dependency {attributes}>{artifact}</dependency>"
 
 
 def retrieve_jars(

@@ -52,7 +52,7 @@ def _dependency(coordinate: Coordinate) -> str:
         "type": "" if coordinate.packaging == "jar" else coordinate.packaging,
     }
     elements = "".join(f"<{name}>{text}</{name}>" for name, text in parts.items() if text)
-    if coordinate.packaging != "jar":
+    if coordinate.alone:
         everything = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
         elements += f"<exclusions>{everything}</exclusions>"
     return f"    <dependency>{elements}</dependency>"

@@ -21,13 +21,17 @@ DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
 FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 UNWRAP = "io.debezium.transforms.ExtractNewRecordState"
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
+AVRO = "io.confluent.connect.avro.AvroConverter"
 PLUGINS = [
     Plugin(class_name=DEBEZIUM, type="source"),
     Plugin(class_name=FILE, type="source"),
     Plugin(class_name=UNWRAP, type="transformation"),
     Plugin(class_name=HOIST, type="transformation"),
+    Plugin(class_name=AVRO, type="converter"),
 ]
 WORKER = {"plugin.path": "/plugins", "bootstrap.servers": "b:1"}
+ASSIGNORS = "org.apache.kafka.clients.consumer.RangeAssignor, StickyAssignor"
+POLICIES = "org.apache.kafka.connect.connector.policy"
 
 
 def connector(name: str, **config: str) -> ConnectorInfo:
@@ -51,10 +55,12 @@ def test_a_cluster_of_jars_is_ready() -> None:
         DEBEZIUM: "ok",
         FILE: "ok",
         UNWRAP: "ok",
+        AVRO: "ok",
         "c": "ok",
     }
     assert "runs in Java" in findings[DEBEZIUM][1]
     assert "runs in Python" in findings[FILE][1]
+    assert "with a Java connector it runs in Java" in findings[AVRO][1]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +85,22 @@ def test_a_cluster_of_jars_is_ready() -> None:
             | {"consumer.override.sasl.mechanism": "NTLM"},
             "failed",
             "NTLM",
+        ),
+        (
+            {"producer.override.security.protocol": "SASL_PLAINTEXT"}
+            | {"producer.override.sasl.mechanism": "GSSAPI"},
+            "warning",
+            "built with Kerberos",
+        ),
+        (
+            {"consumer.override.partition.assignment.strategy": "RangeAssignor, com.example.Own"},
+            "warning",
+            "consumer.override.partition.assignment.strategy has no effect",
+        ),
+        (
+            {"consumer.override.partition.assignment.strategy": ASSIGNORS},
+            "ok",
+            "as it is",
         ),
     ],
 )
@@ -108,6 +130,21 @@ def test_unsupported_parts_of_a_connector_are_named(
 def test_worker_properties_are_examined(key: str, value: str, status: str) -> None:
     """Those that an agent refuses, and those without effect."""
     assert found(worker=WORKER | {key: value})[key][0] == status
+
+
+def test_a_policy_may_be_named_by_its_class() -> None:
+    """As the agent reads it."""
+    key, suffix = "connector.client.config.override.policy", "ConnectorClientConfigOverridePolicy"
+    for policy in ("Principal", f"{POLICIES}.Principal{suffix}"):
+        assert key not in found(worker=WORKER | {key: policy})
+
+
+def test_a_provider_without_class_is_named() -> None:
+    """An agent does not start with it; a Java worker leaves its references as they are."""
+    status, detail = found(worker=WORKER | {"config.providers": "vault"})[
+        "config.providers.vault.class"
+    ]
+    assert (status, detail.partition(":")[0]) == ("failed", "missing")
 
 
 def test_without_a_workers_file_the_gap_is_named() -> None:

@@ -20,7 +20,12 @@ def test_the_list_of_plugins_becomes_a_hint() -> None:
         "did you mean `FileStreamSourceConnector`?",
     )
     other = told(message.replace("FileStreamSorce", "Debezium"))
-    assert other.hint == "list the installed plugins: pyconnect plugins list"
+    assert str(other.hint).startswith("list the installed plugins: pyconnect plugins list;")
+    elsewhere = told(message.replace("FileStreamSorce", "com.example.FileStreamSource"))
+    assert elsewhere.hint == other.hint
+    package = "org.apache.kafka.connect.file"
+    typo = told(message.replace("FileStreamSorce", f"{package}.FileStreamSorce"))
+    assert typo.hint == "did you mean `FileStreamSourceConnector`?"
 
 
 def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -> None:

@@ -5,17 +5,27 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_processes import java_processes
-from tests.support.agent import Agent, Agents, append_lines, closing, wait_until_equal
+from tests.support.abort_markers import aborted_transactions
+from tests.support.agent import (
+    STRING_CONVERTER,
+    Agent,
+    Agents,
+    append_lines,
+    closing,
+    wait_until_equal,
+)
 from tests.support.eventually import eventually
 from tests.support.file_stream import FileStreams, lines_of, write_lines
-from tests.support.kafka import SharedBroker
-from tests.support.topics import read_topic
+from tests.support.kafka import SharedBroker, SharedJavaWorker
+from tests.support.topics import open_records, read_topic
+from tests.support.worker_rest import WorkerRest
 
 pytestmark = pytest.mark.java
 
@@ -23,6 +33,12 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 WAIT_S = 60
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "5000"}
+INTERVAL = {
+    "transaction.boundary": "interval",
+    "transaction.boundary.interval.ms": "1000",
+}
+# Of a transaction that is open when its process is killed, however slow the machine is.
+NEVER = {"transaction.boundary.interval.ms": "3600000"}
 
 
 @pytest.fixture(scope="module")
@@ -62,26 +78,53 @@ def test_lines_go_from_file_to_file(
     wait_until_equal(copied, original)
 
 
+def test_positions_count_characters(
+    agents: Agents,
+    plugin_path: Path,
+    java_worker: SharedJavaWorker,
+    kafka_broker: SharedBroker,
+    tmp_path: Path,
+) -> None:
+    """As on a Java worker: the task counts characters, and skips as many bytes when it starts."""
+    agent = agents.start(properties={"plugin.path": str(plugin_path)})
+    original = tmp_path / "original"
+    original.write_text("zäh\nöd\n")
+    found = []
+    for worker in (WorkerRest(java_worker), agent):
+        streams = FileStreams(kafka_broker.bootstrap_servers)
+        name = streams.source_name
+        settings = {"connector.class": SOURCE, "value.converter": STRING_CONVERTER}
+        config = {**streams.source(original), **settings}
+        worker.create(name, config)
+        _await_position(worker, name, 7)
+        worker.start_with(name, config, "RUNNING", "RUNNING")
+        _await_position(worker, name, 9)
+        found.append([value.decode() for value in streams.values()])
+        worker.do("DELETE", f"/connectors/{name}")
+    assert found == [["zäh", "öd", "d"]] * 2
+
+
 def test_exactly_once_when_processes_are_killed(
     agents: Agents, plugin_path: Path, streams: FileStreams, tmp_path: Path
 ) -> None:
-    """A task repeats and loses nothing when its Java or Python process dies in transactions."""
+    """A task repeats and loses nothing when its Java or Python process dies in a transaction."""
     agent = agents.start(properties={"plugin.path": str(plugin_path), **ENABLED})
-    original, lines = tmp_path / "original", 2_000
+    bootstrap, topic, name = streams.bootstrap_servers, streams.topic, streams.source_name
+    original, lines = tmp_path / "original", 0
     # The Java task counts characters and skips bytes: its positions are right for ASCII only.
-    append_lines(original, 1, lines)
-    source = {**streams.source(original, batch_size="20"), "connector.class": SOURCE}
-    agent.create(source["name"], source)
-    for victim in ("java", "python", "java"):
-        # A quick task may have copied all there was.
+    original.touch()
+    config = {**streams.source(original, batch_size="20"), "connector.class": SOURCE, **INTERVAL}
+    agent.create(name, config)
+    for deaths, victim in enumerate(("java", "python", "java"), start=1):
+        agent.start_with(name, config | NEVER, "RUNNING", "RUNNING")
         append_lines(original, lines + 1, lines + 2_000)
         lines += 2_000
-        _await_more(streams, len(_committed(streams)))
+        eventually(lambda: open_records(bootstrap, topic), WAIT_S, lambda: agent.states(name))
         task = _task_process(agent)
         (task if victim == "python" else task.children()[0]).kill()
-        agent.wait_for_states(source["name"], "RUNNING", "FAILED")
-        agent.do("POST", f"/connectors/{source['name']}/tasks/0/restart")
-        agent.wait_for_states(source["name"], "RUNNING", "RUNNING")
+        agent.wait_for_states(name, "RUNNING", "FAILED")
+        agent.start_with(name, config, "RUNNING", "RUNNING")
+        assert aborted_transactions(bootstrap, [topic]) == deaths
     eventually(
         # What the Java task has in its buffer it returns once more comes.
         lambda: len(_committed(streams)) >= lines - 100,
@@ -92,8 +135,11 @@ def test_exactly_once_when_processes_are_killed(
     assert found == lines_of(original)[: len(found)]
 
 
-def _await_more(streams: FileStreams, before: int) -> None:
-    eventually(lambda: len(_committed(streams)) > before, WAIT_S)
+def _await_position(worker: WorkerRest[Any], name: str, position: int) -> None:
+    def offsets() -> list[object]:
+        return [each["offset"] for each in worker.get(f"/connectors/{name}/offsets")["offsets"]]
+
+    eventually(lambda: offsets() == [{"position": position}], WAIT_S, offsets)
 
 
 def _committed(streams: FileStreams) -> list[str]:

@@ -1,6 +1,7 @@
 """An agent and Apache's worker with the same `plugin.path` have the same Java plugins.
 
-Connectors of Apache, Debezium and MongoDB: types and versions, settings, validation.
+Connectors of Apache, Debezium, MongoDB, and with `scripts/test --long` Snowflake, whose jar has
+160 MB: types and versions, settings, validation.
 """
 
 from __future__ import annotations
@@ -21,17 +22,40 @@ from tests.java.our_own_plugins import is_our_own
 from tests.java.plugin_answers import definitions, on_both, validation
 from tests.support.java_jars import make_jar
 from tests.support.kafka import Servers, SharedBroker
-from tests.support.maven_plugins import DEBEZIUM, MIRROR, MONGO, file_connectors, location_of
+from tests.support.maven_plugins import (
+    DEBEZIUM,
+    MIRROR,
+    MONGO,
+    SNOWFLAKE,
+    file_connectors,
+    location_of,
+)
 from tests.support.names import unique_name
 from tests.support.pyconnect_command import Command
+from tests.support.seeds import chosen
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(400)]
 
 DEBEZIUM_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 MIRROR_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 MONGO_CLASS = "com.mongodb.kafka.connect.MongoSinkConnector"
 VERSIONED = "v.VersionedConnector"
+SNOWFLAKE_CLASS = "com.snowflake.kafka.connector.SnowflakeSinkConnector"
+AVRO_CLASS = "io.confluent.connect.avro.AvroConverter"
 FILE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+API = "org.apache.kafka.connect"
+SERVICES = {
+    MONGO.name: {
+        f"{API}.source.SourceConnector": ["com.mongodb.kafka.connect.MongoSourceConnector"],
+        f"{API}.sink.SinkConnector": [MONGO_CLASS],
+    },
+    SNOWFLAKE.name: {
+        f"{API}.sink.SinkConnector": [SNOWFLAKE_CLASS],
+        f"{API}.storage.Converter": [AVRO_CLASS],
+    },
+}
+"""What these lack: to scan for classes takes a Java worker twenty seconds on a busy machine."""
+PLUGINS = chosen((DEBEZIUM, MIRROR, MONGO), long=(SNOWFLAKE,))
 CASES: tuple[dict[str, str | None], ...] = (
     {"connector.class": "PostgresConnector"},
     {"connector.class": DEBEZIUM_CLASS, "topic.prefix": "p", "snapshot.mode": "nope",
@@ -74,21 +98,13 @@ class BothWorkers:
 
 @pytest.fixture(scope="module")
 def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A jar, and directories of jars; MongoDB's gets the service files that it lacks.
-
-    Scanning for classes takes a Java worker twenty seconds on a busy machine.
-    """
+    """A jar, and directories of jars; some get the service files that they lack."""
     root = tmp_path_factory.mktemp("plugins")
     file_connectors(kafka_runtime, root)
-    for plugin in (DEBEZIUM, MIRROR, MONGO):
+    for plugin in PLUGINS:
         shutil.copytree(location_of(plugin, kafka_runtime), root / plugin.name)
-    services = {
-        f"org.apache.kafka.connect.{kind.lower()}.{kind}Connector": [
-            f"com.mongodb.kafka.connect.Mongo{kind}Connector"
-        ]
-        for kind in ("Source", "Sink")
-    }
-    make_jar(root / MONGO.name / "services.jar", services=services)
+        if plugin.name in SERVICES:
+            make_jar(root / plugin.name / "services.jar", services=SERVICES[plugin.name])
     for version in ("1.0", "2.0", "1.5"):
         source = connector(VERSIONED, version=f'"{version}"')
         key = f'.define("key.{version}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
@@ -115,9 +131,14 @@ def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
     """With kinds and versions."""
     for target in ("/connector-plugins", "/connector-plugins?connectorsOnly=false"):
         on_java, on_agent = both.ask("GET", target)
-        assert [p for p in on_agent.json() if not is_our_own(p["class"])] == on_java.json()
+        shared = [p for p in on_agent.json() if not is_our_own(p["class"])]
+        assert shared == [p for p in on_java.json() if p["class"] != AVRO_CLASS]
     names = {plugin["class"] for plugin in on_java.json()}
     assert {DEBEZIUM_CLASS, MIRROR_CLASS, MONGO_CLASS, FILE_CLASS} < names
+    # The agent has it in Python too, in another version.
+    assert [
+        p for p in on_java.json() if p["class"] == AVRO_CLASS and p not in on_agent.json()
+    ] == []
 
 
 def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers) -> None:
@@ -157,7 +178,20 @@ def test_a_java_cluster_with_these_jars_is_ready_for_agents(
     assert set(found.values()) == {"ok"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(map(str, case.values()))[:60])
+CASES_OF_SNOWFLAKE: tuple[dict[str, str | None], ...] = (
+    {"connector.class": SNOWFLAKE_CLASS, "topics": "t", "snowflake.url.name": "nope",
+     "buffer.count.records": "x", "behavior.on.null.values": "nope"},
+    {"connector.class": SNOWFLAKE_CLASS, "topics": "t", "value.converter": AVRO_CLASS,
+     "value.converter.auto.register.schemas": "x",
+     "snowflake.ingestion.method": "SNOWPIPE_STREAMING"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "case",
+    chosen(CASES, long=CASES_OF_SNOWFLAKE),
+    ids=lambda case: " ".join(map(str, case.values()))[:60],
+)
 def test_configs_of_java_connectors_are_validated_alike(
     both: BothWorkers, case: Mapping[str, str | None]
 ) -> None:

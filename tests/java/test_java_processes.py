@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection

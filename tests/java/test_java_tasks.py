@@ -181,6 +181,32 @@ def test_offsets_are_altered(world: World) -> None:
     assert world.await_values(16)[10:] == [f"number {n}" for n in range(4, 10)]
 
 
+def test_offsets_of_a_sink(world: World) -> None:
+    """Those of its group are read, and altered while it is stopped."""
+    produce(world.bootstrap_servers, world.topic, b"one", b"two", b"three")
+    world.sink()
+    path = f"/connectors/{world.name}/offsets"
+    partition = {"kafka_topic": world.topic, "kafka_partition": 0}
+
+    def offsets() -> object:
+        answer = world.agent.call("GET", path)
+        return answer.json()["offsets"] if answer.status == 200 else answer.text
+
+    eventually(
+        lambda: offsets() == [{"partition": partition, "offset": {"kafka_offset": 3}}],
+        WAIT_S,
+        offsets,
+    )
+    world.agent.do("PUT", f"/connectors/{world.name}/stop")
+    world.agent.wait_for_states(world.name, "STOPPED")
+    change = {"offsets": [{"partition": partition, "offset": {"kafka_offset": 1}}]}
+    world.agent.do("PATCH", path, change)
+    assert offsets() == change["offsets"]
+    world.agent.do("PUT", f"/connectors/{world.name}/resume")
+    eventually(lambda: world.notes().count("2 null=three") == 2, WAIT_S, world.notes)
+    assert [world.notes().count(note) for note in ("0 null=one", "1 null=two")] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("deed", "expected"),
     [

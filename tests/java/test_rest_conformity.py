@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.rest_life import Life, Told
 from tests.java.rest_stories import STORIES, Story
-from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
+from tests.support.java_plugin_jars import file_connectors
+from tests.support.kafka import Servers, SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
 from tests.support.rest_client import call_url
 from tests.support.rest_scenarios import SCENARIOS, Scenario
@@ -46,13 +48,41 @@ def test_each_story_is_the_same_on_both(
     story: Story, java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
 ) -> None:
     """Every step of it is answered alike, but for addresses and the like."""
-    on_java, on_agent = (
-        Life(worker.url, unique_name("life"), str(tmp_path))
-        for worker in (java_worker, agent_worker)
-    )
-    with ThreadPoolExecutor(2) as tellers:
-        list(tellers.map(story, (on_java, on_agent)))
-    assert differences(on_java.told, on_agent.told) == []
+    assert differences(*told_by(story, [java_worker.url, agent_worker.url], tmp_path)) == []
+
+
+@pytest.fixture(scope="module")
+def url_of_agent_with_jar(
+    kafka_broker: SharedBroker,
+    kafka_runtime: KafkaRuntime,
+    module_servers: Servers,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> str:
+    """The address of an agent that runs FileStream connectors out of Apache's jar."""
+    plugin_path = tmp_path_factory.mktemp("plugins")
+    file_connectors(kafka_runtime, plugin_path)
+    properties = {"plugin.path": str(plugin_path), "agent.restart.policy": "never"}
+    return module_servers.agent(
+        kafka_broker.bootstrap_servers, unique_name("agents"), properties=properties
+    ).url
+
+
+@pytest.mark.long(only=True)
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_each_story_is_the_same_with_apaches_jar(
+    story: Story, java_worker: SharedJavaWorker, url_of_agent_with_jar: str, tmp_path: Path
+) -> None:
+    """Also when each connector and task of the agent is a Java process."""
+    assert differences(*told_by(story, [java_worker.url, url_of_agent_with_jar], tmp_path)) == []
+
+
+def told_by(story: Story, urls: list[str], directory: Path) -> list[list[Told]]:
+    """Have each worker tell the story, all at once."""
+    lives = [Life(url, unique_name("life"), str(directory)) for url in urls]
+    with ThreadPoolExecutor(len(lives)) as tellers:
+        list(tellers.map(story, lives))
+    return [life.told for life in lives]
 
 
 def differences(on_java: list[Told], on_agent: list[Told]) -> list[tuple[str, str]]:

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox import ivy, maven, repository
-from pyconnect_sandbox.coordinates import COORDINATES, KAFKA_VERSION, known_checksums, known_paths
+from pyconnect_sandbox.coordinates import (
+    COORDINATES,
+    KAFKA_VERSION,
+    Coordinate,
+    known_checksums,
+    known_paths,
+)
 from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
 from pyconnect_sandbox.jar_cache import JarCache
 from pyconnect_sandbox.jars import find_runtime, libs_of
@@ -275,6 +281,13 @@ def test_ivy_takes_the_runtime_scope_of_every_coordinate() -> None:
     """The generated ivy.xml maps each dependency default->default."""
     descriptor = ivy.module_descriptor(COORDINATES)
     assert descriptor.count('conf="default->default"') == len(COORDINATES)
+
+
+def test_an_artifact_may_come_alone() -> None:
+    """Neither tool asks for its dependencies."""
+    coordinate = Coordinate("g", "uber", "1", alone=True)
+    assert "<artifactId>*</artifactId>" in maven.project([coordinate])
+    assert 'transitive="false"/>' in ivy.module_descriptor([coordinate])
 
 
 def test_the_ivy_of_an_installed_pyspark_is_found(

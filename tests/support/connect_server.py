@@ -74,6 +74,7 @@ class FakeConnect:
     )
     """The settings of each connector class; names of sinks contain `Sink`."""
     invalid_keys: tuple[str, ...] = ()
+    needed_keys: tuple[str, ...] = ()
     defined_keys: tuple[str, ...] = ()
     """What a validation says that connectors define; empty: nothing."""
     authorization: str | None = None
@@ -256,8 +257,12 @@ class FakeConnect:
 
     def _validation(self, config: dict[str, str]) -> dict[str, Any]:
         wrong = [key for key in self.invalid_keys if key in config]
+        wrong += [key for key in self.needed_keys if key not in config]
         values = [
-            {"definition": None, "value": {"name": key, "value": config[key], "errors": ["is bad"]}}
+            {
+                "definition": None,
+                "value": {"name": key, "value": config.get(key), "errors": ["is bad"]},
+            }
             for key in wrong
         ]
         values += [

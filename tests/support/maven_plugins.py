@@ -29,7 +29,14 @@ class JavaPlugin:
 
 DEBEZIUM = JavaPlugin(
     "debezium-postgres",
-    Coordinate("io.debezium", "debezium-connector-postgres", "3.2.3.Final", "plugin", "tar.gz"),
+    Coordinate(
+        "io.debezium",
+        "debezium-connector-postgres",
+        "3.2.3.Final",
+        "plugin",
+        "tar.gz",
+        alone=True,
+    ),
     {
         "debezium-connector-postgres-3.2.3.Final-plugin.tar.gz": (
             "f910970600310be124a6454897c2f0e6f0e94fa3050883fc8cb2c908c927aba6"
@@ -76,6 +83,16 @@ RELOAD4J = JavaPlugin(
 )
 """No plugin, but the library of Log4j 1 that old ones bring."""
 
+SNOWFLAKE = JavaPlugin(
+    "snowflake",
+    # All dependencies are in the jar, such as Confluent's AvroConverter.
+    Coordinate("com.snowflake", "snowflake-kafka-connector", "2.5.0", alone=True),
+    {
+        "snowflake-kafka-connector-2.5.0.jar": (
+            "97d38b009b695749f1bab6256d881d8e6e30aa995fa6c572ff5c072783bfc5f5"
+        )
+    },
+)
 JDBC_SINK = JavaPlugin(
     "debezium-jdbc",
     # A release whose jar is in the repository, with its dependencies; archives of it are not.

@@ -6,6 +6,7 @@ for agents has one line more.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -78,12 +79,37 @@ class RolledCluster:
         return before
 
     def roll(self, kind: str, before: Path, progress: Callable[[], None]) -> None:
-        """Replace each worker; go on when everything runs and `progress` returns."""
+        """Replace each worker; go on when everything runs and `progress` returns.
+
+        Offsets stay those of the same partitions: none has a second form that the next worker reads
+        and the one before it does not.
+        """
+        partitions = eventually(
+            lambda: found if all((found := self.partitions()).values()) else None,
+            WAIT_S,
+            self.partitions,
+        )
         for number, port in enumerate(self._ports):
             self._workers[number].process.stop()
             self._workers[number] = self._start(kind, port)
             self._check(self._workers[number], before)
             progress()
+            eventually(lambda: self.partitions() == partitions, WAIT_S, self.partitions)
+
+    def partitions(self) -> Mapping[str, Sequence[str]]:
+        """Return the partitions of the offsets of each connector, as JSON; none yet: empty."""
+        answers = {
+            name: self.worker.call("GET", f"/connectors/{name}/offsets")
+            for name in self.worker.get("/connectors")
+        }
+        return {
+            name: sorted(
+                json.dumps(each["partition"], sort_keys=True) for each in answer.json()["offsets"]
+            )
+            if answer.status == 200
+            else []
+            for name, answer in answers.items()
+        }
 
     def _check(self, worker: WorkerRest[ConnectWorker], before: Path) -> None:
         """Run the commands of the page against the worker that is new."""

@@ -27,7 +27,12 @@ from pyconnect_sandbox.server import Server
 
 VERSION = "2.6.13.Final"
 ARCHIVE = Coordinate(
-    "io.apicurio", "apicurio-registry-app", VERSION, classifier="all", packaging="tar.gz"
+    "io.apicurio",
+    "apicurio-registry-app",
+    VERSION,
+    classifier="all",
+    packaging="tar.gz",
+    alone=True,
 )
 ARCHIVE_SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
 RUNNER = f"apicurio-registry-app-{VERSION}-runner.jar"

@@ -15,8 +15,9 @@ from pyconnect_agent.core.task_limits import Use
 
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_USER_TICKS, _SYSTEM_TICKS = 11, 12
-"""Fields of /proc/PID/stat after the name, which may contain any character."""
+_TICKS = slice(11, 15)
+"""Fields of /proc/PID/stat after the name, which may contain any character: the ticks of a process
+as user and as system, then those of its children that have ended."""
 
 
 def use_of(pid: int | None) -> Use | None:

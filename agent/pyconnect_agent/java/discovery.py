@@ -17,7 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginDesc, PluginKind
+from pyconnect_agent.core.plugins.catalog import (
+    LISTED_KINDS,
+    UNDEFINED,
+    PluginDesc,
+    PluginKind,
+)
 from pyconnect_agent.java.jar_contents import API_CLASSES, Found
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
@@ -27,7 +32,6 @@ from pyconnect_api.errors import ConnectException
 CACHE_FORMAT = "3"
 """Part of every key of the cache; change it with the form of the entries."""
 
-UNDEFINED = "undefined"
 Answer: TypeAlias = Mapping[str, object]
 """Java's answer about a class, see `describe` of io.pyconnect.host.Questions."""
 Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]

@@ -92,8 +92,8 @@ def find_java(home: str | None, environment: Mapping[str, str]) -> Path:
     found = shutil.which("java", path=environment.get("PATH"))
     if found is None:
         raise ConnectException(
-            f"Java plugins need Java {LOWEST_JAVA} or newer, and there is none: install it, or set "
-            f"{JAVA_HOME_KEY} or JAVA_HOME"
+            f"Java plugins need Java {LOWEST_JAVA} or newer, and no Java was found: install it, or "
+            f"set {JAVA_HOME_KEY} or JAVA_HOME"
         )
     return _new_enough(Path(found), "PATH")
 
@@ -102,11 +102,14 @@ def _new_enough(java: Path, source: str) -> Path:
     """Return the resolved program: the other programs of a JDK are beside it."""
     version = java_version(java)
     if version is None:
-        raise ConnectException(f"{source} does not name a Java that runs: {java}")
+        raise ConnectException(
+            f"{source} does not name a Java that runs: {java}. Set {JAVA_HOME_KEY} to the "
+            "directory that holds bin/java."
+        )
     if version < LOWEST_JAVA:
         raise ConnectException(
             f"Java plugins need Java {LOWEST_JAVA} or newer, and {source} names Java {version}: "
-            f"{java}"
+            f"{java}. Set {JAVA_HOME_KEY} to the directory of a newer Java."
         )
     return java.resolve()
 

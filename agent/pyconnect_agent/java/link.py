@@ -14,6 +14,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, TypeAlias
 
 from pyconnect_agent import long_lived

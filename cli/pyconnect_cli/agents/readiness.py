@@ -31,20 +31,30 @@ PYTHON_CONNECTORS = frozenset(
     )
 )
 """Java's names of connectors that an agent has in Python."""
-PYTHON_PARTS = re.compile(
-    r"org\.apache\.kafka\.connect\.(json|storage|converters|transforms)\..*"
-    r"|io\.confluent\.connect\.(avro\.Avro|json\.JsonSchema|protobuf\.Protobuf)Converter"
+_KAFKAS_PARTS = r"org\.apache\.kafka\.connect\.(json|storage|converters|transforms)\..*"
+_CONFLUENTS_PARTS = (
+    r"io\.confluent\.connect\.(avro\.Avro|json\.JsonSchema|protobuf\.Protobuf)Converter"
 )
+PYTHON_PARTS = re.compile(f"{_KAFKAS_PARTS}|{_CONFLUENTS_PARTS}")
 """Converters, transformations and predicates that an agent has in Python too."""
 PROVIDERS = frozenset(
     f"org.apache.kafka.common.config.provider.{name}ConfigProvider"
     for name in ("File", "Directory", "EnvVar")
 )
 _POLICIES = frozenset({"All", "None", "Principal", "Allowlist"})
+_POLICY_SUFFIX = "ConnectorClientConfigOverridePolicy"
 _CONVERTER_KEYS = ("key.converter", "value.converter", "header.converter")
 _CLIENTS = ("producer", "consumer", "admin")
-_JAVA_CLASSES = ("interceptor.classes", "partitioner.class")
-_PARTITIONERS = ("DefaultPartitioner", "UniformStickyPartitioner", "RoundRobinPartitioner")
+_JAVA_CLASSES = {
+    "interceptor.classes": frozenset[str](),
+    "partitioner.class": frozenset(
+        {"DefaultPartitioner", "UniformStickyPartitioner", "RoundRobinPartitioner"}
+    ),
+    "partition.assignment.strategy": frozenset(
+        {"RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor"}
+    ),
+}
+"""Client properties that name Java classes, with the simple names that agents know."""
 _REFERENCE = re.compile(r"\$\{([^}:]*):(?:[^}]*:)?[^}]*\}")
 _SUFFIX = re.compile(r"(Connector|Converter|Transformation|Predicate)$")
 
@@ -82,11 +92,17 @@ def readiness(
 
 def _plugins(plugins: Sequence[Plugin]) -> Iterator[Readiness]:
     for class_name in dict.fromkeys(plugin.class_name for plugin in plugins):
-        if not PYTHON_PARTS.fullmatch(class_name):
-            detail = f"runs in Java; {JAVA_NEEDS}"
-            if class_name in PYTHON_CONNECTORS:
-                detail = "runs in Python, or in Java where plugin.path has its jar"
-            yield Readiness(about="plugin", name=class_name, status="ok", detail=detail)
+        if re.fullmatch(_KAFKAS_PARTS, class_name):
+            continue
+        detail = f"runs in Java; {JAVA_NEEDS}"
+        if class_name in PYTHON_CONNECTORS:
+            detail = "runs in Python, or in Java where plugin.path has its jar"
+        elif PYTHON_PARTS.fullmatch(class_name):
+            detail = (
+                "runs in Python with a Python connector; with a Java connector it runs in Java, "
+                "and needs this jar on plugin.path"
+            )
+        yield Readiness(about="plugin", name=class_name, status="ok", detail=detail)
 
 
 def _connector(
@@ -156,6 +172,8 @@ def _references(
 
 
 def _no_provider(class_name: str) -> str:
+    if not class_name:
+        return "missing: agents do not start with a config provider that has no class"
     return (
         f"{class_name} is a Java class, and agents resolve references in Python; there "
         f"are {', '.join(sorted(name.rpartition('.')[2] for name in PROVIDERS))} and Python plugins"
@@ -174,9 +192,9 @@ def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, s
         for name, value in properties.items()
         if name.startswith(prefix)
     }
-    for name in _JAVA_CLASSES:
-        value = given.get(name, "").strip()
-        if value and value.rpartition(".")[2] not in _PARTITIONERS:
+    for name, known in _JAVA_CLASSES.items():
+        classes = filter(None, map(str.strip, given.get(name, "").split(",")))
+        if not {each.rpartition(".")[2] for each in classes} <= known:
             yield "warning", f"{prefix}{name} has no effect: the clients of an agent are Python's"
     # The value of a reference is known only after the agent has resolved it.
     if any("${" in value for value in given.values()):
@@ -188,6 +206,12 @@ def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, s
         return
     for name in security.without_effect:
         yield "warning", f"{prefix}{name} has no effect in an agent"
+    if security.sasl is not None and security.sasl.mechanism == "GSSAPI":
+        detail = (
+            f"{prefix}sasl.mechanism is GSSAPI: agents need a confluent-kafka that is built with "
+            "Kerberos, which its wheels are not"
+        )
+        yield "warning", detail
 
 
 def _worker(worker: Mapping[str, str] | None, plugins: Sequence[Plugin]) -> Iterator[Readiness]:
@@ -228,7 +252,7 @@ def _worker_keys(worker: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         )
         yield "rest.extension.classes", "failed", detail
     policy = worker.get("connector.client.config.override.policy", "All").strip()
-    if policy not in _POLICIES:
+    if policy.rpartition(".")[2].removesuffix(_POLICY_SUFFIX) not in _POLICIES:
         yield (
             "connector.client.config.override.policy",
             "failed",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.near_names import did_you_mean
@@ -112,6 +112,14 @@ def template_of(
         if key not in known and value is not None
     ]
     return Template(title=f"{plugin.class_name} {plugin.version or ''}".strip(), lines=lines)
+
+
+def with_refused(keys: Sequence[ConfigKey], refused: Collection[str]) -> list[ConfigKey]:
+    """Return the settings, the refused ones as required unless they have a default."""
+    return [
+        replace(key, required=True) if key.name in refused and not key.default_value else key
+        for key in keys
+    ]
 
 
 def _is_written(key: ConfigKey) -> bool:

@@ -19,13 +19,15 @@ PASSED_ON = (
     "admin.override.",
 )
 """Settings of other classes; a validation lists them only in part, or not at all."""
+OF_JAVA_PROCESSES = frozenset({"agent.java.heap", "agent.java.options"})
+"""Settings of an agent for Java connectors, which validations do not list."""
 
 
 def unknown_settings(keys: Iterable[str], defined: Collection[str]) -> dict[str, str | None]:
     """Return the keys that are not defined, each with the most similar defined key, or None."""
     if not defined:
         return {}
-    unknown = sorted({*keys} - {*defined, "name"})
+    unknown = sorted({*keys} - {*defined, "name"} - OF_JAVA_PROCESSES)
     return {
         key: next(iter(near_names(key, defined, limit=1)), None)
         for key in unknown

@@ -134,6 +134,10 @@ UNKNOWN_PLUGIN = re.compile(
     re.DOTALL,
 )
 PLUGIN = re.compile(r"PluginDesc\{klass=(?:class|interface) ([\w.$]+)")
+LIST_PLUGINS = (
+    "list the installed plugins: pyconnect plugins list; the worker's log says why others are"
+    " missing"
+)
 INVALID = re.compile(
     r"(?P<fact>Connector configuration is invalid.*?)\s*You can also find the above list of errors"
     r" at the endpoint `[^`]*`\s*",
@@ -152,10 +156,10 @@ class Told(NamedTuple):
 def told(message: str) -> Told:
     """Return Connect's message without its long lists."""
     if match := UNKNOWN_PLUGIN.fullmatch(message):
-        classes = PLUGIN.findall(match["list"])
-        short = [name.rpartition(".")[2] for name in classes]
-        near = did_you_mean(match["wanted"].rpartition(".")[2], short)
-        return Told(match["fact"], near or "list the installed plugins: pyconnect plugins list")
+        package, _, wanted = match["wanted"].rpartition(".")
+        classes = [name.rpartition(".") for name in PLUGIN.findall(match["list"])]
+        near = did_you_mean(wanted, [name for own, _, name in classes if package in ("", own)])
+        return Told(match["fact"], near or LIST_PLUGINS)
     if match := INVALID.fullmatch(message):
         return Told(match["fact"], "list the configuration keys: pyconnect plugins describe CLASS")
     return Told(message)

@@ -58,7 +58,7 @@ def test_worker_heap_above_its_own_limit() -> None:
     ("connector", "text"),
     [
         ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
-        ({HEAP: "much"}, "a size is a number and k, m or g"),
+        ({HEAP: "much"}, "a size is a number followed by k, m or g"),
         ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
         ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
         ({OPTIONS: "'-Da=b"}, "No closing quotation"),
@@ -72,8 +72,8 @@ def test_a_connector_may_not_set_some_java_options(connector: dict[str, str], te
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
-        (HEAP, "lots", "agent.java.heap: a size is a number and k, m or g"),
-        (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number and k, m or g"),
+        (HEAP, "lots", "agent.java.heap: a size is a number followed by k, m or g"),
+        (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number followed by k, m or g"),
         (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
         (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
         (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),

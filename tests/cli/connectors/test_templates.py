@@ -53,6 +53,16 @@ def test_a_template_in_json_has_required_and_important_settings(run: Run) -> Non
 
 
 @pytest.mark.usefixtures("settings")
+def test_what_a_plugin_refuses_to_be_without_is_required(run: Run, connect: FakeConnect) -> None:
+    """Java connectors often check that in code; a setting with a default has a value."""
+    connect.needed_keys = ("password", "batch.rows", "topics")
+    outcome = run("connectors", "init", "table-sink", "--set", "address=x")
+    assert json.loads(outcome.out)["password"] == ""
+    assert "batch.rows" not in json.loads(outcome.out)
+    assert "give a value to: topics, password" in outcome.err
+
+
+@pytest.mark.usefixtures("settings")
 @pytest.mark.parametrize("form", ["json", "yaml", "properties"])
 def test_create_accepts_a_template_as_it_was_written(
     run: Run, connect: FakeConnect, tmp_path: Path, form: str

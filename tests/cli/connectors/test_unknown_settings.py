@@ -18,6 +18,7 @@ WARNING = "warning: {}: its connector does not define tasks.mx (did you mean tas
 def test_settings_of_other_classes_are_not_unknown() -> None:
     """Converters and clients take theirs from the config, too; without definitions all may be."""
     keys = ["name", "team", "tasks.mx", "xyz", "producer.override.acks", "key.converter.schemas"]
+    keys += ["agent.java.heap", "agent.java.options"]
     assert unknown_settings(keys, DEFINED) == {"tasks.mx": "tasks.max", "xyz": None}
     assert unknown_settings(keys, ()) == {}
 

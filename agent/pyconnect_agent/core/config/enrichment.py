@@ -16,7 +16,11 @@ from pyconnect_agent.core.config.plugin_source import (
     class_resolver,
     ensure_concrete_subclass,
 )
-from pyconnect_agent.core.plugins.catalog import PluginKind, PluginVersionNotFoundError
+from pyconnect_agent.core.plugins.catalog import (
+    UNDEFINED,
+    PluginKind,
+    PluginVersionNotFoundError,
+)
 from pyconnect_api.configdef import (
     ConfigDef,
     ConfigType,
@@ -148,7 +152,7 @@ def _own_definition(
         if role is _PREDICATES or name not in _IMPLICIT_KEYS:
             own.define_key(key)
     assert isinstance(found, PluginClass)
-    return own, found.version
+    return own, found.version or UNDEFINED
 
 
 def _plugin_definition(role: _Role, key: str, value: object) -> ConfigDef:

@@ -25,7 +25,8 @@ def heap_bytes(key: str, size: str) -> int:
     found = _SIZE.fullmatch(size)
     if found is None:
         raise ConfigException(
-            f"Invalid value {size} for configuration {key}: a size is a number and k, m or g"
+            f"Invalid value {size} for configuration {key}: a size is a number followed by k, m or "
+            "g, such as 512m"
         )
     return int(found[1]) * _UNITS[found[2].lower()]
 

@@ -53,6 +53,9 @@ _SUFFIXES = {
     PluginKind.CLIENT_CONFIG_OVERRIDE_POLICY: "ConnectorClientConfigOverridePolicy",
 }
 
+UNDEFINED = "undefined"
+"""Connect's text for the version of a plugin that has none."""
+
 LISTED_KINDS = (
     PluginKind.SINK,
     PluginKind.SOURCE,
@@ -117,7 +120,7 @@ class PluginDesc:
 
     def describe(self) -> str:
         """Return the text Connect shows of a plugin in errors."""
-        version = "undefined" if self.version is None else self.version
+        version = self.version or UNDEFINED
         return (
             f"PluginDesc{{klass=class {self.class_name}, name='{self.class_name}', "
             f"version='{version}', encodedVersion={version}, type={self.kind.value}, "
@@ -209,9 +212,9 @@ class Catalog:
     def versions(self, name: str, *kinds: PluginKind) -> tuple[str, ...]:
         """Return the known versions of a plugin, latest last."""
         known = {
-            plugin.version
+            plugin.version or UNDEFINED
             for plugin in self.find(name)
-            if plugin.version is not None and (not kinds or plugin.kind in kinds)
+            if not kinds or plugin.kind in kinds
         }
         return tuple(sorted(known, key=Version))
 
@@ -231,7 +234,7 @@ class Catalog:
                 raise PluginVersionNotFoundError(
                     found[0].class_name,
                     wanted,
-                    [item.version or "undefined" for item in self.find(name)],
+                    [item.version or UNDEFINED for item in self.find(name)],
                 )
             found = matching
         return max(_of_one_side(found), key=_by_version)

@@ -6,6 +6,8 @@ its overrides may hold secrets, which no worker process sees.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyconnect_agent.channel import (
     ConsumerOffsets,
     Message,
@@ -13,8 +15,10 @@ from pyconnect_agent.channel import (
     ReadOffsetsJob,
 )
 from pyconnect_agent.core.clients.configs import connector_admin
+from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_agent.kafka.offset_image import OffsetImage
+from pyconnect_agent.tasks.java.process import java_class_of
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.source.offsets.own_topic import LogUse, own_offset_log
@@ -30,12 +34,20 @@ def read_offsets(job: ReadOffsetsJob) -> Message:
 
 def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
     config = worker.resolve(job.config).values
-    if not isinstance(worker.connector(config), SinkConnector):
+    if not _is_sink(worker, config):
         return ConsumerOffsets(committed=None)
     admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
     group = sink_group_id(job.connector, config, worker.config.originals)
     committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)
     return ConsumerOffsets(committed=committed)
+
+
+def _is_sink(worker: WorkerView, config: Mapping[str, str]) -> bool:
+    """Return whether a config names a sink; starts no Java. Raises ConnectException."""
+    java = java_class_of(worker, config)
+    if java is None:
+        return isinstance(worker.connector(config), SinkConnector)
+    return any(plugin.kind is PluginKind.SINK for plugin in worker.catalog.java.find(java.name))
 
 
 def _read_own(job: ReadOffsetsJob, worker: WorkerView) -> Message:

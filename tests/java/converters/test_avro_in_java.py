@@ -1,0 +1,91 @@
+"""Confluent's AvroConverter for Java with a registry, beside the agent's own.
+
+Confluent's jars are not where tests fetch jars from; the jar of Snowflake's connector holds them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agent, Agents, append_lines, closing, sink_config, source_config
+from tests.support.eventually import eventually
+from tests.support.java_plugin_jars import file_connectors
+from tests.support.kafka import SharedBroker
+from tests.support.maven_plugins import SNOWFLAKE, location_of
+from tests.support.names import unique_name
+from tests.support.topics import create_topics, read_topic
+
+pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout(400)]
+
+WAIT_S = 120
+LINES = 3
+JAVA_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+PYTHON_SOURCE = "pyconnect_agent.builtin.connectors.file_stream.FileStreamSourceConnector"
+IN_STRUCTS = {
+    "transforms": "hoist",
+    "transforms.hoist.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+    "transforms.hoist.field": "line",
+}
+HEAD_BYTES = 5
+"""A zero, and the number of the schema."""
+
+
+@pytest.fixture
+def agent(
+    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> Iterator[Agent]:
+    plugin_path = tmp_path / "plugins"
+    plugin_path.mkdir()
+    file_connectors(kafka_runtime, plugin_path)
+    shutil.copytree(location_of(SNOWFLAKE, kafka_runtime), plugin_path / SNOWFLAKE.name)
+    for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
+        yield agents.start(properties={"plugin.path": str(plugin_path)})
+
+
+def test_java_and_python_write_the_same_avro(
+    agent: Agent, kafka_broker: SharedBroker, schema_registry_url: str, tmp_path: Path
+) -> None:
+    """Under the same schema; the Java converter reads both."""
+    bootstrap = kafka_broker.bootstrap_servers
+    lines, copied = tmp_path / "lines", tmp_path / "copied"
+    append_lines(lines, 1, LINES)
+    converter = {
+        "value.converter": "io.confluent.connect.avro.AvroConverter",
+        "value.converter.schema.registry.url": schema_registry_url,
+    }
+    topics = {source: unique_name("lines") for source in (JAVA_SOURCE, PYTHON_SOURCE)}
+    create_topics(bootstrap, list(topics.values()))
+    for source, topic in topics.items():
+        config = {**source_config(lines, topic), **converter, **IN_STRUCTS}
+        agent.create(topic, {**config, "connector.class": source})
+    sink = unique_name("sink")
+    agent.create(sink, {**sink_config(copied, ",".join(topics.values())), **converter})
+
+    def found() -> list[str]:
+        return sorted(copied.read_text().splitlines()) if copied.exists() else []
+
+    expected = [f"Struct{{line=line {number}}}" for number in range(1, LINES + 1) for _ in topics]
+    eventually(
+        lambda: found() == expected,
+        WAIT_S,
+        lambda: (found(), [agent.get(f"/connectors/{n}/status") for n in (*topics.values(), sink)]),
+    )
+    of_java, of_python = (
+        [record.value() or b"" for record in read_topic(bootstrap, topic)]
+        for topic in topics.values()
+    )
+    assert {value[0] for value in of_java + of_python} == {0}
+    assert [value[HEAD_BYTES:] for value in of_java] == [value[HEAD_BYTES:] for value in of_python]
+    with SchemaRegistryClient({"url": schema_registry_url}) as registry:
+        schemas = [
+            json.loads(registry.get_latest_version(f"{topic}-value").schema.schema_str or "")
+            for topic in topics.values()
+        ]
+    assert schemas[0] == schemas[1]
