@@ -15,9 +15,8 @@ from pyconnect_agent.core.task_limits import Use
 
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_TICKS = slice(11, 15)
-"""Fields of /proc/PID/stat after the name, which may contain any character: the ticks of a process
-as user and as system, then those of its children that have ended."""
+_USER_TICKS, _SYSTEM_TICKS = 11, 12
+"""Fields of /proc/PID/stat after the name, which may contain any character."""
 
 
 def use_of(pid: int | None) -> Use | None:
@@ -45,15 +44,18 @@ def resident_memory(pid: int | None) -> int | None:
 
 
 def processes_of(pid: int) -> Iterator[int]:
-    """Yield a process, and then those below it, which are looked up after it was yielded."""
+    """Yield a process, and then those that its main thread has started, and so on.
+
+    Those below a process are looked up after it was yielded. Other threads are left out, because
+    each would be a file to read.
+    """
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            below = children.read_text().split()
-        except OSError:
-            continue  # the thread has ended
-        for child in below:
-            yield from processes_of(int(child))
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return  # the process has ended
+    for child in below:
+        yield from processes_of(int(child))
 
 
 def _use_of_one(pid: int) -> tuple[int, int] | None:
