@@ -15,7 +15,7 @@ from tests.support.worker_properties import PROPERTIES
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 SCRIPT = """#!/bin/sh
 [ "$1" = -version ] && echo 'openjdk version "17.0.1"' && exit
-echo "$@ $TZ" > {}
+{{ tr -d '"' < "${{1#@}}"; echo "$@ $TZ"; }} > {}
 exit 1
 """
 

@@ -1,4 +1,4 @@
-"""Plans of rows, as far as no Spark is needed."""
+"""Plans of rows, which need the package of Spark but no session."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame
 from pyconnect_reconcile.spec import ColumnRule
 from pyconnect_reconcile.table_side import RowRule
 from pyconnect_reconcile.values.rows import row_plan
+
+pytestmark = pytest.mark.spark
 
 PLACE = ("topic", "partition", "offset")
 COLUMNS = (*((name, "string") for name in PLACE), ("line", "string"))
