@@ -305,6 +305,12 @@ def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
     assert world.noted("put") == ["put a"]
 
 
+def test_a_report_cannot_be_cancelled(world: World) -> None:
+    """As those of Kafka's worker."""
+    assert Consumed(world, reportsErrors=True).begin("errant")().error is None
+    assert world.noted("report:") == ["report: Reporting an errant record cannot be cancelled."]
+
+
 def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:
     """The worker fails the task after that put, also when the task has caught the exception."""
     sink = Consumed(world, tolerates_all=False, reportsErrors=True)

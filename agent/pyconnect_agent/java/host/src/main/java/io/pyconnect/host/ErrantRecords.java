@@ -1,6 +1,8 @@
 package io.pyconnect.host;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -23,12 +25,27 @@ final class ErrantRecords implements ErrantRecordReporter {
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
         var question = Map.of("record", raw.facts(), "error", Errors.describe(error));
-        return link.askLater("awaitErrant", Map.of("report", accepted(question)))
-                .thenApply(
-                        answer -> {
-                            Link.value(answer);
-                            return null;
-                        });
+        var report = new Report();
+        link.askLater("awaitErrant", Map.of("report", accepted(question))).thenAccept(report::end);
+        return report;
+    }
+
+    /** Done when the record is in the dead letter queue. */
+    private static final class Report extends CompletableFuture<Void> {
+        void end(JsonNode answer) {
+            try {
+                Link.value(answer);
+                complete(null);
+            } catch (ConnectException failed) {
+                completeExceptionally(failed);
+            }
+        }
+
+        @Override
+        public boolean cancel(boolean mayInterrupt) {
+            throw new UnsupportedOperationException(
+                    "Reporting an errant record cannot be cancelled.");
+        }
     }
 
     /** Returns the number of a report; throws an exception if errors are not tolerated. */
