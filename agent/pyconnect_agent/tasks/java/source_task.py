@@ -11,6 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyconnect_agent.java.errors import java_error
@@ -166,7 +167,9 @@ class ListeningJavaSourceTask(JavaSourceTask):
                 told: dict[str, object] = {"results": results}
                 if forget_before:
                     told["forgetBefore"] = forget_before
-                self._link.tell(Kind.ACKS, json_bytes(told))
+                # The next poll finds that the process has ended; a callback must not.
+                with suppress(ConnectException):
+                    self._link.tell(Kind.ACKS, json_bytes(told))
 
 
 def metadata_fields(metadata: RecordMetadata | None) -> tuple[object, ...]:

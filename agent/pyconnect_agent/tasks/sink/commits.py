@@ -126,8 +126,8 @@ class SinkCommits:
             return None
         if provided is None:
             raise ConnectException(
-                "The task's pre_commit returned None (in Java: preCommit, null); it must return the "
-                "offsets to commit, or an empty mapping"
+                "The task's pre_commit returned None (in Java: preCommit, null); it must return "
+                "the offsets to commit, or an empty mapping"
             )
         return provided
 
