@@ -2,8 +2,8 @@
 
 Layer: tasks. The Java process polls ahead, two batches at most: it makes one while another is sent.
 Where a commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit`
-of its own) it polls only when it is asked, and that is waited for, as Kafka's worker does. A batch
-comes in parts: one is sent to Kafka while the Java process converts the next.
+of its own) it polls only when it is asked, and the loop waits for the poll, as Kafka's worker does.
+A batch comes in parts: one is sent to Kafka while the Java process converts the next.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 
-/** Reports records that the task cannot deliver to the Python process, which decides about them. */
+/** Sends the task's reports of records to the Python process, which decides about them. */
 final class ErrantRecords implements ErrantRecordReporter {
     private final Link link;
     private final Chain<SinkRecord> chain;
@@ -111,7 +111,14 @@ final class ErrantRecords implements ErrantRecordReporter {
                 Iterable<Header> headers) {
             var changed =
                     super.newRecord(
-                            topic, partition, keySchema, key, valueSchema, value, timestamp, headers);
+                            topic,
+                            partition,
+                            keySchema,
+                            key,
+                            valueSchema,
+                            value,
+                            timestamp,
+                            headers);
             return new ConsumedRecord(changed, raw);
         }
     }

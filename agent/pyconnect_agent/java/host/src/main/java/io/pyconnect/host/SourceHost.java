@@ -35,7 +35,7 @@ final class SourceHost implements Link.Receiver {
     /** A larger batch is sent in parts: Python produces one part while the next is converted. */
     private static final int PART_BYTES = 1 << 19;
 
-    /** Above so many results that wait for the task it is not polled. */
+    /** The task is not polled while more results than these wait for it. */
     private static final int MOST_RESULTS = 10_000;
 
     private final Link link;
@@ -118,7 +118,7 @@ final class SourceHost implements Link.Receiver {
             return;
         }
         if (waitingResults.get() > MOST_RESULTS) {
-            // Behind the results: the records of a task that takes them slowly would fill the heap.
+            // Poll after these: records of a task that takes results slowly would fill the heap.
             commitThread.run(() -> taskThread.run(this::poll));
             return;
         }
