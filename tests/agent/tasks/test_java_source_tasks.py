@@ -13,7 +13,11 @@ from pyconnect_agent.java.frames import Kind
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.tasks.java import source_task
 from pyconnect_agent.tasks.java.offsets import read_offsets
-from pyconnect_agent.tasks.java.source_task import JavaSourceTask
+from pyconnect_agent.tasks.java.source_task import (
+    RESULTS,
+    JavaSourceTask,
+    ListeningJavaSourceTask,
+)
 from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
 from pyconnect_agent.tasks.source.run import SourceOffset
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
@@ -118,6 +122,21 @@ def test_a_failed_poll_may_request_a_commit() -> None:
     with pytest.raises(RetriableException):
         task.poll()
     assert transactions.take_batch() is Decision.COMMIT
+
+
+def test_results_do_not_fail_once_the_process_has_ended() -> None:
+    """They come in callbacks of the producer's client; the next poll finds the end."""
+
+    class Ended(FilledLink):
+        def tell(self, kind: Kind, *_: bytes) -> None:
+            raise ConnectException("The Java process has ended")
+
+    facts = {"version": "1", "hearsOfCommits": False}
+    task = ListeningJavaSourceTask(cast("JavaLink", Ended()), facts, exactly_once=False)
+    for number in range(RESULTS):
+        task.commit_number(number, None)
+    with pytest.raises(ConnectException, match="has ended"):
+        task.poll()
 
 
 def test_an_offset_that_cannot_be_decoded_is_none() -> None:

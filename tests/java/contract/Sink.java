@@ -72,8 +72,12 @@ public class Sink extends SinkConnector {
         }
 
         private void report(SinkRecord record) {
+            var reporter = context.errantRecordReporter();
             try {
-                context.errantRecordReporter().report(record, new IllegalStateException());
+                var report = reporter.report(record, new IllegalStateException());
+                report.cancel(true);
+            } catch (UnsupportedOperationException impossible) {
+                notes.add("report: " + impossible.getMessage());
             } catch (ConnectException refused) {
                 notes.add("refused: " + refused.getMessage());
             }

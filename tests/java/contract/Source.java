@@ -1,6 +1,7 @@
 package told;
 
 import java.util.Arrays;
+import java.util.Date;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.producer.RecordMetadata;
@@ -74,6 +75,10 @@ public class Source extends SourceConnector {
                 }
                 case "commit a copy" -> context.transactionContext().commitTransaction(record());
                 case "fail without a message" -> throw new Unreadable();
+                case "store a date" -> {
+                    var offset = Map.of("at", new Date(0));
+                    return List.of(new SourceRecord(null, offset, "t", null, "value"));
+                }
                 case "make it bad" -> {
                     return List.of(record("bad"));
                 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pyconnect_agent.core.offsets.source import offset_value
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.java.errors import JavaFailure
 from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
@@ -24,7 +25,7 @@ from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.puts import PutEnd
-from pyconnect_api import RetriableException, TopicPartition
+from pyconnect_api import DataException, RetriableException, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
 from tests.support.eventually import eventually
@@ -207,6 +208,22 @@ def test_a_boundary_is_found_by_an_equal_record(world: World) -> None:
     assert world.polled().batch.facts["commitsAfter"] == [0]
 
 
+def test_an_offset_that_cannot_be_stored(world: World) -> None:
+    """The task goes on, and the offset is refused when it is to be stored."""
+    world.source("store a date")
+    world.poll()
+    with pytest.raises(DataException, match="field at contains class java"):
+        offset_value(world.polled()[0].source_offset)
+
+
+def test_an_offset_that_cannot_be_stored_exactly_once(world: World) -> None:
+    """The task fails, because its transaction cannot be committed."""
+    world.source("store a date", exactlyOnce=True)
+    world.poll()
+    message = world.polled().batch.facts["error"]["message"]
+    assert "field at contains class java.util.Date" in message
+
+
 def test_null_records_are_left_out(world: World) -> None:
     world.source("return null")
     world.poll()
@@ -303,6 +320,12 @@ def test_nothing_is_put_after_an_error_of_a_converter(world: World) -> None:
     assert "thrown by toConnectData" in str(end.error)
     assert (end.taken, second().taken) == (1, 0)
     assert world.noted("put") == ["put a"]
+
+
+def test_a_report_cannot_be_cancelled(world: World) -> None:
+    """As those of Kafka's worker."""
+    assert Consumed(world, reportsErrors=True).begin("errant")().error is None
+    assert world.noted("report:") == ["report: Reporting an errant record cannot be cancelled."]
 
 
 def test_nothing_is_put_after_a_report_that_was_refused(world: World) -> None:

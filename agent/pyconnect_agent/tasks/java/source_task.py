@@ -2,8 +2,8 @@
 
 Layer: tasks. The Java process polls ahead, two batches at most: it makes one while another is sent.
 Where a commit may mean "all that I have returned so far" to the task (exactly-once, with a `commit`
-of its own) it polls only when it is asked, and that is waited for, as Kafka's worker does. A batch
-comes in parts: one is sent to Kafka while the Java process converts the next.
+of its own) it polls only when it is asked, and the loop waits for the poll, as Kafka's worker does.
+A batch comes in parts: one is sent to Kafka while the Java process converts the next.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyconnect_agent.java.errors import java_error
@@ -171,7 +172,9 @@ class ListeningJavaSourceTask(JavaSourceTask):
                 told: dict[str, object] = {"results": results}
                 if forget_before:
                     told["forgetBefore"] = forget_before
-                self._link.tell(Kind.ACKS, json_bytes(told))
+                # The next poll finds that the process has ended; a callback must not.
+                with suppress(ConnectException):
+                    self._link.tell(Kind.ACKS, json_bytes(told))
 
 
 def metadata_fields(metadata: RecordMetadata | None) -> tuple[object, ...]:

@@ -116,8 +116,9 @@ final class Chain<R extends ConnectRecord<R>> {
     }
 
     /**
-     * Returns the result of an operation of a plugin, its operator. The thread has the operator's
-     * loader meanwhile. A retriable exception repeats the operation as the settings allow.
+     * Returns the result of an operation of a plugin, its operator. Meanwhile the operator's loader
+     * is the thread's context class loader. After a retriable exception the operation is repeated
+     * if the settings allow that.
      */
     <T> T run(String stage, Object operator, Callable<T> operation) throws Failed {
         long since = timeoutMs > 0 ? System.nanoTime() : 0;

@@ -1,6 +1,8 @@
 package io.pyconnect.host;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Future;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -8,7 +10,7 @@ import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 
-/** Reports records that the task cannot deliver to the Python process, which decides about them. */
+/** Sends the task's reports of records to the Python process, which decides about them. */
 final class ErrantRecords implements ErrantRecordReporter {
     private final Link link;
     private final Chain<SinkRecord> chain;
@@ -23,12 +25,27 @@ final class ErrantRecords implements ErrantRecordReporter {
     public Future<Void> report(SinkRecord record, Throwable error) {
         var raw = record instanceof ConsumedRecord own ? own.raw : raw(record);
         var question = Map.of("record", raw.facts(), "error", Errors.describe(error));
-        return link.askLater("awaitErrant", Map.of("report", accepted(question)))
-                .thenApply(
-                        answer -> {
-                            Link.value(answer);
-                            return null;
-                        });
+        var report = new Report();
+        link.askLater("awaitErrant", Map.of("report", accepted(question))).thenAccept(report::end);
+        return report;
+    }
+
+    /** Done when the record is in the dead letter queue. */
+    private static final class Report extends CompletableFuture<Void> {
+        void end(JsonNode answer) {
+            try {
+                Link.value(answer);
+                complete(null);
+            } catch (ConnectException failed) {
+                completeExceptionally(failed);
+            }
+        }
+
+        @Override
+        public boolean cancel(boolean mayInterrupt) {
+            throw new UnsupportedOperationException(
+                    "Reporting an errant record cannot be cancelled.");
+        }
     }
 
     /** Returns the number of a report; throws an exception if errors are not tolerated. */
@@ -94,7 +111,14 @@ final class ErrantRecords implements ErrantRecordReporter {
                 Iterable<Header> headers) {
             var changed =
                     super.newRecord(
-                            topic, partition, keySchema, key, valueSchema, value, timestamp, headers);
+                            topic,
+                            partition,
+                            keySchema,
+                            key,
+                            valueSchema,
+                            value,
+                            timestamp,
+                            headers);
             return new ConsumedRecord(changed, raw);
         }
     }

@@ -63,7 +63,7 @@ final class SinkHost implements Link.Receiver {
         calls.run(() -> answer(id, () -> answer(call)));
     }
 
-    /** Every answer, also that of a failed call, has what the task has requested of its context. */
+    /** Adds the task's requests to its context to the answer, also if the call has failed. */
     private void answer(int id, Callable<?> call) {
         link.answer(id, call, () -> Map.of("effects", context.takeEffects()));
     }
@@ -84,7 +84,8 @@ final class SinkHost implements Link.Receiver {
                     isOpen = true;
                 } finally {
                     if (!isOpen) {
-                        // They may go elsewhere before they are opened again, and are not closed.
+                        // The partitions may be revoked before the next attempt; the task is then
+                        // not asked to close them.
                         context.assigned.removeAll(partitions);
                     }
                 }

@@ -19,6 +19,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.errors.ConnectException;
+import org.apache.kafka.connect.errors.DataException;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.source.SourceTask;
 import org.apache.kafka.connect.source.SourceTaskContext;
@@ -35,7 +36,7 @@ final class SourceHost implements Link.Receiver {
     /** A larger batch is sent in parts: Python produces one part while the next is converted. */
     private static final int PART_BYTES = 1 << 19;
 
-    /** Above so many results that wait for the task it is not polled. */
+    /** The task is not polled while more results than these wait for it. */
     private static final int MOST_RESULTS = 10_000;
 
     private final Link link;
@@ -118,7 +119,7 @@ final class SourceHost implements Link.Receiver {
             return;
         }
         if (waitingResults.get() > MOST_RESULTS) {
-            // Behind the results: the records of a task that takes them slowly would fill the heap.
+            // Poll after these: records of a task that takes results slowly would fill the heap.
             commitThread.run(() -> taskThread.run(this::poll));
             return;
         }
@@ -208,13 +209,7 @@ final class SourceHost implements Link.Receiver {
 
     /** Adds a record to the batch; returns false when a transformation has dropped it. */
     private boolean write(SourceRecord polled) throws Chain.Failed {
-        // An offset that cannot be stored fails the task and not the record. In transactions
-        // Kafka's worker does the same, at the commit; without them it would log each commit's
-        // failure and never store an offset again.
-        var offset = polled.sourceOffset();
-        if (offset != null && !isPlain(offset)) {
-            OffsetUtils.validateFormat(offset);
-        }
+        var offset = storable(polled.sourceOffset());
         byte[] key = null;
         byte[] value = null;
         byte[] packed = null;
@@ -241,6 +236,26 @@ final class SourceHost implements Link.Receiver {
             writer.keys.add(key);
             writer.values.add(value);
             writer.headers.add(packed);
+        }
+    }
+
+    /**
+     * Returns an offset, or one that Python refuses when it is to be stored. In transactions an
+     * offset that cannot be stored fails the task, as the commit in Kafka's worker does; without
+     * them the task goes on.
+     */
+    private Map<String, ?> storable(Map<String, ?> offset) {
+        if (offset == null || isPlain(offset)) {
+            return offset;
+        }
+        try {
+            OffsetUtils.validateFormat(offset);
+            return offset;
+        } catch (DataException invalid) {
+            if (commitThread == taskThread) {
+                throw invalid;
+            }
+            return Map.of(invalid.getMessage(), List.of());
         }
     }
 
