@@ -31,6 +31,23 @@ DEBEZIUM_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 MIRROR_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 MONGO_CLASS = "com.mongodb.kafka.connect.MongoSinkConnector"
 VERSIONED = "v.VersionedConnector"
+NAMING = "naming.NamingConnector"
+FIND = """
+    static ConfigDef found() {
+        var keys = new ConfigDef();
+        for (String name : List.of("v.VersionedConnector", "v.Library")) {
+            Object version = "not found";
+            try {
+                var found = Class.forName(name).getDeclaredConstructor().newInstance();
+                version = found.getClass().getMethod("version").invoke(found);
+            } catch (ReflectiveOperationException missing) {
+                // A class of another location that is not a plugin.
+            }
+            keys.define(name, ConfigDef.Type.STRING, version, ConfigDef.Importance.LOW, "");
+        }
+        return keys;
+    }
+"""
 FILE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 CASES: tuple[dict[str, str | None], ...] = (
     {"connector.class": "PostgresConnector"},
@@ -92,14 +109,23 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
     for version in ("1.0", "2.0", "1.5"):
         source = connector(VERSIONED, version=f'"{version}"')
         key = f'.define("key.{version}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
-        sources = {VERSIONED: source.replace("new ConfigDef()", f"new ConfigDef(){key}")}
-        location = root / f"versioned-{version}"
-        compiled(kafka_runtime, sources, location)
-        shutil.rmtree(root / f"{location.name}.src")
-        listing = location / "META-INF" / "services"
-        listing.mkdir(parents=True)
-        (listing / "org.apache.kafka.connect.source.SourceConnector").write_text(VERSIONED)
+        sources = {
+            VERSIONED: source.replace("new ConfigDef()", f"new ConfigDef(){key}"),
+            "v.Library": "package v; public class Library {}",
+        }
+        classes_of_connector(kafka_runtime, root / f"versioned-{version}", sources)
+    source = connector(NAMING, body=FIND).replace("return new ConfigDef()", "return found()")
+    classes_of_connector(kafka_runtime, root / "naming", {NAMING: source})
     return root
+
+
+def classes_of_connector(runtime: KafkaRuntime, location: Path, sources: Mapping[str, str]) -> None:
+    """Make a location of class files; the first one is a source connector."""
+    compiled(runtime, sources, location)
+    shutil.rmtree(location.with_name(f"{location.name}.src"))
+    listing = location / "META-INF" / "services"
+    listing.mkdir(parents=True)
+    (listing / "org.apache.kafka.connect.source.SourceConnector").write_text(next(iter(sources)))
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +167,13 @@ def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, vers
         assert definitions(on_agent) == definitions(on_java)
     else:
         assert on_agent.json() == on_java.json()
+
+
+def test_a_plugin_finds_plugins_of_other_locations_by_name(both: BothWorkers) -> None:
+    """In their latest versions; other classes of these locations are hidden."""
+    for answer in both.ask("GET", f"/connector-plugins/{NAMING}/config"):
+        defaults = {key["name"]: key["default_value"] for key in answer.json()}
+        assert (defaults["v.VersionedConnector"], defaults["v.Library"]) == ("2.0", "not found")
 
 
 def test_a_java_cluster_with_these_jars_is_ready_for_agents(
