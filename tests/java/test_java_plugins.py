@@ -31,6 +31,7 @@ DEBEZIUM_CLASS = "io.debezium.connector.postgresql.PostgresConnector"
 MIRROR_CLASS = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 MONGO_CLASS = "com.mongodb.kafka.connect.MongoSinkConnector"
 VERSIONED = "v.VersionedConnector"
+COPIED = "v.CopiedConnector"
 NAMING = "naming.NamingConnector"
 FIND = """
     static ConfigDef found() {
@@ -106,14 +107,20 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
         for kind in ("Source", "Sink")
     }
     make_jar(root / MONGO.name / "services.jar", services=services)
-    for version in ("1.0", "2.0", "1.5"):
-        source = connector(VERSIONED, version=f'"{version}"')
-        key = f'.define("key.{version}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
+    for name, version, place in (
+        (VERSIONED, "1.0", "one"),
+        (VERSIONED, "2.0", "two"),
+        (VERSIONED, "1.5", "half"),
+        (COPIED, "1.0", "copied-a"),
+        (COPIED, "1.0", "copied-b"),
+    ):
+        source = connector(name, version=f'"{version}"')
+        key = f'.define("key.{place}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
         sources = {
-            VERSIONED: source.replace("new ConfigDef()", f"new ConfigDef(){key}"),
+            name: source.replace("new ConfigDef()", f"new ConfigDef(){key}"),
             "v.Library": "package v; public class Library {}",
         }
-        classes_of_connector(kafka_runtime, root / f"versioned-{version}", sources)
+        classes_of_connector(kafka_runtime, root / place, sources)
     source = connector(NAMING, body=FIND).replace("return new ConfigDef()", "return found()")
     classes_of_connector(kafka_runtime, root / "naming", {NAMING: source})
     return root
@@ -147,7 +154,7 @@ def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
 
 
 def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers) -> None:
-    """Each that comes from `plugin.path`, those with two kinds included."""
+    """Each that comes from `plugin.path`, those with two kinds or in two locations included."""
     listed = both.ask("GET", "/connector-plugins?connectorsOnly=false")[0].json()
     names = {p["class"] for p in listed if not p["class"].startswith("org.apache.kafka.connect.t")}
     different = []
