@@ -42,6 +42,24 @@ MONGO_CLASS = "com.mongodb.kafka.connect.MongoSinkConnector"
 VERSIONED = "v.VersionedConnector"
 SNOWFLAKE_CLASS = "com.snowflake.kafka.connector.SnowflakeSinkConnector"
 AVRO_CLASS = "io.confluent.connect.avro.AvroConverter"
+COPIED = "v.CopiedConnector"
+NAMING = "naming.NamingConnector"
+FIND = """
+    static ConfigDef found() {
+        var keys = new ConfigDef();
+        for (String name : List.of("v.VersionedConnector", "v.Library")) {
+            Object version = "not found";
+            try {
+                var found = Class.forName(name).getDeclaredConstructor().newInstance();
+                version = found.getClass().getMethod("version").invoke(found);
+            } catch (ReflectiveOperationException missing) {
+                // A class of another location that is not a plugin.
+            }
+            keys.define(name, ConfigDef.Type.STRING, version, ConfigDef.Importance.LOW, "");
+        }
+        return keys;
+    }
+"""
 FILE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 API = "org.apache.kafka.connect"
 SERVICES = {
@@ -105,17 +123,32 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
         shutil.copytree(location_of(plugin, kafka_runtime), root / plugin.name)
         if plugin.name in SERVICES:
             make_jar(root / plugin.name / "services.jar", services=SERVICES[plugin.name])
-    for version in ("1.0", "2.0", "1.5"):
-        source = connector(VERSIONED, version=f'"{version}"')
-        key = f'.define("key.{version}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
-        sources = {VERSIONED: source.replace("new ConfigDef()", f"new ConfigDef(){key}")}
-        location = root / f"versioned-{version}"
-        compiled(kafka_runtime, sources, location)
-        shutil.rmtree(root / f"{location.name}.src")
-        listing = location / "META-INF" / "services"
-        listing.mkdir(parents=True)
-        (listing / "org.apache.kafka.connect.source.SourceConnector").write_text(VERSIONED)
+    for name, version, place in (
+        (VERSIONED, "1.0", "one"),
+        (VERSIONED, "2.0", "two"),
+        (VERSIONED, "1.5", "half"),
+        (COPIED, "1.0", "copied-a"),
+        (COPIED, "1.0", "copied-b"),
+    ):
+        source = connector(name, version=f'"{version}"')
+        key = f'.define("key.{place}", ConfigDef.Type.INT, ConfigDef.Importance.LOW, "")'
+        sources = {
+            name: source.replace("new ConfigDef()", f"new ConfigDef(){key}"),
+            "v.Library": "package v; public class Library {}",
+        }
+        classes_of_connector(kafka_runtime, root / place, sources)
+    source = connector(NAMING, body=FIND).replace("return new ConfigDef()", "return found()")
+    classes_of_connector(kafka_runtime, root / "naming", {NAMING: source})
     return root
+
+
+def classes_of_connector(runtime: KafkaRuntime, location: Path, sources: Mapping[str, str]) -> None:
+    """Make a location of class files; the first one is a source connector."""
+    compiled(runtime, sources, location)
+    shutil.rmtree(location.with_name(f"{location.name}.src"))
+    listing = location / "META-INF" / "services"
+    listing.mkdir(parents=True)
+    (listing / "org.apache.kafka.connect.source.SourceConnector").write_text(next(iter(sources)))
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +175,7 @@ def test_both_workers_find_the_same_plugins(both: BothWorkers) -> None:
 
 
 def test_every_java_plugin_has_the_settings_that_its_jar_says(both: BothWorkers) -> None:
-    """Each that comes from `plugin.path`, those with two kinds included."""
+    """Each that comes from `plugin.path`, those with two kinds or in two locations included."""
     listed = both.ask("GET", "/connector-plugins?connectorsOnly=false")[0].json()
     names = {p["class"] for p in listed if not p["class"].startswith("org.apache.kafka.connect.t")}
     different = []
@@ -162,6 +195,13 @@ def test_versions_of_a_plugin_have_settings_of_their_own(both: BothWorkers, vers
         assert definitions(on_agent) == definitions(on_java)
     else:
         assert on_agent.json() == on_java.json()
+
+
+def test_a_plugin_finds_plugins_of_other_locations_by_name(both: BothWorkers) -> None:
+    """In their latest versions; other classes of these locations are hidden."""
+    for answer in both.ask("GET", f"/connector-plugins/{NAMING}/config"):
+        defaults = {key["name"]: key["default_value"] for key in answer.json()}
+        assert (defaults["v.VersionedConnector"], defaults["v.Library"]) == ("2.0", "not found")
 
 
 def test_a_java_cluster_with_these_jars_is_ready_for_agents(

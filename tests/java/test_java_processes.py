@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -152,10 +153,12 @@ def test_task_opens_few_jars(link: JavaLink, process: JavaProcess, jar: str) -> 
 
 
 def test_archive_of_classes(tmp_path: Path) -> None:
-    """It is made once and shared; one that cannot be made or mapped does no harm."""
+    """Two workers may make it at once; one that cannot be made or mapped does no harm."""
     installation = replace(find_installation({}), archive=str(tmp_path / "made" / "classes.jsa"))
     archive = Path(installation.archive)
-    make_archive(installation)
+    with ThreadPoolExecutor() as workers:
+        list(workers.map(make_archive, [installation] * 2))
+    assert list(archive.parent.iterdir()) == [archive]
     made = archive.stat()
     make_archive(installation)
     assert archive.stat() == made

@@ -76,7 +76,7 @@ def _write_jar(target: Path, roots: Sequence[Path]) -> None:
         for path in root.rglob("*")
         if path.is_file()
     }
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as jar:
+    with zipfile.ZipFile(target, "w") as jar:
         for name in sorted(files):
             jar.writestr(zipfile.ZipInfo(name, _EPOCH), files[name].read_bytes())
 

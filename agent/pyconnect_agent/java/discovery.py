@@ -273,8 +273,10 @@ def _plugin(location: _Location, role: _Role) -> PluginDesc:
 
 def _add_content(digest: hashlib._Hash, path: Path) -> None:
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    for file in files:
-        if file.is_file():
-            digest.update(f"{file}\0{file.stat().st_size}\0".encode())
+    for file in filter(Path.is_file, files):
+        digest.update(f"{file}\0".encode())
+        try:
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:  # `JarContents` reports it
+            digest.update(str(error).encode())

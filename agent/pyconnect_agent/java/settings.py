@@ -27,6 +27,7 @@ from pyconnect_agent.java.launch import (
 )
 from pyconnect_api import ConfigException
 
+_OF_JMX = "-Dcom.sun.management."
 _DEFAULTS = {HEAP: DEFAULT_HEAP, HEAP_LIMIT: "1g", OPTIONS: " ".join(SERIAL)}
 
 
@@ -35,8 +36,8 @@ def java_options(
 ) -> JavaOptions:
     """Return the options of a connector's task; with `quick` those of the connector itself.
 
-    A connector's own options are properties (-Dname=value): others could run programs. Raises
-    ConfigException.
+    A connector's own options are properties (-Dname=value): others could run programs, and those of
+    JMX open a port by which code can be loaded. Raises ConfigException.
     """
     usual = {key: worker.get(key) or default for key, default in _DEFAULTS.items()}
     initial_heap = INITIAL_HEAP
@@ -51,10 +52,11 @@ def java_options(
         )
     own = option_words(connector.get(OPTIONS, ""))
     for option in own:
-        if not option.startswith("-D"):
+        if not option.startswith("-D") or option.startswith(_OF_JMX):
             raise ConfigException(
                 f"Invalid value {option} for configuration {OPTIONS}: a connector may set "
-                f"properties (-Dname=value) only; other options are set in the worker's file"
+                "properties (-Dname=value) only, and not those of JMX; the worker's file may set "
+                "other options"
             )
     return JavaOptions(
         heap=heap,

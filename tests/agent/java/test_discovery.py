@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,6 +198,24 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
         "exits.jar could not be described: The Java process ended",
     ):
         assert reason in text
+
+
+def test_a_jar_that_cannot_be_read_is_a_problem_of_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one that belongs to another user."""
+    make_jar(world.plugins / "good.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
+    denied, opened = make_jar(world.plugins / "denied.jar"), io.open
+
+    def open_file(file: object, *arguments: Any, **options: Any) -> Any:
+        if str(file) == str(denied):
+            raise PermissionError(13, "Permission denied", str(file))
+        return opened(file, *arguments, **options)  # type: ignore[call-overload]  # as given
+
+    monkeypatch.setattr(io, "open", open_file)
+    found = world.find()
+    assert names(found) == {"a.Listed"}
+    assert "denied.jar cannot be read as an archive: [Errno 13]" in found.warnings[0]
 
 
 def test_a_damaged_jar_is_a_problem_of_its_own(tmp_path: Path) -> None:

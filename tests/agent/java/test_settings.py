@@ -61,6 +61,7 @@ def test_worker_heap_above_its_own_limit() -> None:
         ({HEAP: "much"}, "a size is a number followed by k, m or g"),
         ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
         ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
+        ({OPTIONS: "-Dcom.sun.management.jmxremote.port=1"}, "a connector may set properties"),
         ({OPTIONS: "'-Da=b"}, "No closing quotation"),
     ],
 )

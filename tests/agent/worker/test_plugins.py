@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.worker.plugins import (
     check_converters,
@@ -17,7 +18,7 @@ from pyconnect_agent.worker.plugins import (
 from pyconnect_api.errors import ConfigException
 from tests.support import expiring
 from tests.support.expiring import EXPIRING_PROVIDER
-from tests.support.java_jars import make_jar
+from tests.support.java_jars import SOURCE_CONNECTOR, make_jar
 from tests.support.provider_plugin import VAULT_PROVIDER, make_provider_plugin
 from tests.support.worker_properties import distributed
 
@@ -133,3 +134,32 @@ def test_without_a_java_only_javas_plugins_are_missing(
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert record.getMessage() == "Java plugins cannot be used"
     assert "agent.java.home does not name a Java that runs" in str(vars(record)["reason"])
+
+
+def test_jars_of_another_kafka_are_used_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And a Java that cannot start a process costs Java's plugins only."""
+    host = make_jar(tmp_path / "host.jar")
+    monkeypatch.setattr("pyconnect_agent.java.installation.built_host_jar", lambda: host)
+    for name in ("java.installation.java_cache", "worker.plugins.java_cache"):
+        monkeypatch.setattr(f"pyconnect_agent.{name}", lambda: tmp_path / "cache")
+    for name in ("connect-api", "connect-json", "connect-runtime", "connect-transforms"):
+        make_jar(tmp_path / "kafka" / f"{name}-3.9.0.jar")
+    make_jar(tmp_path / "kafka" / "kafka-clients-3.9.0.jar")
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o755)
+    (tmp_path / "java" / "release").write_text('JAVA_VERSION="17.0.15"\n')
+    make_jar(tmp_path / "plugins" / "a.jar", services={SOURCE_CONNECTOR: ["a.Source"]})
+    properties = {
+        "plugin.path": str(tmp_path / "plugins"),
+        "agent.java.home": str(tmp_path / "java"),
+        "agent.java.kafka.home": str(tmp_path / "kafka"),
+    }
+    assert find_plugins(properties).find("FileStreamSource")
+    other, problem = (vars(each) for each in caplog.records if each.levelname == "WARNING")
+    assert (other["jars"], other["worker"]) == ("3.9.0", CONNECT_VERSION)
+    assert "a.jar could not be described" in problem["reason"]
+    assert "exit code 1" in problem["reason"]

@@ -30,7 +30,10 @@ public final class HostTest {
             }
             case "json" -> echo(payload -> Json.bytes(Json.plain(Json.read(payload))));
             case "types" -> System.out.write(Json.bytes(types()));
-            case "loaders" -> loaders(arguments[1], List.of(arguments).subList(2, arguments.length));
+            case "loaders" -> {
+                var jars = List.of(arguments).subList(2, arguments.length);
+                loaders(arguments[1], jars);
+            }
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }

@@ -1,1 +1,1 @@
-"""Behaviour of Java's libraries that configurations rely on: patterns, JSON text. Pure."""
+"""What Java makes of texts and bytes: regular expressions, JSON, class files. Pure."""

@@ -231,10 +231,9 @@ class Catalog:
         if wanted is not None:
             matching = [item for item in found if item.version and wanted.contains(item.version)]
             if not matching:
+                known = sorted(self.find(name), key=_by_version)
                 raise PluginVersionNotFoundError(
-                    found[0].class_name,
-                    wanted,
-                    [item.version or UNDEFINED for item in self.find(name)],
+                    found[0].class_name, wanted, [item.version or UNDEFINED for item in known]
                 )
             found = matching
         return max(_of_one_side(found), key=_by_version)
@@ -282,8 +281,10 @@ def _of_one_side(found: Sequence[PluginDesc]) -> Sequence[PluginDesc]:
     return [plugin for plugin in found if plugin.is_java] or python
 
 
-def _by_version(plugin: PluginDesc) -> tuple[Version, bool]:
-    return Version(plugin.version or ""), plugin.search_path is not None
+def _by_version(plugin: PluginDesc) -> tuple[Version, bool, str]:
+    """Sort as Kafka Connect: of one version Kafka's own is last, before it the last location."""
+    is_kafkas = plugin.is_java and plugin.search_path is None
+    return Version(plugin.version or ""), is_kafkas, plugin.location if plugin.is_java else ""
 
 
 def _descriptions(plugins: Iterable[PluginDesc]) -> str:

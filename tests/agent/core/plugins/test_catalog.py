@@ -95,8 +95,27 @@ def test_the_latest_version_is_taken_unless_a_range_says_otherwise() -> None:
         CATALOG.connector(name, version_range="2")
     assert str(refused.value) == (
         "Plugin a.FileStreamSourceConnector not found that matches the version range [2,2], "
-        "available versions: [1.0, 1.10, 1.9]"
+        "available versions: [1.0, 1.9, 1.10]"
     )
+
+
+def test_of_two_copies_of_a_java_plugin_the_last_location_counts() -> None:
+    """As in Apache's worker; before all of them counts the one in Kafka's own jars."""
+    places = [("classpath", None), ("file:/p/a.jar", "/p/a.jar"), ("file:/p/b.jar", "/p/b.jar")]
+    copies = tuple(
+        PluginDesc(
+            class_name="a.Copied",
+            python_path="",
+            kind=PluginKind.CONVERTER,
+            version="1",
+            location=location,
+            search_path=path,
+            is_java=True,
+        )
+        for location, path in places
+    )
+    assert Catalog(copies).plugin("a.Copied").location == "classpath"
+    assert Catalog(copies[1:]).plugin("a.Copied").location == "file:/p/b.jar"
 
 
 def test_plugins_are_listed_by_kind_and_name() -> None:

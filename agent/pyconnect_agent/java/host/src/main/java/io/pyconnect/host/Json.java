@@ -40,7 +40,7 @@ final class Json {
         }
     }
 
-    /** Writes maps, collections, scalars, bytes (Base64), enums (name); all others as their text. */
+    /** Writes maps, collections, scalars, bytes (Base64), enums (name), all others as text. */
     static byte[] bytes(Object value) {
         var target = new ByteArrayOutputStream();
         try (var json = writer(target)) {

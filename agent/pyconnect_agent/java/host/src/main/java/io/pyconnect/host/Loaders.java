@@ -25,7 +25,7 @@ final class Loaders {
     private final Map<String, List<String>> jarsByPlugin = new HashMap<>();
     private final ClassLoader parent = new AllPlugins();
 
-    /** Each of {@code locations} is {@code {"jars": […], "classes": […]}}: the names of its plugins. */
+    /** Each location is {@code {"jars": […], "classes": […]}}, with the names of its plugins. */
     Loaders(JsonNode locations) {
         for (var location : locations) {
             var jars = texts(location.get("jars"));
@@ -33,7 +33,7 @@ final class Loaders {
         }
     }
 
-    /** As {@code DelegatingClassLoader} of Kafka Connect: the parent of the loaders of locations. */
+    /** The parent of all locations' loaders, as Kafka Connect's {@code DelegatingClassLoader}. */
     private final class AllPlugins extends ClassLoader {
         AllPlugins() {
             super(Loaders.class.getClassLoader());
@@ -54,7 +54,7 @@ final class Loaders {
         }
     }
 
-    /** Constructs the class of {@code {"class": …, "jars": […]}}; without jars it is Kafka's own. */
+    /** Constructs what {@code {"class": …, "jars": […]}} names; without jars it is Kafka's. */
     <T> T instance(JsonNode plugin, Class<T> type) {
         return instance(load(plugin), type);
     }

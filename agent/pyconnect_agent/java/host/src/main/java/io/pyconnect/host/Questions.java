@@ -55,7 +55,8 @@ final class Questions implements Host.Answers {
 
     /**
      * Returns facts of each class: whether it is the location's {@code own}, which of the {@code
-     * bases} it has, its {@code version}. The fact {@code error} is why a class cannot be used.
+     * bases} it has, whether it has a constructor for a plugin ({@code constructible}), its {@code
+     * version}. The fact {@code error} is why a class cannot be used.
      */
     private List<Map<String, Object>> describe(JsonNode plugins, JsonNode bases) {
         var found = new ArrayList<Map<String, Object>>();
@@ -76,7 +77,7 @@ final class Questions implements Host.Answers {
         return found;
     }
 
-    /** Of a copy of Kafka's jars in a location, classes of the API are loaded from the worker's. */
+    /** A location may have a copy of Kafka's jars; classes of the API come from the worker's. */
     private boolean isOwn(JsonNode plugin, Class<?> loaded) {
         return plugin.path("jars").isEmpty()
                 || loaded.getClassLoader() != Loaders.class.getClassLoader();
