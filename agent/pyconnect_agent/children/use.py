@@ -44,15 +44,18 @@ def resident_memory(pid: int | None) -> int | None:
 
 
 def processes_of(pid: int) -> Iterator[int]:
-    """Yield a process, and then those below it, which are looked up after it was yielded."""
+    """Yield a process, and then those that its main thread has started, and so on.
+
+    Those below a process are looked up after it was yielded. Other threads are left out, because
+    each would be a file to read.
+    """
     yield pid
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            below = children.read_text().split()
-        except OSError:
-            continue  # the thread has ended
-        for child in below:
-            yield from processes_of(int(child))
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return  # the process has ended
+    for child in below:
+        yield from processes_of(int(child))
 
 
 def _use_of_one(pid: int) -> tuple[int, int] | None:

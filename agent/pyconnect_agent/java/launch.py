@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 INITIAL_HEAP = "18m"
-"""Java's own choice depends on the machine, and it uses all of that before it collects."""
+"""Java's own choice depends on the machine, and Java uses all of it before it collects garbage."""
 SERIAL = (
     "-XX:+UseSerialGC",
     "-XX:NewSize=6m",
@@ -16,8 +16,8 @@ SERIAL = (
     "-XX:MinHeapFreeRatio=60",
 )
 """A young generation by ratio would be a third of the largest heap, taken from the records; one of
-6 MiB grows with the heap, and a task with a small heap touches no more. What a task queues outlives
-it; with the usual ratio of 40 that is collected twice as often."""
+6 MiB grows with the heap, and a task with a small heap touches no more. Records that a task queues
+get into the old generation, which is collected twice as often with the usual ratio of 40."""
 CONNECTOR_INITIAL_HEAP = "6m"
 CONNECTOR_SERIAL = ("-XX:+UseSerialGC", "-Xmn2m")
 """A connector itself has no records."""

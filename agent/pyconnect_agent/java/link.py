@@ -43,7 +43,7 @@ Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
 class JavaLink:
-    """`answers`: by the name of the question; a plugin may ask at any time.
+    """`answers`: by the names of the questions; a plugin may ask at any time.
 
     `batches` gets the payloads of batches, and None at the end.
     """
@@ -63,7 +63,7 @@ class JavaLink:
         self.on_end: Callable[[], object] = lambda: None
         """Called when the process has ended without `close`; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
-        # What Java code logs is of this connector or task.
+        # Lines of Java code get the fields of this connector or task.
         context = contextvars.copy_context()
         self._reader = long_lived.Thread("java-frames", partial(context.run, self._read))
         self._answerer = long_lived.Thread("java-questions", self._answer_all)
@@ -82,10 +82,11 @@ class JavaLink:
         return self.answer(self.send(Kind.CALL, json_bytes({"method": method, **arguments})))
 
     def answer(self, call: Future[dict[str, Any]]) -> Any:
+        """Wait for the answer of a call and return its value; raises as `call` does."""
         return self.result(call)["value"]
 
     def result(self, call: Future[dict[str, Any]]) -> dict[str, Any]:
-        """Wait for an answer and return its value; raise its error."""
+        """Wait for an answer and return all of its facts; raises as `call` does."""
         found = call.result()
         if "error" in found:
             raise java_error(found["error"])

@@ -66,7 +66,7 @@ class JavaProcess:
     ) -> None:
         """Start it. Raises ConnectException if the program does not exist.
 
-        `properties` are further options.
+        `properties` are options instead of those for the archive of classes.
         """
         self.options = options
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)

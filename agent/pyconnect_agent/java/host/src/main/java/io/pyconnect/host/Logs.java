@@ -84,7 +84,7 @@ public final class Logs {
         }
     }
 
-    /** Returns the logger that SLF4J gives out. */
+    /** Returns the logger of SLF4J with a name. */
     public static Logger logger(String name) {
         return LOGGERS.computeIfAbsent(
                 name,
@@ -122,7 +122,7 @@ public final class Logs {
         }
     }
 
-    /** One logger: SLF4J's sixty methods, told apart by their names and arguments. */
+    /** The methods of one logger of SLF4J, sixty in all: names and arguments tell which is called. */
     private static final class Calls implements InvocationHandler {
         /** Plugins ask for a level, or log below it, for each record: this is one look-up. */
         private static final Map<String, Integer> WANTED = new HashMap<>();
