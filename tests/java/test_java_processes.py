@@ -101,6 +101,20 @@ def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
     assert all((value or b"").startswith(b"number ") for p in parts for value in p.batch.values)
 
 
+def test_large_records_in_a_small_heap(link: JavaLink, jar: str) -> None:
+    """A record of a fifth of the heap is in it as text, as bytes, as a column and as a frame."""
+    link.begin(job(jar, "NumberSource"))
+    config = {"topic": "t", "limit": "2", "most": "1", "padding": "18000000"}
+    link.call("start", config=config)
+    sizes = []
+    for _ in range(2):
+        # Its last part is empty.
+        first = poll(link)
+        assert link.batches.get(timeout=WAIT_S) is not None, link.ended()
+        sizes += [len(value or b"") for value in first.batch.values]
+    assert sizes == [18_000_008] * 2
+
+
 def test_credits_limit_the_polls_under_way(link: JavaLink, jar: str) -> None:
     """The task is polled once for each credit, and not in between."""
     link.begin(job(jar, "NumberSource"))

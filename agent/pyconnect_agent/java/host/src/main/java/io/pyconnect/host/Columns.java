@@ -75,7 +75,9 @@ final class Columns {
                 if (needed > Integer.MAX_VALUE - 16) {
                     throw tooLarge();
                 }
-                data = Arrays.copyOf(data, (int) Math.min(needed * 2, Integer.MAX_VALUE - 16));
+                // No more than it takes: a record may fill a large part of the heap.
+                long grown = Math.max(needed, 2L * data.length);
+                data = Arrays.copyOf(data, (int) Math.min(grown, Integer.MAX_VALUE - 16));
             }
             System.arraycopy(value, from, data, size, length);
             size += length;
