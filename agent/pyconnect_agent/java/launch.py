@@ -55,10 +55,12 @@ class JavaInstallation:
 class JavaOptions:
     """`heap` and `initial_heap`: the values of `-Xmx` and `-Xms`.
 
-    `quick`: a short-lived process, without optimised code.
+    `heap_key`: the key of a configuration that sets the heap, "" without one. `quick`: a
+    short-lived process, without optimised code.
     """
 
     heap: str = "256m"
+    heap_key: str = ""
     initial_heap: str = INITIAL_HEAP
     options: tuple[str, ...] = SERIAL
     quick: bool = False

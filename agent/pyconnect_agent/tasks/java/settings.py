@@ -57,6 +57,7 @@ def java_options(
             )
     return JavaOptions(
         heap=heap,
+        heap_key=HEAP,
         initial_heap=min(heap, initial_heap, key=partial(_bytes, HEAP)),
         options=(*_words(usual[OPTIONS]), *own),
         quick=quick,
