@@ -321,6 +321,16 @@ def test_stacks_of_a_process_that_does_not_answer(link: JavaLink, process: JavaP
     assert "was killed by SIGKILL" in link.stacks()
 
 
+def test_shutdown_hook_that_hangs(link: JavaLink, process: JavaProcess, jar: str) -> None:
+    """System.exit waits for it; an end that the worker wants does not."""
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "deed": "hook", "most": "10"})
+    link.tell(Kind.CREDIT)
+    eventually(lambda: 'Java thread "hanging-hook"' in link.stacks(), WAIT_S, link.stacks)
+    link.close(WAIT_S)
+    assert process.explain_end().startswith("The Java process ended by itself with exit code 0")
+
+
 def test_programs_of_a_plugin_do_not_hide_the_end(
     link: JavaLink, process: JavaProcess, jar: str
 ) -> None:
