@@ -62,18 +62,21 @@ class JavaProcess:
     """A running process; `socket` carries the frames."""
 
     def __init__(
-        self, installation: JavaInstallation, options: JavaOptions, properties: tuple[str, ...] = ()
+        self,
+        installation: JavaInstallation,
+        options: JavaOptions,
+        archive_options: tuple[str, ...] = (),
     ) -> None:
         """Start it. Raises ConnectException if the program does not exist.
 
-        `properties` are options instead of those for the archive of classes.
+        `archive_options` replace those that map the archive of classes.
         """
         self.options = options
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.socket, theirs = socket.socketpair()
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
-        command = [installation.java, *(properties or _archived(installation))]
+        command = [installation.java, *(archive_options or _archived(installation))]
         main = ["-cp", installation.class_path, MAIN_CLASS]
         try:
             with theirs, _hidden(options.arguments()) as (arguments, files):
@@ -172,7 +175,8 @@ def _quoted(argument: str) -> str:
 def _die_with_parent() -> Callable[[], None]:
     """Return the function that runs in the new process before its program.
 
-    It ignores signals that a service manager sends to all processes of the worker.
+    Linux kills the process when the thread that has started it ends. Signals are ignored that a
+    service manager sends to all processes of the worker.
     """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 

@@ -62,10 +62,20 @@ public final class Logs {
             SET.put(each.getKey(), LEVELS.indexOf(each.getValue().asText()));
         }
         changes++;
-        FOLLOWERS.forEach(Runnable::run);
+        FOLLOWERS.forEach(Logs::update);
     }
 
-    /** Registers what a library that has levels of its own does when levels have changed. */
+    /** This is the thread that reads frames: code of a plugin must not end it. */
+    private static void update(Runnable library) {
+        try {
+            library.run();
+        } catch (RuntimeException | LinkageError failed) {
+            var text = "A logging library of the plugin does not take the worker's levels";
+            log(Logs.class.getName(), LEVELS.indexOf("WARN"), text, failed);
+        }
+    }
+
+    /** Has {@code update} called whenever levels change, for a library that checks them itself. */
     static void follow(Runnable update) {
         FOLLOWERS.add(update);
     }
