@@ -407,7 +407,7 @@ def test_a_sink_fails_when_its_process_is_killed(world: World) -> None:
 
 
 def test_stacks_of_a_task(world: World) -> None:
-    """The stacks of a task's process are followed by those of its Java process."""
+    """Those of its Java process come after its own, or that the Java process does not answer."""
     world.source(limit="1")
     world.await_values(1)
 
@@ -417,3 +417,10 @@ def test_stacks_of_a_task(world: World) -> None:
     # Now and then the task is between two polls.
     java, python = "io.pyconnect.tests.NumberSource$Numbers.poll", "source_task.py"
     eventually(lambda: java in (text := stacks()) and python in text, WAIT_S, stacks)
+    (frozen,) = java_processes(world.agent)[-1:]
+    frozen.suspend()
+    try:
+        assert f"The Java process (pid {frozen.pid}) did not answer" in (text := stacks())
+        assert python in text
+    finally:
+        frozen.resume()
