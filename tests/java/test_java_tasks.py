@@ -224,9 +224,12 @@ def test_secrets_are_hidden(world: World, tmp_path: Path) -> None:
     assert "java.lang.IllegalStateException: outer\n\tat io.pyconnect.tests" in trace
     assert f"\tSuppressed: java.lang.IllegalStateException: suppressed {reference}\n" in trace
     assert f"Caused by: java.lang.IllegalStateException: {reference}\n" in trace
-    lines = [line for line in world.agent.log().splitlines() if world.name in line]
-    for told in ("printed", "logged"):
-        assert any(f"{told} {reference}" in line for line in lines)
+
+    def is_told(text: str) -> bool:
+        lines = [line for line in world.agent.log().splitlines() if world.name in line]
+        return any(f"{text} {reference}" in line for line in lines)
+
+    eventually(lambda: is_told("printed") and is_told("logged"), WAIT_S)
     assert "of-a-provider" not in trace + world.agent.log()
     eventually(lambda: len(java_processes(world.agent)) == 1, WAIT_S)
     assert "of-a-provider" not in " ".join(java_processes(world.agent)[0].cmdline())
@@ -420,7 +423,7 @@ def test_stacks_of_a_task(world: World) -> None:
     (frozen,) = java_processes(world.agent)[-1:]
     frozen.suspend()
     try:
-        assert f"The Java process (pid {frozen.pid}) did not answer" in (text := stacks())
-        assert python in text
+        told = f"The Java process (pid {frozen.pid}) did not answer"
+        eventually(lambda: told in (text := stacks()) and python in text, WAIT_S, stacks)
     finally:
         frozen.resume()

@@ -32,7 +32,7 @@ OUTPUT = logging.getLogger("java.output")
 
 MAIN_CLASS = "io.pyconnect.host.Host"
 SOCKET_BUFFER_BYTES = 1 << 20
-LINE_CHARACTERS = 8_192
+LINE_BYTES = 8_192
 LAST_LINES = 20
 OUTPUT_WAIT_S = 1.0
 """How long the end of the output is awaited: a program that a plugin has started may hold it."""
@@ -134,7 +134,7 @@ class JavaProcess:
     def _read_output(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
-            while line := lines.readline(LINE_CHARACTERS):
+            while line := lines.readline(LINE_BYTES):
                 text = line.decode(errors="backslashreplace").rstrip("\n")
                 self._last_lines.append(text)
                 OUTPUT.info("%s", text)
