@@ -104,6 +104,20 @@ def test_large_poll_comes_in_parts(link: JavaLink, jar: str) -> None:
     assert all((value or b"").startswith(b"number ") for p in parts for value in p.batch.values)
 
 
+def test_large_records_in_a_small_heap(link: JavaLink, jar: str) -> None:
+    """A record of a fifth of the heap is in it as text, as bytes, as a column and as a frame."""
+    link.begin(job(jar, "NumberSource"))
+    config = {"topic": "t", "limit": "2", "most": "1", "padding": "18000000"}
+    link.call("start", config=config)
+    sizes = []
+    for _ in range(2):
+        # Its last part is empty.
+        first = poll(link)
+        assert link.batches.get(timeout=WAIT_S) is not None, link.ended()
+        sizes += [len(value or b"") for value in first.batch.values]
+    assert sizes == [18_000_008] * 2
+
+
 def test_credits_limit_the_polls_under_way(link: JavaLink, jar: str) -> None:
     """The task is polled once for each credit, and not in between."""
     link.begin(job(jar, "NumberSource"))
@@ -334,6 +348,16 @@ def test_stacks_of_a_process_that_does_not_answer(link: JavaLink, process: JavaP
     java.kill()
     link.ended()
     assert "was killed by SIGKILL" in link.stacks()
+
+
+def test_shutdown_hook_that_hangs(link: JavaLink, process: JavaProcess, jar: str) -> None:
+    """System.exit waits for it; an end that the worker wants does not."""
+    link.begin(job(jar, "NumberSource"))
+    link.call("start", config={"topic": "t", "deed": "hook", "most": "10"})
+    link.tell(Kind.CREDIT)
+    eventually(lambda: 'Java thread "hanging-hook"' in link.stacks(), WAIT_S, link.stacks)
+    link.close(WAIT_S)
+    assert process.explain_end().startswith("The Java process ended by itself with exit code 0")
 
 
 def test_programs_of_a_plugin_do_not_hide_the_end(

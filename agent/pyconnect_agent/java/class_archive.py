@@ -49,8 +49,8 @@ def _write(installation: JavaInstallation, target: Path) -> None:
     with zipfile.ZipFile(installation.host_jar) as jar:
         names = [name for name in jar.namelist() if name.endswith(".class")]
     # A Java that refuses one of these options gets no archive, and runs without them.
-    writing = (f"-XX:ArchiveClassesAtExit={target}", *PROVEN_OPTIONS)
-    link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), writing))
+    archive_options = (f"-XX:ArchiveClassesAtExit={target}", *PROVEN_OPTIONS)
+    link = JavaLink(JavaProcess(installation, JavaOptions(heap=HEAP), archive_options))
     try:
         link.begin({"mode": "questions"})
         for name in names:

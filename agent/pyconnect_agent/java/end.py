@@ -71,8 +71,11 @@ def _lack_of_memory(lines: Sequence[str]) -> str:
 
 def _limit(lack: str, options: JavaOptions) -> str:
     if lack in _HEAP:
+        limit = f"its heap is limited to {options.heap} (-Xmx{options.heap})."
+        if not options.heap_key:
+            return limit
         return (
-            f"its heap is limited to {options.heap} (-Xmx{options.heap}). Set agent.java.heap in "
-            "the connector's configuration, or let it hold fewer records at once."
+            f"{limit} Set {options.heap_key} in the connector's configuration, or let it hold "
+            "fewer records at once."
         )
     return _OTHER_MEMORY.get(lack, "see agent.java.options of the worker's file.")

@@ -40,7 +40,9 @@ Found = dict[tuple[str, PluginKind], None]
 
 
 class _Container(Protocol):
-    """One entry of a class path."""
+    """One entry of a class path, a jar or a directory."""
+
+    path: Path
 
     def names(self) -> Sequence[str]: ...
 
@@ -48,7 +50,8 @@ class _Container(Protocol):
 
 
 class _Jar:
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self.path = path
         self._archive = archive
 
     def names(self) -> Sequence[str]:
@@ -59,18 +62,18 @@ class _Jar:
 
 
 class _Directory:
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def names(self) -> Sequence[str]:
         return [
-            path.relative_to(self._root).as_posix()
-            for path in sorted(self._root.rglob("*"))
+            path.relative_to(self.path).as_posix()
+            for path in sorted(self.path.rglob("*"))
             if path.is_file()
         ]
 
     def read(self, name: str) -> bytes:
-        return (self._root / name).read_bytes()
+        return (self.path / name).read_bytes()
 
 
 class JarContents(AbstractContextManager["JarContents"]):
@@ -86,7 +89,8 @@ class JarContents(AbstractContextManager["JarContents"]):
                 self._containers.append(_Directory(path))
                 continue
             try:
-                self._containers.append(_Jar(self._open.enter_context(zipfile.ZipFile(path))))
+                archive = self._open.enter_context(zipfile.ZipFile(path))
+                self._containers.append(_Jar(path, archive))
             # A damaged archive makes `zipfile` raise many more exceptions than its own.
             except Exception as error:  # noqa: BLE001
                 self.problems.append(f"{path} cannot be read as an archive: {error}")
@@ -104,7 +108,8 @@ class JarContents(AbstractContextManager["JarContents"]):
             names = set(container.names())
             for type_name, kind in API_CLASSES.items():
                 if SERVICES + type_name in names:
-                    for class_name in _lines(self._content(container, SERVICES + type_name)):
+                    content = self._content(container, SERVICES + type_name) or b""
+                    for class_name in _lines(content):
                         found[class_name, kind] = None
         return found
 
@@ -155,20 +160,22 @@ class JarContents(AbstractContextManager["JarContents"]):
                 if not name.endswith(".class") or name.startswith("META-INF/"):
                     continue
                 content = self._content(container, name)
+                if content is None:
+                    continue
                 try:
                     head = read_class_head(content)
                 except ValueError as error:
-                    self.problems.append(f"{name}: {error}")
+                    self.problems.append(f"{name} in {container.path}: {error}")
                     continue
                 if name == f"{head.name.replace('.', '/')}.class":
                     yield head
 
-    def _content(self, container: _Container, name: str) -> bytes:
+    def _content(self, container: _Container, name: str) -> bytes | None:
         try:
             return container.read(name)
         except Exception as error:  # noqa: BLE001  as in `__init__`
-            self.problems.append(f"{name} cannot be read: {error}")
-            return b""
+            self.problems.append(f"{name} in {container.path} cannot be read: {error}")
+            return None
 
 
 def _lines(content: bytes) -> Iterator[str]:

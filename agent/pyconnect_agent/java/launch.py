@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyconnect_agent.core.config.java_keys import DEFAULT_HEAP
 
 INITIAL_HEAP = "18m"
-"""Java's own choice depends on the machine, and it uses all of that before it collects."""
+"""Java's own choice depends on the machine, and Java uses all of it before it collects garbage."""
 SERIAL = (
     "-XX:+UseSerialGC",
     "-XX:NewSize=6m",
@@ -65,10 +65,12 @@ class JavaInstallation:
 class JavaOptions:
     """`heap` and `initial_heap`: the values of `-Xmx` and `-Xms`.
 
-    `quick`: a short-lived process, without optimised code. `environment`: beside this process's.
+    `heap_key`: the key of a configuration that sets the heap, "" without one. `quick`: a
+    short-lived process, without optimised code. `environment`: beside this process's.
     """
 
     heap: str = DEFAULT_HEAP
+    heap_key: str = ""
     initial_heap: str = INITIAL_HEAP
     options: tuple[str, ...] = SERIAL
     quick: bool = False

@@ -80,7 +80,7 @@ class JavaLink:
         return self.answer(self.send(Kind.CALL, json_bytes({"method": method, **arguments})))
 
     def answer(self, call: Future[dict[str, Any]]) -> Any:
-        """Wait for an answer and return its value; raise its error."""
+        """Wait for the answer of a call and return its value; raises as `call` does."""
         found = call.result()
         if "error" in found:
             raise java_error(found["error"])

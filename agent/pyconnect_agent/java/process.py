@@ -30,7 +30,7 @@ OUTPUT = logging.getLogger("java.output")
 
 MAIN_CLASS = "io.pyconnect.host.Host"
 SOCKET_BUFFER_BYTES = 1 << 20
-LINE_CHARACTERS = 8_192
+LINE_BYTES = 8_192
 LAST_LINES = 20
 OUTPUT_WAIT_S = 1.0
 """How long the end of the output is awaited: a program that a plugin has started may hold it."""
@@ -60,18 +60,21 @@ class JavaProcess:
     """A running process; `socket` carries the frames."""
 
     def __init__(
-        self, installation: JavaInstallation, options: JavaOptions, instead: tuple[str, ...] = ()
+        self,
+        installation: JavaInstallation,
+        options: JavaOptions,
+        archive_options: tuple[str, ...] = (),
     ) -> None:
         """Start it. Raises ConnectException if the program does not exist.
 
-        `instead`: options in place of those that map the archive of classes.
+        `archive_options` replace those that map the archive of classes.
         """
         self.options = options
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.socket, theirs = socket.socketpair()
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
-        command = [installation.java, *(instead or _archived(installation))]
+        command = [installation.java, *(archive_options or _archived(installation))]
         main = ["-cp", installation.class_path, MAIN_CLASS]
         try:
             with theirs, _hidden(options.arguments()) as (arguments, files):
@@ -129,7 +132,7 @@ class JavaProcess:
     def _read_output(self) -> None:
         assert self._process.stdout is not None
         with self._process.stdout as lines:
-            while line := lines.readline(LINE_CHARACTERS):
+            while line := lines.readline(LINE_BYTES):
                 text = line.decode(errors="backslashreplace").rstrip("\n")
                 self._last_lines.append(text)
                 OUTPUT.info("%s", text)
@@ -170,7 +173,8 @@ def _quoted(argument: str) -> str:
 def _die_with_parent() -> Callable[[], None]:
     """Return the function that runs in the new process before its program.
 
-    It ignores signals that a service manager sends to all processes of the worker.
+    Linux kills the process when the thread that has started it ends. Signals are ignored that a
+    service manager sends to all processes of the worker.
     """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 

@@ -60,6 +60,7 @@ def java_options(
             )
     return JavaOptions(
         heap=heap,
+        heap_key=HEAP,
         initial_heap=min(heap, initial_heap, key=partial(heap_bytes, HEAP)),
         options=(*option_words(usual[OPTIONS]), *own),
         environment=variables(worker.get(ENVIRONMENT) or ""),

@@ -96,6 +96,8 @@ class Control:
         """Called when the worker process asks; set by the task's work."""
         self.set_logger_level: Callable[[str, str], object] = lambda _namespace, _level: None
         """Applies a level to this process; set before `start`."""
+        self.levels_changed: Callable[[], object] = lambda: None
+        """Called after a level was applied; must not wait."""
         self.logger_levels: Callable[[], Mapping[str, str]] = dict
         """Returns the levels of this process's known loggers; set before `start` too."""
         self.describe_stacks: Callable[[], str] = describe_threads
@@ -235,6 +237,7 @@ class Control:
         match message:
             case SetLoggerLevel(namespace=namespace, level=level):
                 self.set_logger_level(namespace, level)
+                self.levels_changed()
             case SetTargetStateRequest():
                 self.target_state = message.target_state
             case Stop(graceful_ms=graceful_ms):

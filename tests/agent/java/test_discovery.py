@@ -194,7 +194,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
     text = "\n".join(found.warnings)
     for reason in (
         "broken.jar cannot be read as an archive",
-        "a/Noise.class: not a class file",
+        f"a/Noise.class in {world.plugins / 'noise.jar'}: not a class file",
         "exits.jar could not be described: The Java process ended",
     ):
         assert reason in text
@@ -227,6 +227,28 @@ def test_a_damaged_jar_is_a_problem_of_its_own(tmp_path: Path) -> None:
     for place in range(len(content)):
         damaged.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
         assert ("a.Listed", PluginKind.SOURCE) in scan_as_text(wanted, ())[1].implementing
+
+
+def test_damaged_jars_are_named_with_their_fault(world: World) -> None:
+    """An empty one, a truncated one, one with a damaged entry; a directory is one of classes."""
+    whole = make_jar(world.plugins / "good.jar", LISTED, {SOURCE_CONNECTOR: ["a.Listed"]})
+    content = whole.read_bytes()
+    (world.plugins / "empty.jar").touch()
+    (world.plugins / "truncated.jar").write_bytes(content[: len(content) // 2])
+    damaged = content.replace(LISTED["a.Listed"], bytes(len(LISTED["a.Listed"])))
+    (world.plugins / "damaged.jar").write_bytes(damaged)
+    make_class(world.plugins / "directory.jar", "a.Other", class_file("a.Other", SOURCE_CONNECTOR))
+    found = world.find("only_scan")
+    assert names(found) == {"a.Listed", "a.Other"}
+    entry = f"a/Listed.class in {world.plugins / 'damaged.jar'} cannot be read: Bad CRC-32"
+    expected = [
+        *(
+            f"{world.plugins / name} cannot be read as an archive: File is not a zip file"
+            for name in ("empty.jar", "truncated.jar")
+        ),
+        f"{entry} for file 'a/Listed.class'",
+    ]
+    assert sorted(found.warnings) == sorted(expected)
 
 
 def test_java_is_asked_once_for_the_same_jars(world: World) -> None:

@@ -7,6 +7,7 @@ import pytest
 from pyconnect_agent.java.end import reason_of
 from pyconnect_agent.java.launch import JavaOptions
 
+OPTIONS = JavaOptions(heap="9m", heap_key="agent.java.heap")
 OUT = "Terminating due to java.lang.OutOfMemoryError: "
 REFUSED = "Error: Could not create the Java Virtual Machine."
 
@@ -35,4 +36,10 @@ REFUSED = "Error: Could not create the Java Virtual Machine."
 )
 def test_reason_of_an_end(code: int, lines: list[str], expected: str) -> None:
     """An exit code that Java shares with plugins is explained by what Java has printed."""
-    assert expected in reason_of(code, JavaOptions(heap="9m"), lines)
+    assert expected in reason_of(code, OPTIONS, lines)
+
+
+def test_heap_that_no_key_sets() -> None:
+    """The processes that answer questions about plugins have a fixed one."""
+    reason = reason_of(3, JavaOptions(heap="9m"), [f"{OUT}Java heap space"])
+    assert reason.endswith("(Java heap space): its heap is limited to 9m (-Xmx9m).")

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
@@ -176,6 +177,10 @@ public class NumberSource extends SourceConnector {
                 case "exit" -> System.exit(Integer.parseInt(config.getOrDefault("code", "7")));
                 case "reveal" -> reveal(config.get("secret"));
                 case "noise" -> makeNoise();
+                case "hook" -> {
+                    Runtime.getRuntime().addShutdownHook(new Thread(Numbers::hang, "hanging-hook"));
+                    System.exit(7);
+                }
                 case "recurse" -> act();
                 case "riddle" -> throw new Riddle();
                 case "cut" -> throw new IllegalStateException("cut at \uD83D");
@@ -198,6 +203,12 @@ public class NumberSource extends SourceConnector {
                 case "hold" -> fill(150);
                 case "read" -> next += System.in == null ? 1 : 0;
                 default -> {}
+            }
+        }
+
+        private static void hang() {
+            while (true) {
+                LockSupport.park();
             }
         }
 

@@ -31,6 +31,8 @@ from pyconnect_agent.core.reporting import Status
 from pyconnect_clients.record_keys import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC
 
 TOPIC_SEPARATOR = ":connector-"
+TRACE_CHARACTERS = 200_000
+"""Brokers refuse records above 1 MiB, and without its record a FAILED task would seem to run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,16 +240,25 @@ class StatusLog:
 
 
 def encode_status(status: Status) -> bytes:
-    """`trace` and `version` are always present, null when there is none."""
+    """`trace` and `version` are always present, null when there is none; long traces are cut."""
     return json_text.dumps(
         {
             "state": status.state.value,
-            "trace": status.trace,
+            "trace": None if status.trace is None else _cut(status.trace),
             "worker_id": status.worker_id,
             "generation": status.generation,
             "version": status.version,
         }
     )
+
+
+def _cut(trace: str) -> str:
+    """Return a trace without its middle if it is too long: ends name first and last causes."""
+    left_out = len(trace) - TRACE_CHARACTERS
+    if left_out <= 0:
+        return trace
+    half = TRACE_CHARACTERS // 2
+    return f"{trace[:half]}\n[... {left_out} characters are left out ...]\n{trace[-half:]}"
 
 
 def topic_record(status: TopicStatus) -> LogRecord:

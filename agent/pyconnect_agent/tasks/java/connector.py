@@ -1,7 +1,7 @@
 """A connector in a Java process.
 
-Layer: tasks. What it says of its configuration is asked of `plugins.java_definitions`; this is
-about an instance that runs, or one that is asked about new offsets.
+Layer: tasks. For an instance that runs, or that is asked about new offsets; questions about
+settings are those of `plugins.java_definitions`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pyconnect_api import (
 
 
 class _JavaConnector(Connector):
-    """The common part; `facts`: what the Java process has said of the connector."""
+    """The common part; `facts`: the Java process's answer to its job."""
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any]) -> None:
         self._link = link

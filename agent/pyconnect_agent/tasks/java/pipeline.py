@@ -1,7 +1,7 @@
 """From the records of a Java process to what the producer gets.
 
-Layer: tasks. The Java process has transformed and converted them; what is left is what it cannot
-decide: whether a record that failed is skipped, and whether its topic exists.
+Layer: tasks. The Java process has transformed and converted the records. Decided here is whether
+a record that failed is skipped, and whether its topic exists.
 """
 
 from __future__ import annotations

@@ -50,17 +50,13 @@ def start_link(
 
 def _follow_levels(control: Control, link: JavaLink) -> None:
     """Give Java's loggers the levels of this process's, now and whenever one changes."""
-    set_here, lock = control.set_logger_level, threading.Lock()
+    lock = threading.Lock()
 
     def send() -> None:
         # The latest levels have to be the last that are sent.
         with lock:
             link.set_levels(control.logger_levels())
 
-    def set_level(namespace: str, level: str) -> None:
-        set_here(namespace, level)
-        # The control thread must not wait for a Java process that is frozen.
-        long_lived.Thread("java-levels", send).start()
-
-    control.set_logger_level = set_level
+    # The control thread must not wait for a Java process that is frozen.
+    control.levels_changed = lambda: long_lived.Thread("java-levels", send).start()
     send()

@@ -1,8 +1,8 @@
 """A sink task in a Java process.
 
-Layer: tasks. `put` sends what was consumed as it is; the Java process converts it, transforms it,
-calls the task, and answers which records failed. What the task asked of its context meanwhile
-comes with every answer. A frame may have the records of several puts.
+Layer: tasks. `put` sends the consumed bytes; the Java process converts and transforms the records,
+calls the task, and answers which records failed. Each answer also has the calls that the task has
+made of its context meanwhile. A frame may have the records of several puts.
 """
 
 from __future__ import annotations

@@ -28,15 +28,15 @@ from pyconnect_api import (
 )
 
 AHEAD = 2
-"""So many batches the Java process may have ready."""
+"""How many batches the Java process may have ready."""
 WAIT_S = 0.2
 """How long `poll` waits for a batch that is made ahead; the loop has other things to do too."""
 RESULTS = 500
-"""So many results of records wait at most until they are sent."""
+"""How many results of records wait at most until they are sent."""
 
 
 class JavaSourceTask(SourceTask):
-    """`facts`: what the Java process has said of the task."""
+    """`facts`: the Java process's answer to its job."""
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any], *, exactly_once: bool) -> None:
         self._link = link
@@ -124,7 +124,7 @@ class JavaSourceTask(SourceTask):
 
 
 class ListeningJavaSourceTask(JavaSourceTask):
-    """One that has a `commitRecord` of its own, for which the Java process keeps its records."""
+    """A task that overrides `commitRecord`: the Java process keeps its records for that."""
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any], *, exactly_once: bool) -> None:
         super().__init__(link, facts, exactly_once=exactly_once)

@@ -41,6 +41,16 @@ def log() -> StatusLog:
     return StatusLog()
 
 
+def test_a_long_trace_is_cut_in_its_middle() -> None:
+    """A broker would refuse the record, and the task would never be shown as FAILED."""
+    trace = "java.sql.BatchUpdateException: " + "\u00e4" * 3_000_000 + "\nCaused by: timeout"
+    written = encode_status(status(State.FAILED, trace=trace))
+    assert 200_000 < len(written) < 1_000_000
+    assert b'"trace":"java.sql.BatchUpdateException: ' in written
+    assert b"\\n[... 2800050 characters are left out ...]\\n" in written
+    assert b"\\nCaused by: timeout" in written
+
+
 def test_records_have_the_bytes_that_apache_writes(log: StatusLog) -> None:
     """`trace` and `version` are present, null when there is none."""
     plain = Status(state=State.FAILED, worker_id="w:1", generation=3)

@@ -19,6 +19,11 @@ import org.apache.kafka.connect.errors.ConnectException;
 final class Columns {
     private Columns() {}
 
+    /** A batch is sent with the record that makes it larger than 512 KiB. */
+    private static ConnectException tooLarge() {
+        return new ConnectException("A source record has more than 2 GiB in key, value and headers");
+    }
+
     /** Values of any length in one array; a value's end is inverted when the value is null. */
     static final class Blob extends OutputStream {
         private int[] ends = new int[1024];
@@ -35,7 +40,7 @@ final class Columns {
             end(value != null, size);
         }
 
-        /** Adds a value as JSON; a blob has either these or others. */
+        /** Adds a value as JSON; {@code add} is not for such a column. */
         void addJson(Object value) {
             try {
                 if (json == null) {
@@ -68,11 +73,11 @@ final class Columns {
             long needed = (long) size + length;
             if (needed > data.length) {
                 if (needed > Integer.MAX_VALUE - 16) {
-                    throw new ConnectException(
-                            "A batch of records has more than 2 GiB in one of its columns;"
-                                    + " let the connector return fewer records at once");
+                    throw tooLarge();
                 }
-                data = Arrays.copyOf(data, (int) Math.min(needed * 2, Integer.MAX_VALUE - 16));
+                // No more than it takes: a record may fill a large part of the heap.
+                long grown = Math.max(needed, 2L * data.length);
+                data = Arrays.copyOf(data, (int) Math.min(grown, Integer.MAX_VALUE - 16));
             }
             System.arraycopy(value, from, data, size, length);
             size += length;
@@ -86,7 +91,7 @@ final class Columns {
             return used ? 4L * count + size : 0;
         }
 
-        /** All values are there then. */
+        /** Writes the JSON that is still in the generator's buffer. */
         private void finish() {
             try {
                 if (json != null) {
@@ -127,7 +132,7 @@ final class Columns {
         private long[] timestamps = new long[1024];
         private int count;
 
-        /** Adds what is not of variable length; {@code place} is a source partition. */
+        /** Adds the values of fixed size; {@code place} is a source partition. */
         void add(String topic, Object place, Integer partition, Long timestamp) {
             if (count == timestamps.length) {
                 timestamps = Arrays.copyOf(timestamps, count * 2);
@@ -160,7 +165,7 @@ final class Columns {
             long total = 4L + head.length + 20L * count;
             total += keys.bytes() + values.bytes() + offsets.bytes() + headers.bytes();
             if (total > Integer.MAX_VALUE - 16) {
-                throw new ConnectException("A batch of records has more than 2 GiB");
+                throw tooLarge();
             }
             var to = ByteBuffer.allocate((int) total).order(ByteOrder.LITTLE_ENDIAN);
             to.putInt(head.length).put(head);

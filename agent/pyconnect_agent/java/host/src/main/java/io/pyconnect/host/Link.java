@@ -47,10 +47,10 @@ final class Link {
     private static final int HEAD_BYTES = 9;
     /** A smaller frame is sent by one write, as each would wake the Python process. */
     private static final int JOINED_BYTES = 1 << 16;
-    /** A larger array for records is used once. */
+    /** A larger array for records is not kept for later frames. */
     private static final int KEPT_BYTES = 1 << 21;
 
-    /** Takes the frames that this class does not understand itself; must not block. */
+    /** Takes the frames that are no answers; must not block, as it is called by the reading thread. */
     interface Receiver {
         void receive(int kind, int id, ByteBuffer payload) throws IOException;
     }
@@ -64,7 +64,7 @@ final class Link {
     /** Arrays for records: new ones for each frame would often be copied by the garbage collector. */
     private final Queue<byte[]> rooms = new ArrayBlockingQueue<>(3);
 
-    /** Gives frames to {@code receiver} until the other side is gone. */
+    /** Gives frames to {@code receiver} until the other end of the socket is closed. */
     void read(Receiver receiver) throws IOException {
         while (true) {
             int length;
@@ -87,7 +87,7 @@ final class Link {
         }
     }
 
-    /** Takes the bytes of records that are read, for later ones. */
+    /** Keeps an array for later frames, once its records have been read. */
     void reuse(byte[] payload) {
         if (payload.length <= KEPT_BYTES) {
             rooms.offer(payload);
@@ -124,7 +124,7 @@ final class Link {
         send(kind, id, Json.bytes(json));
     }
 
-    /** Answers with what {@code call} returns or throws, and then with further facts. */
+    /** Answers with the result of {@code call}, or its exception, and with further facts. */
     void answer(int id, Callable<?> call, Supplier<Map<String, ?>> facts) {
         var answer = new HashMap<String, Object>();
         try {

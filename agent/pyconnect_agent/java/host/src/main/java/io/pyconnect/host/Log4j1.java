@@ -73,7 +73,7 @@ final class Log4j1 implements InvocationHandler {
                     try {
                         setLevel(logger, level);
                     } catch (ReflectiveOperationException failed) {
-                        LOG.warn("A level of a plugin's Log4j 1 cannot be set", failed);
+                        throw new IllegalStateException(failed);
                     }
                 });
     }

@@ -15,12 +15,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The end of a logger of Log4j 2: gives its lines to SLF4J, whose classes all plugins share.
+ * Gives the lines of a logger of Log4j 2 to SLF4J, whose classes all plugins share.
  *
- * <p>Log4j's own wrapper leaves it three methods, one of them in many forms.
+ * <p>It is wrapped by Log4j's own wrapper, which implements all methods of a logger by three: {@code
+ * isEnabled} (in many forms), {@code getLevel} and {@code logMessage}.
  */
 final class Log4jLogger implements InvocationHandler {
-    /** Levels from the most specific on; those between two are of the second. */
+    /** Levels of SLF4J, the most specific first; a level between two of them counts as the second. */
     private enum At {
         ERROR(Level.ERROR, Logger::isErrorEnabled, Logger::error),
         WARN(Level.WARN, Logger::isWarnEnabled, Logger::warn),

@@ -10,9 +10,10 @@ import org.apache.logging.log4j.spi.LoggerContextFactory;
 import org.apache.logging.log4j.spi.Provider;
 
 /**
- * How Log4j 2 finds where logs go.
+ * Gives Log4j 2 loggers that write to the worker's log. Log4j finds it as a service.
  *
- * <p>A plugin that brings Log4j has this class too, loaded beside its own: see {@link Loaders}.
+ * <p>For a plugin that brings a copy of Log4j, {@link Loaders} loads this class and {@link
+ * Log4jLogger} once more, beside that copy.
  */
 public final class Log4jProvider extends Provider {
     /** Log4j's own implementation has 10, its bridge to SLF4J 15. */
@@ -22,7 +23,7 @@ public final class Log4jProvider extends Provider {
         super(PRIORITY, "2.6.0", Context.class);
     }
 
-    /** The one context, which is its own factory. */
+    /** The only context, which is also the factory of contexts. */
     public static final class Context implements LoggerContextFactory, LoggerContext {
         private final Map<String, ExtendedLogger> loggers = new ConcurrentHashMap<>();
 

@@ -62,10 +62,20 @@ public final class Logs {
             SET.put(each.getKey(), LEVELS.indexOf(each.getValue().asText()));
         }
         changes++;
-        FOLLOWERS.forEach(Runnable::run);
+        FOLLOWERS.forEach(Logs::update);
     }
 
-    /** Registers what a library that has levels of its own does when levels have changed. */
+    /** This is the thread that reads frames: code of a plugin must not end it. */
+    private static void update(Runnable library) {
+        try {
+            library.run();
+        } catch (RuntimeException | LinkageError failed) {
+            var text = "A logging library of the plugin does not take the worker's levels";
+            log(Logs.class.getName(), LEVELS.indexOf("WARN"), text, failed);
+        }
+    }
+
+    /** Has {@code update} called whenever levels change, for a library that checks them itself. */
     static void follow(Runnable update) {
         FOLLOWERS.add(update);
     }
@@ -84,7 +94,7 @@ public final class Logs {
         }
     }
 
-    /** Returns the logger that SLF4J gives out. */
+    /** Returns the logger of SLF4J with a name. */
     public static Logger logger(String name) {
         return LOGGERS.computeIfAbsent(
                 name,
@@ -122,7 +132,7 @@ public final class Logs {
         }
     }
 
-    /** One logger: SLF4J's sixty methods, told apart by their names and arguments. */
+    /** The methods of one logger of SLF4J, sixty in all: names and arguments tell which is called. */
     private static final class Calls implements InvocationHandler {
         /** Plugins ask for a level, or log below it, for each record: this is one look-up. */
         private static final Map<String, Integer> WANTED = new HashMap<>();

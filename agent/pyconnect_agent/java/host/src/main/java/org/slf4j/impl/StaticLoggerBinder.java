@@ -4,7 +4,7 @@ import io.pyconnect.host.Logs;
 import org.slf4j.ILoggerFactory;
 import org.slf4j.spi.LoggerFactoryBinder;
 
-/** How SLF4J 1.7 finds where logs go. */
+/** The binding of SLF4J 1.7, which finds it by its name: loggers are those of the host. */
 public final class StaticLoggerBinder implements LoggerFactoryBinder {
     private static final StaticLoggerBinder SINGLETON = new StaticLoggerBinder();
 

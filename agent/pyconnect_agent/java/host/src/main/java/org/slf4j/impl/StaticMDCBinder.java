@@ -3,7 +3,7 @@ package org.slf4j.impl;
 import org.slf4j.helpers.BasicMDCAdapter;
 import org.slf4j.spi.MDCAdapter;
 
-/** How SLF4J 1.7 finds what keeps the context of a thread. */
+/** The binding of the context of threads (MDC) of SLF4J 1.7, which finds it by its name. */
 public final class StaticMDCBinder {
     private static final StaticMDCBinder SINGLETON = new StaticMDCBinder();
 
