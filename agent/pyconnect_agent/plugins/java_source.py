@@ -94,8 +94,8 @@ class JavaPluginSource:
         except LookupError as error:
             place = plugin.search_path or "Kafka's own jars"
             raise ConnectException(
-                f"Class {plugin.class_name} is no longer in {place}, where the worker found it when "
-                "it started: put its jars back, or restart the worker."
+                f"Class {plugin.class_name} is no longer in {place}, where the worker found it at "
+                "its start: put its jars back, or restart the worker."
             ) from error
         return PluginClass(plugin.class_name, made, plugin.version)
 
