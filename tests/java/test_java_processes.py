@@ -196,10 +196,17 @@ def test_broken_jar(link: JavaLink, tmp_path: Path) -> None:
         link.begin(job(str(broken), "NoteSink"))
 
 
-def test_options_that_java_refuses() -> None:
-    options = JavaOptions(options=("-XX:+NoSuchOption",))
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (JavaOptions(options=("-XX:+NoSuchOption",)), "Unrecognized VM option 'NoSuchOption'"),
+        (JavaOptions(heap="1m", initial_heap="1m"), "Too small maximum heap"),
+    ],
+)
+def test_options_that_java_refuses(options: JavaOptions, fault: str) -> None:
+    """The error begins with the reason, and names the keys."""
     link = JavaLink(JavaProcess(find_installation({}), options))
-    with pytest.raises(ConnectException, match=r"(?s)exit code 1: .*NoSuchOption"):
+    with pytest.raises(ConnectException, match=rf"Java did not start: {fault}.* agent\.java\.heap"):
         link.begin({"mode": "questions"})
     link.close()
 

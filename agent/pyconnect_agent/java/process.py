@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +45,10 @@ PROVEN_OPTIONS = (
 """Used with an archive only: a Java that has written one knows them, an older one may not."""
 
 _KILLED = "The system may have run out of memory (dmesg), or a user killed the process."
+_NO_VM = "Error occurred during initialization of VM"
+"""What Java prints before the reason."""
+_REFUSED = "Error: Could not create the Java Virtual Machine"
+"""What it prints behind the option that it refuses."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -111,7 +115,7 @@ class JavaProcess:
         """Wait for the end of the process and return its reason."""
         code = self._process.wait()
         self._reader.join()
-        reason = _reason(code, self.options)
+        reason = _refusal([*self._last_lines]) or _reason(code, self.options)
         printed = "".join(f"\n    {line}" for line in self._last_lines)
         return f"{reason}\nIts last output:{printed}" if printed else reason
 
@@ -145,7 +149,22 @@ def _reason(code: int, options: JavaOptions) -> str:
         return "The Java process crashed; its output says where the report is."
     return (
         f"The Java process ended by itself with exit code {code}: "
-        "code of the plugin has called System.exit or Runtime.halt, or Java refused its options."
+        "code of the plugin has called System.exit or Runtime.halt."
+    )
+
+
+def _refusal(printed: Sequence[str]) -> str | None:
+    """Return why Java did not start, None if it did."""
+    lines = [line for line in printed if " warning: " not in line]
+    if _NO_VM in lines:
+        fault = lines[lines.index(_NO_VM) + 1 :]
+    elif any(line.startswith(_REFUSED) for line in lines):
+        fault = lines
+    else:
+        return None
+    return (
+        f"Java did not start: {fault[0] if fault else _NO_VM}. Its heap and options are set by "
+        "agent.java.heap and agent.java.options."
     )
 
 
