@@ -155,7 +155,7 @@ def _reason(code: int, options: JavaOptions) -> str:
 
 def _refusal(printed: Sequence[str]) -> str | None:
     """Return why Java did not start, None if it did."""
-    lines = [line for line in printed if " warning: " not in line]
+    lines = [line for line in printed if "warning" not in line]
     if _NO_VM in lines:
         fault = lines[lines.index(_NO_VM) + 1 :]
     elif any(line.startswith(_REFUSED) for line in lines):
