@@ -135,8 +135,8 @@ UNKNOWN_PLUGIN = re.compile(
 )
 PLUGIN = re.compile(r"PluginDesc\{klass=(?:class|interface) ([\w.$]+)")
 LIST_PLUGINS = (
-    "list the installed plugins: pyconnect plugins list; the worker's log says why others are"
-    " missing"
+    "list the installed plugins: pyconnect plugins list; why others are missing: pyconnect agent"
+    " doctor, and the worker's log"
 )
 INVALID = re.compile(
     r"(?P<fact>Connector configuration is invalid.*?)\s*You can also find the above list of errors"

@@ -133,7 +133,7 @@ def test_the_answer_of_java_decides_about_a_class(world: World) -> None:
     }
     found = world.find()
     assert names(found) == {"a.Good"}
-    assert found.warnings == ("Java plugin a.Bad cannot be used: class file version 65.0",)
+    assert found.problems == ("Java plugin a.Bad cannot be used: class file version 65.0",)
     assert found.plugins[0].version is None
     assert found.plugins[0].location == f"file:{world.plugins / 'p.jar'}"
     assert found.plugins[0].search_path == str(world.plugins / "p.jar")
@@ -155,7 +155,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
     world.describe = describe  # type: ignore[method-assign] # a Java that ends
     found = world.find()
     assert names(found) == {"a.Listed"}
-    text = "\n".join(found.warnings)
+    text = "\n".join(found.problems)
     for reason in (
         "broken.jar cannot be read as an archive",
         "a/Noise.class: not a class file",
