@@ -36,11 +36,17 @@ def test_a_sound_agent_has_no_warnings() -> None:
 def test_doctor_warns_about_every_fault() -> None:
     """One line each."""
     other = replace(
-        INFO, state="drained", config_outdated=True, phase="disabled", raw={"protocol": "eager"}
+        INFO,
+        state="drained",
+        config_outdated=True,
+        plugin_problems=("Java plugins cannot be used: no Java was found",),
+        phase="disabled",
+        raw={"protocol": "eager"},
     )
     found = warned(AGENT, AGENT, ExaminedAgent(info=other, config={}))
     assert found["state"] == "drained"
     assert "changed after its start" in found["configuration"]
+    assert found["plugins"].endswith("no Java was found")
     assert found["phase"].startswith("disabled, others are preparing")
     assert found["protocol"].startswith("eager")
     assert "needs agent.allow.phase.change=true" in found["upgrades"]

@@ -17,7 +17,7 @@ def test_the_list_of_plugins_becomes_a_hint() -> None:
     )
     assert told(message) == (
         "Failed to find any class that implements Connector and which name matches FileStreamSorce",
-        "did you mean `FileStreamSourceConnector`?",
+        "did you mean `FileStreamSource`?",
     )
     other = told(message.replace("FileStreamSorce", "Debezium"))
     assert str(other.hint).startswith("list the installed plugins: pyconnect plugins list;")
@@ -25,7 +25,9 @@ def test_the_list_of_plugins_becomes_a_hint() -> None:
     assert elsewhere.hint == other.hint
     package = "org.apache.kafka.connect.file"
     typo = told(message.replace("FileStreamSorce", f"{package}.FileStreamSorce"))
-    assert typo.hint == "did you mean `FileStreamSourceConnector`?"
+    assert typo.hint == f"did you mean `{package}.FileStreamSourceConnector`?"
+    postgres = told(message.replace("FileStreamSorce", "PostgresConnector"))
+    assert postgres.hint == other.hint
 
 
 def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.chaos import ENABLED, Chaos
 from tests.support.cluster import Cluster, cluster_of
+from tests.support.java_plugin_jars import file_connectors
 from tests.support.kafka import SharedBroker
 from tests.support.seeds import LONG, picked_seed
 
@@ -18,13 +20,23 @@ pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 
 SECONDS = 120 if LONG else 30
 LINES_PER_S = 100 if LONG else 30
+IN_JAVA = 1 if LONG else 0
+"""Java sources, with a Java sink behind each."""
 SEED_VARIABLE = "PYCONNECT_CHAOS_SEED"
 """Repeats a schedule; the machine decides what the schedule meets."""
 
 
 @pytest.fixture
-def cluster(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Cluster]:
-    with cluster_of(3, kafka_broker.bootstrap_servers, tmp_path, ENABLED) as cluster:
+def cluster(
+    kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> Iterator[Cluster]:
+    properties = dict(ENABLED)
+    if IN_JAVA:
+        plugin_path = tmp_path / "plugins"
+        plugin_path.mkdir()
+        file_connectors(kafka_runtime, plugin_path)
+        properties["plugin.path"] = str(plugin_path)
+    with cluster_of(3, kafka_broker.bootstrap_servers, tmp_path, properties) as cluster:
         yield cluster
 
 
@@ -42,6 +54,7 @@ def test_every_line_is_seen_once_and_in_order(
         tmp_path,
         seed=seed,
         lines_per_s=LINES_PER_S,
+        in_java=IN_JAVA,
     )
     try:
         chaos.run(SECONDS)
@@ -50,5 +63,6 @@ def test_every_line_is_seen_once_and_in_order(
             sys.stdout.write(f"\n{chaos.report.summary()}\n")
     for topic, last in chaos.expected().items():
         assert chaos.seen[topic] == list(range(1, last + 1)), chaos.report.summary()
+    assert chaos.report.missing_in_sinks == 0, chaos.report.summary()
     assert len(chaos.report.blows) > 3, "too few blows to prove anything"
     assert chaos.report.aborted_transactions > 0, "no blow hit a transaction"

@@ -45,7 +45,7 @@ class WorkerIdentity:
     """The values that do not change while the worker runs.
 
     `group_id` and `exactly_once_source_support` None: standalone. `config_sha256`: of the file as
-    it was read; `config_file`: absolute.
+    it was read; `config_file`: absolute. `plugin_problems`: why plugins were left out.
     """
 
     version: str
@@ -56,6 +56,7 @@ class WorkerIdentity:
     config_file: Path
     config_sha256: str
     config: tuple[EffectiveValue, ...]
+    plugin_problems: tuple[str, ...] = ()
 
 
 class AgentAdmin:
@@ -104,6 +105,7 @@ class AgentAdmin:
             "config_file": str(identity.config_file),
             "config_sha256": sha256,
             "config_outdated": sha256 != identity.config_sha256,
+            "plugin_problems": list(identity.plugin_problems),
             "restart": self._phase.restart_method,
             "last_upgrade_run_id": await self._phase.last_run_id(),
         }

@@ -40,9 +40,10 @@ Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class JavaPlugins:
-    """The plugins; ``warnings`` name those that were left out or lack a service file."""
+    """The plugins; ``problems``: those left out, ``warnings``: those without a service file."""
 
     plugins: tuple[PluginDesc, ...]
+    problems: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
@@ -92,8 +93,9 @@ class JavaDiscovery:
         """
         own = _Location(None, self._installation.kafka_jars)
         others = [_Location(path, class_path_of(path)) for path in locations]
+        problems: list[str] = []
         warnings: list[str] = []
-        roles = self._roles([own, *others], warnings)
+        roles = self._roles([own, *others], problems)
         plugins = [(_plugin(location, role), role) for location, role in roles]
         unlisted = [
             f"{plugin.class_name} in {plugin.location}"
@@ -102,7 +104,8 @@ class JavaDiscovery:
         ]
         if unlisted and self._mode.startswith("hybrid"):
             warnings.append(self._about_unlisted(unlisted))
-        return JavaPlugins(tuple(plugin for plugin, _ in plugins), tuple(warnings))
+        found = tuple(plugin for plugin, _ in plugins)
+        return JavaPlugins(found, tuple(problems), tuple(warnings))
 
     def _about_unlisted(self, unlisted: Iterable[str]) -> str:
         names = ", ".join(dict.fromkeys(unlisted))
@@ -115,9 +118,9 @@ class JavaDiscovery:
         return text
 
     def _roles(
-        self, locations: Sequence[_Location], warnings: list[str]
+        self, locations: Sequence[_Location], left_out: list[str]
     ) -> Iterator[tuple[_Location, _Role]]:
-        """Yield the plugins of all locations; add to `warnings` those left out, with the reason."""
+        """Yield the plugins of all locations; add to `left_out` the others, with the reason."""
         keys = {location: self._key(location) for location in locations}
         known = {location: self._kept(key) for location, key in keys.items()}
         problems: dict[_Location, list[str]] = {location: [] for location in locations}
@@ -131,7 +134,7 @@ class JavaDiscovery:
             if not problems[location]:
                 self._keep(keys[location], usable)
         for location, roles in known.items():
-            warnings += problems[location]
+            left_out += problems[location]
             for role in roles or ():
                 yield location, role
 

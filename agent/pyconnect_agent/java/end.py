@@ -17,7 +17,10 @@ EXIT_HOST_FAILED = 70
 _EXIT_REFUSED = 1
 
 _OUT_OF_MEMORY = "Terminating due to java.lang.OutOfMemoryError: "
-_REFUSED = ("Error: Could not create the Java Virtual Machine", "Error occurred during initializ")
+_NO_VM = "Error occurred during initialization of VM"
+"""What Java prints before the reason."""
+_REFUSED = "Error: Could not create the Java Virtual Machine"
+"""What Java prints after the option that it refuses."""
 _HEAP = ("Java heap space", "GC overhead limit exceeded")
 _OTHER_MEMORY = {
     "Metaspace": (
@@ -38,10 +41,10 @@ def reason_of(code: int, options: JavaOptions, lines: Sequence[str]) -> str:
     """Return the reason for an exit code, -n after signal n. `lines`: the last of its output."""
     if code == EXIT_OUT_OF_MEMORY and (lack := _lack_of_memory(lines)):
         return f"The Java process ran out of memory ({lack}): {_limit(lack, options)}"
-    if code == _EXIT_REFUSED and any(line.startswith(_REFUSED) for line in lines):
+    if code == _EXIT_REFUSED and (fault := _refusal(lines)):
         return (
-            "Java refused to start with its options. Correct agent.java.options or "
-            "agent.java.heap, in the worker's file or in the connector's configuration."
+            f"Java did not start: {fault}. Its heap and options are set by agent.java.heap and "
+            "agent.java.options."
         )
     if code == EXIT_HOST_FAILED:
         return (
@@ -61,6 +64,14 @@ def reason_of(code: int, options: JavaOptions, lines: Sequence[str]) -> str:
         f"The Java process ended by itself with exit code {code}: "
         "code of the plugin has called System.exit or Runtime.halt."
     )
+
+
+def _refusal(printed: Sequence[str]) -> str:
+    """Return Java's reason for not starting; "" if the output has none."""
+    lines = [line for line in printed if "warning" not in line]
+    if _NO_VM in lines:
+        return next(iter(lines[lines.index(_NO_VM) + 1 :]), _NO_VM)
+    return lines[0] if any(line.startswith(_REFUSED) for line in lines) else ""
 
 
 def _lack_of_memory(lines: Sequence[str]) -> str:

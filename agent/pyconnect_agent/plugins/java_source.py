@@ -24,6 +24,7 @@ from pyconnect_api.connector import (
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
 )
+from pyconnect_api.errors import ConnectException
 
 RawConfig: TypeAlias = Mapping[str, str | None]
 
@@ -87,7 +88,16 @@ class JavaPluginSource:
         return self._catalog.java.versions(name, kind)
 
     def _loaded(self, plugin: PluginDesc) -> PluginClass:
-        return PluginClass(plugin.class_name, self._class(class_of(plugin)), plugin.version)
+        """Return the class of a listed plugin. Raises ConnectException if its jars are gone."""
+        try:
+            made = self._class(class_of(plugin))
+        except LookupError as error:
+            place = plugin.search_path or "Kafka's own jars"
+            raise ConnectException(
+                f"Class {plugin.class_name} is no longer in {place}, where the worker found it at "
+                "its start: put its jars back, or restart the worker."
+            ) from error
+        return PluginClass(plugin.class_name, made, plugin.version)
 
     def _unlisted(self, name: str) -> PluginClass:
         """Return a class that no service file names. Raises LookupError when there is none."""

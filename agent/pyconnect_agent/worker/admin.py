@@ -29,6 +29,7 @@ def admin_interface(
     herder: HerderService,
     children: ChildProcesses,
     *,
+    plugin_problems: tuple[str, ...],
     stop_and_run_again: Callable[[], None],
 ) -> AgentAdmin:
     """`url` is the advertised one; the worker counts as started now.
@@ -47,6 +48,7 @@ def admin_interface(
         config_file=file.path,
         config_sha256=file.sha256,
         config=effective_values(config, file.entries),
+        plugin_problems=plugin_problems,
     )
     phase = PhaseChange(
         PhaseSettings(

@@ -161,6 +161,7 @@ class Worker:
                 url,
                 herder,
                 children,
+                plugin_problems=parts.catalog.problems,
                 stop_and_run_again=self._stop_and_run_again,
             )
             await rest.start(herder, admin)

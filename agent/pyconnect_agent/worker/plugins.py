@@ -17,7 +17,7 @@ from pathlib import Path
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
+from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.java import jar_scan
 from pyconnect_agent.java.class_archive import make_archive
@@ -39,6 +39,8 @@ from pyconnect_api.errors import ConnectException
 
 LOG = logging.getLogger(__name__)
 
+UNUSABLE = "Java plugins cannot be used"
+
 
 def find_plugins(properties: Mapping[str, str]) -> Catalog:
     """Return the worker's plugins; `properties` are the worker's, variables unresolved.
@@ -52,7 +54,8 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
     locations = java_locations(path or ())
     if not locations and not properties.get(KAFKA_HOME_KEY):
         return python
-    return Catalog(python.plugins + _java_plugins(properties, locations, discovery))
+    java = _java_plugins(properties, locations, discovery)
+    return Catalog(python.plugins + java.plugins, java.problems)
 
 
 def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
@@ -70,13 +73,13 @@ def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
 
 def _java_plugins(
     properties: Mapping[str, str], locations: Sequence[Path], discovery: str
-) -> tuple[PluginDesc, ...]:
+) -> Catalog:
     """Return the Java plugins; none without Java or Kafka's jars: Python's still run."""
     try:
         installation = find_installation(properties, fetch=True)
     except ConnectException as error:
-        LOG.error("Java plugins cannot be used", extra={"reason": str(error)})
-        return ()
+        LOG.error(UNUSABLE, extra={"reason": str(error)})
+        return Catalog((), (f"{UNUSABLE}: {error}",))
     make_archive(installation)
     release = kafka_release(installation.kafka_jars)
     if release != CONNECT_VERSION:
@@ -95,8 +98,8 @@ def _java_plugins(
         plugins = found.find(locations)
     except ConnectException as error:
         raise WorkerConfigError(f"Plugins could not be loaded: {error}") from error
-    _warn(plugins.warnings)
-    return plugins.plugins
+    _warn((*plugins.problems, *plugins.warnings))
+    return Catalog(plugins.plugins, plugins.problems)
 
 
 def _scan_jars(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:

@@ -80,7 +80,7 @@ DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
 READINESS_COLUMNS: Sequence[Column[Readiness]] = (
     Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
     Column(title="ABOUT", value=lambda finding: finding.about),
-    Column(title="NAME", value=lambda finding: finding.name),
+    Column(title="NAME", value=lambda finding: finding.name, distinct=True),
     Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
 )
 

@@ -55,6 +55,8 @@ def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFindin
         )
     else:
         yield finding("configuration", "the file is in force")
+    for problem in info.plugin_problems:
+        yield finding("plugins", problem, status="warning")
     if info.phase is None:
         yield finding("phase", "standalone: it has no group protocol")
         return

@@ -35,6 +35,7 @@ class AgentInfo:
     generation: int | None
     phase: str | None = member("exactly_once_source_support")
     config_outdated: bool
+    plugin_problems: tuple[str, ...] = ()
     raw: Json
 
 

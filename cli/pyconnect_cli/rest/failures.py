@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -135,14 +135,15 @@ UNKNOWN_PLUGIN = re.compile(
 )
 PLUGIN = re.compile(r"PluginDesc\{klass=(?:class|interface) ([\w.$]+)")
 LIST_PLUGINS = (
-    "list the installed plugins: pyconnect plugins list; the worker's log says why others are"
-    " missing"
+    "list the installed plugins: pyconnect plugins list; why others are missing: pyconnect agent"
+    " doctor, and the worker's log"
 )
 INVALID = re.compile(
     r"(?P<fact>Connector configuration is invalid.*?)\s*You can also find the above list of errors"
     r" at the endpoint `[^`]*`\s*",
     re.DOTALL,
 )
+_SUFFIX = "Connector"
 TITLE = re.compile(r"<title>\s*(?:Error \d+ )?([^<]*?)\s*</title>", re.IGNORECASE)
 
 
@@ -156,13 +157,24 @@ class Told(NamedTuple):
 def told(message: str) -> Told:
     """Return Connect's message without its long lists."""
     if match := UNKNOWN_PLUGIN.fullmatch(message):
-        package, _, wanted = match["wanted"].rpartition(".")
-        classes = [name.rpartition(".") for name in PLUGIN.findall(match["list"])]
-        near = did_you_mean(wanted, [name for own, _, name in classes if package in ("", own)])
+        near = _near_connector(match["wanted"], PLUGIN.findall(match["list"]))
         return Told(match["fact"], near or LIST_PLUGINS)
     if match := INVALID.fullmatch(message):
         return Told(match["fact"], "list the configuration keys: pyconnect plugins describe CLASS")
     return Told(message)
+
+
+def _near_connector(wanted: str, classes: Sequence[str]) -> str | None:
+    """Return a hint at similar connectors, of the same package if `wanted` has one.
+
+    The end that most names share would make any two of them similar.
+    """
+    package, _, simple = wanted.rpartition(".")
+    if package:
+        of_package = [name for name in classes if name.rpartition(".")[0] == package]
+        return did_you_mean(wanted, of_package)
+    aliases = [name.rpartition(".")[2].removesuffix(_SUFFIX) for name in classes]
+    return did_you_mean(simple.removesuffix(_SUFFIX), aliases)
 
 
 def page_title(text: str) -> str | None:

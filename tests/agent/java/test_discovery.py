@@ -166,7 +166,7 @@ def test_the_answer_of_java_decides_about_a_class(world: World) -> None:
     }
     found = world.find()
     assert names(found) == {"a.Good"}
-    assert found.warnings == (
+    assert found.problems == (
         "Java plugin a.Bad cannot be used: class file version 65.0",
         "Java plugin a.Other cannot be used as source: the class does not implement that type",
     )
@@ -191,7 +191,7 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
     world.describe = describe  # type: ignore[method-assign] # a Java that ends
     found = world.find()
     assert names(found) == {"a.Listed"}
-    text = "\n".join(found.warnings)
+    text = "\n".join(found.problems)
     for reason in (
         "broken.jar cannot be read as an archive",
         f"a/Noise.class in {world.plugins / 'noise.jar'}: not a class file",
@@ -215,7 +215,7 @@ def test_a_jar_that_cannot_be_read_is_a_problem_of_its_own(
     monkeypatch.setattr(io, "open", open_file)
     found = world.find()
     assert names(found) == {"a.Listed"}
-    assert "denied.jar cannot be read as an archive: [Errno 13]" in found.warnings[0]
+    assert "denied.jar cannot be read as an archive: [Errno 13]" in found.problems[0]
 
 
 def test_a_damaged_jar_is_a_problem_of_its_own(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_damaged_jars_are_named_with_their_fault(world: World) -> None:
         ),
         f"{entry} for file 'a/Listed.class'",
     ]
-    assert sorted(found.warnings) == sorted(expected)
+    assert sorted(found.problems) == sorted(expected)
 
 
 def test_java_is_asked_once_for_the_same_jars(world: World) -> None:

@@ -137,6 +137,13 @@ def errors(infos: ConfigInfos) -> dict[str, tuple[str, ...]]:
     }
 
 
+def test_a_class_whose_jars_have_gone_is_named_with_its_location(fake: FakeJava) -> None:
+    """Jars may be removed while a worker runs."""
+    del fake.kinds["a.SourceConnector"]
+    with pytest.raises(ConnectException, match=r"SourceConnector is no longer in .*: put its jars"):
+        validated(fake, {})
+
+
 def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
     """What its validate() finds stands beside what the framework finds."""
     fake.keys["a.SourceConnector"] = [

@@ -130,9 +130,11 @@ def test_without_a_java_only_javas_plugins_are_missing(
     """The worker says why, once, and runs its Python connectors."""
     make_jar(tmp_path / "plugins" / "a.jar")
     properties = {"plugin.path": str(tmp_path / "plugins"), "agent.java.home": str(tmp_path)}
-    assert find_plugins(properties).find("FileStreamSource")
+    catalog = find_plugins(properties)
+    assert catalog.find("FileStreamSource")
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert record.getMessage() == "Java plugins cannot be used"
+    assert catalog.problems == (f"Java plugins cannot be used: {vars(record)['reason']}",)
     assert "agent.java.home does not name a Java that runs" in str(vars(record)["reason"])
 
 

@@ -154,9 +154,13 @@ class PluginDesc:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All plugins. Immutable; cached indexes are built on first use."""
+    """All plugins. Immutable; cached indexes are built on first use.
+
+    `problems`: why Java plugins were left out.
+    """
 
     plugins: tuple[PluginDesc, ...]
+    problems: tuple[str, ...] = ()
 
     @cached_property
     def _by_name(self) -> dict[str, list[PluginDesc]]:
