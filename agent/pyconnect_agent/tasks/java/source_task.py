@@ -43,6 +43,7 @@ class JavaSourceTask(SourceTask):
         self._in_turn = exactly_once and self._hears_of_commits
         self._asked = 0
         self._is_whole = True
+        self.is_waiting = False
         self.answers: Mapping[str, Answer] = {
             "configs": lambda _: dict(self.context.configs()),
             "readOffsets": self._read_offsets,
@@ -60,9 +61,12 @@ class JavaSourceTask(SourceTask):
             self._asked += 1
             self._link.tell(Kind.CREDIT)
         try:
-            return self._received(timeout_s=WAIT_S)
+            received = self._received(timeout_s=WAIT_S)
         except queue.Empty:
+            self.is_waiting = True
             return ()
+        self.is_waiting = False
+        return received
 
     def next_part(self) -> Sequence[SourceRecord]:
         """See `source.loop.PollsInParts`."""
