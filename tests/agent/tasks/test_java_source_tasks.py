@@ -89,6 +89,15 @@ def test_parts_of_a_poll_are_one_credit(*, in_turn: bool) -> None:
     assert link.asked == asked + 1
 
 
+def test_a_poll_that_has_not_ended() -> None:
+    """It is known until something of it comes."""
+    link = FilledLink()
+    task = task_of(link)
+    assert (task.poll(), task.is_waiting) == ((), True)
+    link.batches.put(memoryview(batch(1)))
+    assert (offsets(task.poll()), task.is_waiting) == ([{"n": 1}], False)
+
+
 def test_a_failed_poll_is_repeated_and_a_failed_part_is_not() -> None:
     """A part has been sent already, and its successors are lost."""
     link = FilledLink(batch(error=FAILED), batch(1, last=False), batch(error=FAILED))

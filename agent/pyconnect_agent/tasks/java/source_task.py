@@ -45,6 +45,7 @@ class JavaSourceTask(SourceTask):
         self._in_turn = exactly_once and self._hears_of_commits
         self._asked = 0
         self._is_whole = True
+        self.is_waiting = False
         self.answers: Mapping[str, Answer] = {
             "configs": lambda _: dict(self.context.configs()),
             "readOffsets": lambda asked: read_offsets(self.context.offset_storage_reader, asked),
@@ -63,9 +64,12 @@ class JavaSourceTask(SourceTask):
             self._link.tell(Kind.CREDIT)
         try:
             # Without the wait a commit would reach the task after a poll that it does not cover.
-            return self._received(timeout_s=None if self._in_turn else WAIT_S)
+            received = self._received(timeout_s=None if self._in_turn else WAIT_S)
         except queue.Empty:
+            self.is_waiting = True
             return ()
+        self.is_waiting = False
+        return received
 
     def next_part(self) -> Sequence[SourceRecord]:
         """See `source.loop.PollsInParts`."""

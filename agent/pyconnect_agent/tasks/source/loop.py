@@ -39,6 +39,9 @@ class PollsInParts(Protocol):
 class RunsInProcess(Protocol):
     """A task in a process of its own, which may end while the task is paused."""
 
+    is_waiting: bool
+    """Whether `poll` has returned nothing because the process is still in an earlier poll."""
+
     def check_process(self) -> None:
         """Raise the reason once the process has ended."""
         ...
@@ -64,7 +67,7 @@ class SourceLoop:
     ) -> None:
         self._task = task
         self._next_part = task.next_part if isinstance(task, PollsInParts) else _no_part
-        self._check_process = task.check_process if isinstance(task, RunsInProcess) else _nothing
+        self._process = task if isinstance(task, RunsInProcess) else None
         self._chain = pipeline.chain
         self._convert = pipeline.convert
         self._convert_run = pipeline.convert_run if sender.takes_runs else None
@@ -113,7 +116,8 @@ class SourceLoop:
             self._control.changed.clear()
             if self._control.should_pause and not self._control.stopping:
                 self._control.wait(1.0)
-            self._check_process()
+            if self._process is not None:
+                self._process.check_process()
             self._sender.begin_iteration()
         if not self._control.stopping:
             self._sender.resumed()
@@ -121,7 +125,8 @@ class SourceLoop:
             self._report(State.RUNNING)
 
     def _poll(self) -> Sequence[SourceRecord]:
-        self.last_poll_ms = int(time.time() * 1000)
+        if self._process is None or not self._process.is_waiting:
+            self.last_poll_ms = int(time.time() * 1000)
         began_s = self.polling_since_s = time.monotonic()
         try:
             polled = self._task.poll() or ()
@@ -236,7 +241,3 @@ class SourceLoop:
 
 def _no_part() -> Sequence[SourceRecord]:
     return ()
-
-
-def _nothing() -> None:
-    """The task has no process of its own."""

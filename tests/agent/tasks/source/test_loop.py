@@ -39,14 +39,27 @@ def test_a_pause_reports_and_polls_no_more(source: Source) -> None:
     assert source.producer.sent == []
 
 
+class TaskOfAProcess(ScriptedTask):
+    def __init__(self, *, is_waiting: bool) -> None:
+        super().__init__()
+        self.is_waiting = is_waiting
+
+    def check_process(self) -> None:
+        raise ConnectException("The Java process was killed")
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_poll_that_hangs_in_another_process_is_no_activity(*, is_waiting: bool) -> None:
+    """The loop asks again and again, but the task has not answered."""
+    source = Source(task=TaskOfAProcess(is_waiting=is_waiting))
+    source.loop.step()
+    assert (source.loop.last_poll_ms is None) is is_waiting
+
+
 def test_a_paused_task_whose_process_has_ended_fails() -> None:
     """It would be found otherwise only when the task is resumed."""
 
-    class EndedTask(ScriptedTask):
-        def check_process(self) -> None:
-            raise ConnectException("The Java process was killed")
-
-    source = Source(task=EndedTask())
+    source = Source(task=TaskOfAProcess(is_waiting=False))
     source.control.should_pause = True
     source.control.wait = lambda timeout_s=None: None  # type: ignore[method-assign]
     with pytest.raises(ConnectException, match="was killed"):
