@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from pyconnect_agent.children.use import started_by
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.task_limits import TaskLimits
 
@@ -52,13 +54,18 @@ class TaskCgroups:
             place.mkdir(exist_ok=True)
             if limits.memory_bytes is not None:
                 (place / "memory.max").write_text(str(limits.memory_bytes))
-                swap = place / "memory.swap.max"
-                if swap.exists():
-                    swap.write_text("0")
+                # Without a Java process its task is of no use: the kernel ends both.
+                for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+                    if (place / name).exists():
+                        (place / name).write_text(value)
             if limits.cpu_percent is not None:
                 quota_us = limits.cpu_percent * PERIOD_US // 100
                 (place / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
             (place / "cgroup.procs").write_text(str(pid))
+            # What it starts from now on begins in its cgroup; a Java process may be there already.
+            for started in started_by(pid):
+                with suppress(ProcessLookupError):
+                    (place / "cgroup.procs").write_text(str(started))
         except OSError as error:
             extra = {"task": str(task_id), "cgroup": str(place), "reason": str(error)}
             LOG.error("a cgroup cannot be used; the task is watched", extra=extra)

@@ -25,7 +25,7 @@ def use_of(pid: int | None) -> Use | None:
     resident_bytes = resident_memory(pid)
     if pid is None or resident_bytes is None:
         return None
-    ticks = [_ticks(each) for each in (pid, *_started_by(pid))]
+    ticks = [_ticks(each) for each in (pid, *started_by(pid))]
     if ticks[0] is None:
         return None
     return Use(
@@ -39,11 +39,11 @@ def resident_memory(pid: int | None) -> int | None:
     """Return resident bytes of a child, shared ones included; None if gone or not known."""
     if pid is None:
         return None
-    pages = [_pages(each) for each in (pid, *_started_by(pid))]
+    pages = [_pages(each) for each in (pid, *started_by(pid))]
     return None if pages[0] is None else sum(found or 0 for found in pages) * _PAGE_BYTES
 
 
-def _started_by(pid: int) -> Sequence[int]:
+def started_by(pid: int) -> Sequence[int]:
     """Return the processes that the main thread of a process has started, as it starts Java's."""
     try:
         return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]

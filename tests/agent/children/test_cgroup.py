@@ -59,6 +59,21 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
     assert (base / PLACE / "cgroup.procs").read_text() == ""
 
 
+def test_a_process_that_the_task_has_started_is_held_too(
+    tmp_path: Path, base: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Java process starts before the first look at its task; the kernel ends both together."""
+    monkeypatch.setattr(cgroup, "started_by", {42: [43]}.__getitem__)
+    cgroups = TaskCgroups.detect(tmp_path, own)
+    assert cgroups is not None
+    (base / PLACE).mkdir()
+    (base / PLACE / "memory.oom.group").touch()
+    assert cgroups.hold(TASK, 42, LIMITS)
+    # The last that was written.
+    assert (base / PLACE / "cgroup.procs").read_text() == "43"
+    assert (base / PLACE / "memory.oom.group").read_text() == "1"
+
+
 def test_the_trace_says_that_the_kernel_ended_the_task(
     tmp_path: Path, base: Path, own: Path
 ) -> None:
