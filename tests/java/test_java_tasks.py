@@ -222,6 +222,12 @@ def test_task_that_fails(world: World, deed: str, expected: str) -> None:
     assert world.values() == [f"number {n}" for n in range(5)]
 
 
+def test_record_above_the_largest_request(world: World) -> None:
+    """It fails the task with its size and topic, as that of a Python task does."""
+    world.source(limit="1", padding="2000000")
+    assert f"bytes (key, value and headers) for topic '{world.topic}'" in world.trace()
+
+
 def test_failed_conversion_fails_the_task(world: World) -> None:
     world.source(limit="10", deed="bad", value_converter=LONGS)
     trace = world.trace()

@@ -56,9 +56,10 @@ class TaskCgroups:
             place.mkdir(exist_ok=True)
             if limits.memory_bytes is not None:
                 (place / "memory.max").write_text(str(limits.memory_bytes))
-                swap = place / "memory.swap.max"
-                if swap.exists():
-                    swap.write_text("0")
+                # Without a Java process its task is of no use: the kernel ends both.
+                for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
+                    if (place / name).exists():
+                        (place / name).write_text(value)
             if limits.cpu_percent is not None:
                 quota_us = limits.cpu_percent * PERIOD_US // 100
                 (place / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")

@@ -64,13 +64,16 @@ def test_a_task_gets_a_cgroup_with_its_limits(tmp_path: Path, base: Path, own: P
 def test_a_cgroup_gets_the_processes_below_a_task_too(
     tmp_path: Path, base: Path, own: Path, family: tuple[int, int]
 ) -> None:
-    """The kernel moves one process at a time, and a Java process has been started already."""
+    """A Java process has been started already, and the kernel ends both together."""
     cgroups = TaskCgroups.detect(tmp_path, own)
     assert cgroups is not None
+    (base / PLACE).mkdir()
+    (base / PLACE / "memory.oom.group").touch()
     parent, below = family
     assert cgroups.hold(TASK, parent, LIMITS)
     # A plain file has the last one.
     assert (base / PLACE / "cgroup.procs").read_text() == str(below)
+    assert (base / PLACE / "memory.oom.group").read_text() == "1"
 
 
 def test_the_trace_says_that_the_kernel_ended_the_task(
