@@ -183,9 +183,9 @@ def test_lines_of_log4j_1(
     caplog.set_level(logging.DEBUG, "old")
     link = JavaLink(JavaProcess(find_installation({}), SMALL))
     link.begin({"mode": "questions"})
-    link.call("describe", plugins=[plugin])
+    link.call("describe", plugins=[plugin], bases=[])
     link.set_levels({"root": "INFO", "old": "DEBUG", "old.commons": "ERROR"})
-    link.call("describe", plugins=[plugin])
+    link.call("describe", plugins=[plugin], bases=[])
     link.close()
     lines = [(each.name, each.levelname, each.getMessage()) for each in caplog.records]
     loud = [("old.Old", "WARNING", "seen"), ("old.Old", "CRITICAL", "lost")]

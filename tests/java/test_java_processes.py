@@ -237,7 +237,8 @@ def test_properties_reach_the_process(kafka_runtime: KafkaRuntime, tmp_path: Pat
     options = replace(SMALL, options=(f"-Dshown={value}",))
     link = JavaLink(JavaProcess(find_installation({}), options))
     link.begin({"mode": "questions"})
-    (answer,) = link.call("describe", plugins=[{"class": "one.Shown", "jars": [f"{location}/"]}])
+    shown = {"class": "one.Shown", "jars": [f"{location}/"]}
+    (answer,) = link.call("describe", plugins=[shown], bases=[])
     assert answer["version"] == value
     link.close()
 
