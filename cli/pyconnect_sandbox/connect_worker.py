@@ -17,6 +17,8 @@ import javaproperties
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.server import Server
 
+WORKER_FILE = "worker.properties"
+"""The name of a worker's properties in its directory."""
 _JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -125,7 +127,7 @@ class ConnectWorker(Server):
             **self._default_properties(),
             **self.config.properties,
         }
-        worker_file = self._write_properties("worker.properties", properties)
+        worker_file = self._write_properties(WORKER_FILE, properties)
         connector_files = [
             self._write_properties(f"connector-{index}.properties", connector)
             for index, connector in enumerate(self.config.connectors or ())

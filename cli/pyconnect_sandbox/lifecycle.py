@@ -30,6 +30,11 @@ from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.progress import Progress
 from pyconnect_sandbox.server import Server
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
+from pyconnect_sandbox.worker_plugins import (
+    former_plugin_path,
+    plugin_path_of,
+    plugin_properties,
+)
 
 DEFAULT_NAME = "default"
 STOP_GRACE_S = 20.0
@@ -52,6 +57,8 @@ class UpRequest:
     """For each server to answer."""
     agent: bool = False
     java_worker: bool = False
+    plugin_path: tuple[Path, ...] = ()
+    """Of the workers; empty: as when they ran before, at first none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +100,9 @@ class UpOutcome:
 def up(request: UpRequest, progress: Progress, *, root: Path | None = None) -> UpOutcome:
     """Start what does not run yet and return once all answers.
 
-    Raises InvalidSandboxRequest when the sandbox runs with other options, and what finding the
-    jars and starting the servers raises; servers that this call started are then stopped, unless
-    they had been recorded.
+    Raises InvalidSandboxRequest when the sandbox runs with other options or an entry of the plugin
+    path does not exist, and what finding the jars and starting the servers raises; servers that
+    this call started are then stopped, unless they had been recorded.
     """
     directory = SandboxDirectory(request.name, root)
     with directory.locked():
@@ -116,6 +123,7 @@ class _Starter:
         self._directory = directory
         self._progress = progress
         self.started: list[str] = []
+        self._plugin_path = plugin_path_of(request.plugin_path)
         known = directory.load()
         former = directory.path / "broker" if known is None else Path(known.data_directory)
         broker_directory = str((request.data_directory or former).absolute())
@@ -165,6 +173,8 @@ class _Starter:
         self._worker("java-worker", lambda config: JavaConnectWorker(runtime, config))
 
     def _worker(self, kind: str, make: Callable[[WorkerLaunch], ConnectWorker]) -> None:
+        directory = self._directory.path / kind
+        plugins = self._plugins(kind, directory)
         if self.state.running(kind) is not None:
             return
         broker = self.state.running("broker")
@@ -173,14 +183,29 @@ class _Starter:
         self._progress(f"starting the {kind}")
         worker = make(
             WorkerLaunch(
-                directory=self._directory.path / kind,
-                properties=worker_properties(broker.addresses["plaintext"], f"sandbox-{kind}"),
+                directory=directory,
+                properties={
+                    **worker_properties(broker.addresses["plaintext"], f"sandbox-{kind}"),
+                    **plugins,
+                },
                 port=self._former_port(kind),
                 start_timeout_s=self._request.timeout_s,
                 hold_file=self._hold_file,
             )
         ).start()
         self._record(worker, {"rest": worker.url})
+
+    def _plugins(self, kind: str, directory: Path) -> Mapping[str, str]:
+        """Raises InvalidSandboxRequest if the worker runs with another plugin path."""
+        former = former_plugin_path(directory)
+        path = self._plugin_path or former
+        if self.state.running(kind) is not None and path != former:
+            raise InvalidSandboxRequest(
+                f"The {kind} of sandbox {self.state.name} runs with the plugin path "
+                f"{former or '(none)'}",
+                hint=f"stop it first: pyconnect sandbox down --name {self.state.name}",
+            )
+        return plugin_properties(path, self.state.libs)
 
     @property
     def _hold_file(self) -> Path:

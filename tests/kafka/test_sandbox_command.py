@@ -12,6 +12,7 @@ import pytest
 
 from pyconnect_sandbox.broker import answers_metadata
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.java_plugin_jars import test_connectors as compiled_connectors
 from tests.support.processes import run_python
 
 pytestmark = pytest.mark.kafka
@@ -66,6 +67,35 @@ def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
     assert stopped.returncode == 1
     assert "stopped" in stopped.stdout
     assert pyconnect("sandbox", "down").stdout == "sandbox default: was not running\n"
+
+
+def test_workers_have_the_plugins_of_a_path(
+    pyconnect: CommandLine, kafka_runtime: KafkaRuntime, tmp_path: Path
+) -> None:
+    """They keep it over a stop; a running one refuses another path."""
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    compiled_connectors(kafka_runtime, plugins)
+
+    def up(path: Path | None) -> subprocess.CompletedProcess[str]:
+        given = () if path is None else ("--plugin-path", str(path))
+        return pyconnect("sandbox", "up", "--agent", "--use", *given)
+
+    missing = up(tmp_path / "missing")
+    assert missing.returncode == 2
+    assert f"{tmp_path / 'missing'} of the plugin path does not exist" in missing.stderr
+    started = up(plugins)
+    assert started.returncode == 0, started.stderr
+    assert "io.pyconnect.tests.NumberSource" in pyconnect("plugins", "list", "-o", "json").stdout
+    other = up(tmp_path)
+    assert other.returncode == 2
+    assert f"The agent of sandbox default runs with the plugin path {plugins}" in other.stderr
+    assert pyconnect("sandbox", "down").returncode == 0
+    assert up(None).returncode == 0
+    assert "io.pyconnect.tests.NumberSource" in pyconnect("plugins", "list", "-o", "json").stdout
+    alone = pyconnect("sandbox", "up", "--plugin-path", str(plugins))
+    assert alone.returncode == 2
+    assert "--plugin-path needs a worker" in alone.stderr
 
 
 def test_an_unknown_sandbox_is_not_found(pyconnect: CommandLine) -> None:

@@ -44,6 +44,15 @@ AgentOption = Annotated[bool, typer.Option("--agent", help="also start a pyconne
 JavaWorkerOption = Annotated[
     bool, typer.Option("--java-worker", help="also start Apache's Connect worker")
 ]
+PluginPathOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plugin-path",
+        metavar="PATHS",
+        help="plugin.path of the workers: directories of plugins and jars, separated by commas "
+        "(default: that of their last start)",
+    ),
+]
 UseOption = Annotated[
     bool,
     typer.Option("--use", help="use its worker and broker as the current context, `sandbox`"),
@@ -70,6 +79,7 @@ def up(
     sasl: SaslOption = None,
     agent: AgentOption = False,
     java_worker: JavaWorkerOption = False,
+    plugin_path: PluginPathOption = None,
     use: UseOption = False,
     kafka_dir: KafkaDirOption = None,
 ) -> None:
@@ -83,8 +93,9 @@ def up(
     from pyconnect_sandbox import lifecycle
 
     session = session_of(context)
-    if use and not (agent or java_worker):
-        raise UsageError("--use needs a worker", hint="add --agent or --java-worker")
+    for option, given in (("--use", use), ("--plugin-path", plugin_path)):
+        if given and not (agent or java_worker):
+            raise UsageError(f"{option} needs a worker", hint="add --agent or --java-worker")
     request = lifecycle.UpRequest(
         name=name,
         data_directory=data_dir,
@@ -95,6 +106,9 @@ def up(
         timeout_s=session.settings.timeout_s,
         agent=agent,
         java_worker=java_worker,
+        plugin_path=tuple(
+            Path(entry.strip()) for entry in (plugin_path or "").split(",") if entry.strip()
+        ),
     )
     with StepLine(session.output) as progress:
         outcome = lifecycle.up(request, progress)
