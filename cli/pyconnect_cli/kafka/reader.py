@@ -188,7 +188,10 @@ def _partitions(
 ) -> list[TopicPartition]:
     found = consumer.list_topics(topic, timeout=WAIT_S).topics.get(topic)
     if found is None or found.error is not None:
-        raise NotFound(f"topic {topic} does not exist", hint="check the workers' properties")
+        raise NotFound(
+            f"topic {topic} does not exist",
+            hint="check its name, and that the context has the Kafka of the workers",
+        )
     if unknown := sorted(set(numbers) - set(found.partitions)):
         raise NotFound(
             f"topic {topic} has no partition {', '.join(map(str, unknown))}",
