@@ -67,7 +67,7 @@ def both(
     servers: Servers, address: str, plugin: JavaPlugin, properties: Mapping[str, str]
 ) -> Iterator[Mapping[str, Process]]:
     """Have both workers: the `peer` is the Java worker, with the options of its start script."""
-    path = str(location_of(plugin, servers.runtime).parent)
+    path = str(location_of(plugin).parent)
     properties = {**properties, "plugin.path": path}
     java = servers.java_worker(address, unique_name("java"), properties=properties, as_shipped=True)
     agent = servers.agent(address, unique_name("ours"), properties=properties)

@@ -158,9 +158,3 @@ download_size() {
 announce_jars() {
   [ -n "${KAFKA_HOME:-}" ] || say "Kafka's jars: 149 MB, fetched on first use into the user's cache"
 }
-
-# The Kafka jars come through Maven; without Maven, through the Ivy that pyspark carries.
-jar_requirements() {
-  if [ -n "${KAFKA_HOME:-}" ] || command -v mvn >/dev/null 2>&1; then return; fi
-  echo reconcile
-}

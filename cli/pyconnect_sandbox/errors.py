@@ -21,13 +21,13 @@ class JavaUnavailable(SandboxError):
 
 
 class JarsUnavailable(SandboxError):
-    """No way to get Kafka's jars, or a directory without them; raised by `jars`."""
+    """No way to get jars, or a directory without them; raised by `jars` and `repository`."""
 
     exit_code = 9
 
 
 class JarResolutionFailed(SandboxError):
-    """Maven or Ivy ran and failed; raised by `maven` and `ivy`."""
+    """A jar did not come, or has unexpected contents; raised by `repository` and `jar_cache`."""
 
 
 class InvalidSandboxRequest(SandboxError):

@@ -1,7 +1,7 @@
 """A per-user cache of jars, Kafka's or Spark's: filled once, by one process, complete or not there.
 
 Layout of `<user cache>/pyconnect/kafka/<version>/`: `libs/` with the jars and `manifest.json`
-with the size and SHA-256 of each. A resolver works in a directory beside it, which is renamed
+with the size and SHA-256 of each. The jars are fetched into a directory beside it, which is renamed
 when it is complete, under an exclusive `flock`.
 """
 
@@ -63,27 +63,25 @@ class JarCache:
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
 
-    def fill(
-        self, resolver: str, resolve: Callable[[Path, Path], None], progress: Progress
-    ) -> Path:
-        """Return the directory of the jars, resolved unless they are there already.
+    def fill(self, fetch: Callable[[Path, Path], None], progress: Progress) -> Path:
+        """Return the directory of the jars, fetched unless they are there already.
 
-        `resolve(work_directory, libs)` puts the jars into `libs` and may use `work_directory`;
-        `resolver` names it in the manifest. Raises JarResolutionFailed when a jar is missing or
-        differs from the known ones; the cache is then as before.
+        `fetch(work_directory, libs)` puts the jars into `libs` and may use `work_directory`.
+        Raises JarResolutionFailed when a jar is missing or differs from the known ones; the cache
+        is then as before.
         """
         self._root.mkdir(parents=True, exist_ok=True)
         with self._lock(progress):
             if self.is_complete():
                 return self.libs
-            with tempfile.TemporaryDirectory(dir=self._root, prefix=".resolving-") as temporary:
+            with tempfile.TemporaryDirectory(dir=self._root, prefix=".fetching-") as temporary:
                 work_directory = Path(temporary)
                 candidate = work_directory / "complete"
                 libs = candidate / "libs"
                 libs.mkdir(parents=True)
-                resolve(work_directory, libs)
+                fetch(work_directory, libs)
                 self._verify(libs)
-                self._write_manifest(candidate, resolver)
+                self._write_manifest(candidate)
                 if self.directory.exists():
                     shutil.rmtree(self.directory)
                 candidate.rename(self.directory)
@@ -122,10 +120,10 @@ class JarCache:
                 f" {GIVEN_JARS}",
             )
 
-    def _write_manifest(self, candidate: Path, resolver: str) -> None:
+    def _write_manifest(self, candidate: Path) -> None:
         jars = {
             path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
             for path in sorted((candidate / "libs").glob("*.jar"))
         }
-        manifest = {"version": self._version, "resolver": resolver, "jars": jars}
+        manifest = {"version": self._version, "jars": jars}
         (candidate / MANIFEST).write_text(json.dumps(manifest, indent=1))

@@ -1,19 +1,17 @@
-"""The source of Kafka's jars: a Kafka directory, the cache, a repository, Maven or Ivy."""
+"""The source of Kafka's jars: a Kafka directory, the cache, or a Maven repository."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
-from pyconnect_sandbox import repository
-from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums
+from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums, known_paths
 from pyconnect_sandbox.errors import JarsUnavailable
 from pyconnect_sandbox.jar_cache import JarCache
-from pyconnect_sandbox.java import Java, find_java
+from pyconnect_sandbox.java import find_java
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.resolvers import find_resolver
+from pyconnect_sandbox.repository import download
 from pyconnect_sandbox.runtime import KafkaRuntime
 
 SIZE = "54 MB"
@@ -54,31 +52,14 @@ def find_runtime(
         return KafkaRuntime(java=java, libs=libs_of(kafka_dir))
     cache = cache or JarCache(KAFKA_VERSION, known_checksums())
     if not cache.is_complete():
-        _fetch(cache, java, environment, progress)
-    return KafkaRuntime(java=java, libs=cache.libs)
-
-
-def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress: Progress) -> None:
-    wanted = f"Apache Kafka {KAFKA_VERSION}"
-    if address := environment.get(repository.ADDRESS_VARIABLE):
-        progress(f"fetching {wanted} ({SIZE}) from {repository.ADDRESS_VARIABLE}, once")
+        progress(f"fetching Apache Kafka {KAFKA_VERSION} ({SIZE}), once")
         cache.fill(
-            "repository",
-            lambda _, libs: repository.download_jars(address, libs, progress=progress),
+            lambda _, libs: download(
+                known_paths(), libs, environment=environment, progress=progress
+            ),
             progress,
         )
-        return
-    try:
-        resolver = find_resolver(environment, java, wanted=wanted)
-    except JarsUnavailable as exc:
-        raise JarsUnavailable(
-            exc.message,
-            hint=f"{exc.hint}\n"
-            f"or set {repository.ADDRESS_VARIABLE} to the address of a Maven repository\n"
-            "or name an unpacked Kafka with --kafka-dir or KAFKA_HOME",
-        ) from exc
-    progress(f"fetching {wanted} ({SIZE}) with {resolver.name}, once")
-    cache.fill(resolver.name.lower(), partial(resolver.resolve, progress=progress), progress)
+    return KafkaRuntime(java=java, libs=cache.libs)
 
 
 if __name__ == "__main__":

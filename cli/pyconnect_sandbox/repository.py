@@ -1,53 +1,86 @@
-"""Kafka's jars by plain downloads from the Maven repository that the user names.
+"""Files of a Maven repository by plain downloads, each named by its path.
 
-The list of jars is known with their checksums, so nothing has to be resolved. The cache compares
-the checksums; the address need not be trusted.
+The paths are known together with their checksums (`coordinates`, `JarCache`), so nothing has to be
+resolved and the repository need not be trusted. Maven Central is asked, or the repository that
+PYCONNECT_MAVEN_REPOSITORY names. The library jgo, of the extra `jars`, knows both.
 """
 
 from __future__ import annotations
 
 import shutil
-import urllib.error
-import urllib.request
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from pyconnect_sandbox.coordinates import known_paths
-from pyconnect_sandbox.errors import JarResolutionFailed
+from pyconnect_clients.installation import install_command
+from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
 from pyconnect_sandbox.progress import Progress
 
+if TYPE_CHECKING:
+    from jgo.maven import Artifact, MavenContext
+
 ADDRESS_VARIABLE = "PYCONNECT_MAVEN_REPOSITORY"
+OTHER_WAYS = (
+    f"for a repository of your own set {ADDRESS_VARIABLE} to its http(s) address;"
+    " Kafka's jars can also be given by --kafka-dir or KAFKA_HOME"
+)
 _AT_ONCE = 4
-_SILENCE_S = 60.0
+_SILENCE_S = 60
 
 
-def download_jars(address: str, libs: Path, *, progress: Progress) -> None:
-    """Put each of Kafka's jars below `address` into `libs`.
+def download(
+    paths: Iterable[str],
+    directory: Path,
+    *,
+    environment: Mapping[str, str],
+    progress: Progress,
+) -> None:
+    """Put the file of each path into `directory`, under its own name.
 
-    Raises JarResolutionFailed at the first jar that does not come.
+    A path is `<group with slashes>/<artifact>/<version>/<file>`. Raises JarsUnavailable without
+    jgo, and JarResolutionFailed at the first file that does not come.
     """
+    context = _context(environment.get(ADDRESS_VARIABLE), directory / ".downloaded")
 
-    def download(path: str) -> str:
-        name = path.rpartition("/")[2]
-        url = f"{address.rstrip('/')}/{path}"
+    def fetch(path: str) -> str:
         try:
-            with (
-                # The address is the user's choice, a local copy included.
-                urllib.request.urlopen(url, timeout=_SILENCE_S) as source,  # noqa: S310
-                (libs / name).open("wb") as target,
-            ):
-                shutil.copyfileobj(source, target)
-        except (OSError, ValueError) as exc:
-            reason = exc.reason if isinstance(exc, urllib.error.URLError) else exc
+            fetched = _artifact(context, PurePosixPath(path)).resolve()
+        # jgo raises RuntimeError, and what requests raises is an OSError.
+        except (OSError, RuntimeError, ValueError) as exc:
             raise JarResolutionFailed(
-                f"{path} could not be downloaded: {reason}",
-                hint=f"{ADDRESS_VARIABLE} must be the address of a Maven repository",
+                f"{path} could not be downloaded: {exc}",
+                hint=f"check the network and its proxy settings, then run the command again;"
+                f" {OTHER_WAYS}",
             ) from exc
-        return name
+        shutil.move(fetched, directory / fetched.name)
+        return fetched.name
 
     with ThreadPoolExecutor(_AT_ONCE, "download") as pool:
         try:
-            for count, name in enumerate(pool.map(download, known_paths()), start=1):
+            for count, name in enumerate(pool.map(fetch, paths), start=1):
                 progress(f"fetched {name} ({count})", passing=True)
         finally:
             pool.shutdown(cancel_futures=True)
+    shutil.rmtree(context.repo_cache, ignore_errors=True)
+
+
+def _context(address: str | None, downloaded: Path) -> MavenContext:
+    try:
+        from jgo.maven import MavenContext
+    except ModuleNotFoundError as exc:
+        raise JarsUnavailable(
+            "Jars cannot be fetched: the library jgo is not installed",
+            hint=f"install it: {install_command('jars')}; {OTHER_WAYS}",
+        ) from exc
+    repositories = {"repository": address.rstrip("/")} if address else None
+    return MavenContext(repo_cache=downloaded, remote_repos=repositories, timeout=_SILENCE_S)
+
+
+def _artifact(context: MavenContext, path: PurePosixPath) -> Artifact:
+    version, artifact = path.parent.name, path.parent.parent.name
+    group = ".".join(path.parent.parent.parent.parts)
+    rest = path.name.removeprefix(f"{artifact}-{version}")
+    classifier, _, packaging = rest.removeprefix("-").partition(".")
+    component = context.project(group, artifact).at_version(version)
+    return component.artifact(classifier, packaging)

@@ -56,7 +56,7 @@ def agent(
     kafka_runtime: KafkaRuntime,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Agent]:
-    locations = [location_of(plugin, kafka_runtime).parent for plugin in (DEBEZIUM, JDBC_SINK)]
+    locations = [location_of(plugin).parent for plugin in (DEBEZIUM, JDBC_SINK)]
     properties = {
         **QUICK_GROUP,
         "plugin.path": ",".join(map(str, locations)),

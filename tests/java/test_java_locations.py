@@ -176,7 +176,7 @@ def test_lines_of_log4j_1(
     kafka_runtime: KafkaRuntime, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A plugin's own Log4j 1 has no appender but the worker's, and the worker's levels."""
-    (jar,) = sorted(location_of(RELOAD4J, kafka_runtime).glob("*.jar"))
+    (jar,) = sorted(location_of(RELOAD4J).glob("*.jar"))
     source = {"old.Old": connector("old.Old", version="logged()", body=OLD_BODY)}
     classes = compiled(kafka_runtime, source, tmp_path / "old", jar)
     plugin = {"class": "old.Old", "jars": [f"{classes}/", str(jar)]}

@@ -120,7 +120,7 @@ def plugin_path(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFa
     root = tmp_path_factory.mktemp("plugins")
     file_connectors(kafka_runtime, root)
     for plugin in PLUGINS:
-        shutil.copytree(location_of(plugin, kafka_runtime), root / plugin.name)
+        shutil.copytree(location_of(plugin), root / plugin.name)
         if plugin.name in SERVICES:
             make_jar(root / plugin.name / "services.jar", services=SERVICES[plugin.name])
     for name, version, place in (

@@ -39,7 +39,7 @@ def agent(
     kafka_broker: SharedBroker, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> Iterator[Agent]:
     properties = {
-        "plugin.path": str(location_of(MIRROR, kafka_runtime).parent),
+        "plugin.path": str(location_of(MIRROR).parent),
         "exactly.once.source.support": "enabled",
         **{f"{kind}.converter": BYTES for kind in ("key", "value", "header")},
     }

@@ -261,7 +261,7 @@ def test_three_workers_are_moved_and_moved_back(
 ) -> None:
     """Debezium, MirrorMaker, a file source and a sink go on, whichever worker they are on."""
     for plugin in (DEBEZIUM, MIRROR):
-        shutil.copytree(location_of(plugin, kafka_runtime), plugin_path / plugin.name)
+        shutil.copytree(location_of(plugin), plugin_path / plugin.name)
     properties = {"plugin.path": str(plugin_path)}
     cluster = RolledCluster(servers, kafka_broker.bootstrap_servers, tmp_path, 3, properties)
     move_and_return(cluster, lines, rows)

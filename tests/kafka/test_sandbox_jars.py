@@ -1,4 +1,4 @@
-"""Kafka's jars really are fetched, by Maven or by Ivy, into a cache that has nothing yet."""
+"""Kafka's jars really are fetched, one by one, into a cache that has nothing yet."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ def test_an_empty_cache_is_filled_with_the_known_jars(tmp_path: Path) -> None:
     assert {jar.name for jar in runtime.libs.iterdir()} >= set(known_checksums())
     assert cache.is_complete(check_contents=True)
     (message,) = progress.messages
-    assert message.startswith(f"fetching Apache Kafka {KAFKA_VERSION} (54 MB) with ")
+    assert message.startswith(f"fetching Apache Kafka {KAFKA_VERSION} (54 MB), once")

@@ -1,7 +1,7 @@
 """A schema registry with Confluent's API: Apicurio Registry, in memory, as one process.
 
 `python -m tests.support.schema_registry_server` fetches it into the cache. Its archive comes from
-Maven Central by the same tools as Kafka's jars, and is known by its SHA-256.
+a Maven repository, as Kafka's jars do, and is known by its SHA-256.
 """
 
 from __future__ import annotations
@@ -10,30 +10,22 @@ import os
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from pyconnect_sandbox.coordinates import Coordinate
 from pyconnect_sandbox.errors import JarResolutionFailed
 from pyconnect_sandbox.jar_cache import JarCache, sha256_of
-from pyconnect_sandbox.java import Java, find_java
+from pyconnect_sandbox.java import find_java
 from pyconnect_sandbox.ports import LOOPBACK, free_port
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.resolvers import find_resolver
+from pyconnect_sandbox.repository import download
 from pyconnect_sandbox.runtime import QUICK_START_OPTIONS
 from pyconnect_sandbox.server import Server
 
 VERSION = "2.6.13.Final"
-ARCHIVE = Coordinate(
-    "io.apicurio",
-    "apicurio-registry-app",
-    VERSION,
-    classifier="all",
-    packaging="tar.gz",
-    alone=True,
-)
+ARCHIVE = f"io/apicurio/apicurio-registry-app/{VERSION}/apicurio-registry-app-{VERSION}-all.tar.gz"
 ARCHIVE_SHA256 = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
 RUNNER = f"apicurio-registry-app-{VERSION}-runner.jar"
 RUNNER_SHA256 = "fc638b426304817da3509ebc92a2bdedfac44777b9ab231a98032922e5a9deea"
@@ -50,33 +42,20 @@ def find_registry(*, progress: Progress = silent, cache: JarCache | None = None)
         cache = JarCache(
             VERSION, {RUNNER: RUNNER_SHA256}, user_cache_path("pyconnect") / "apicurio"
         )
-    if not cache.is_complete():
-        _fetch(cache, find_java(), os.environ, progress)
-    return cache.libs / RUNNER
 
+    def fetch(work_directory: Path, libs: Path) -> None:
+        progress(f"fetching Apicurio Registry {VERSION}, once")
+        download([ARCHIVE], work_directory, environment=os.environ, progress=progress)
+        archive = work_directory / ARCHIVE.rpartition("/")[2]
+        if sha256_of(archive) != ARCHIVE_SHA256:
+            raise JarResolutionFailed(
+                "The archive of the schema registry has an unexpected checksum",
+                hint="the repository has altered or damaged it; use another repository",
+            )
+        with tarfile.open(archive) as content:
+            content.extractall(libs, filter="data")
 
-def _fetch(cache: JarCache, java: Java, environment: Mapping[str, str], progress: Progress) -> None:
-    resolver = find_resolver(environment, java, wanted="the schema registry")
-
-    def resolve(work_directory: Path, libs: Path) -> None:
-        fetched = work_directory / "archive"
-        fetched.mkdir()
-        resolver.resolve(work_directory, fetched, coordinates=(ARCHIVE,), progress=progress)
-        _unpack(fetched, libs)
-
-    progress(f"fetching Apicurio Registry {VERSION}, once")
-    cache.fill(resolver.name.lower(), resolve, progress)
-
-
-def _unpack(fetched: Path, libs: Path) -> None:
-    archive = next(iter(fetched.glob("*.tar.gz")), None)
-    if archive is None or sha256_of(archive) != ARCHIVE_SHA256:
-        raise JarResolutionFailed(
-            "The archive of the schema registry is missing or has an unexpected checksum",
-            hint="the repository has altered or damaged it; use another repository",
-        )
-    with tarfile.open(archive) as content:
-        content.extractall(libs, filter="data")
+    return cache.fill(fetch, progress) / RUNNER
 
 
 class SchemaRegistryServer(Server):

@@ -1,6 +1,6 @@
 """Spark's Kafka source, Avro, JDBC drivers, Iceberg: the jars that PySpark lacks, fetched once.
 
-Jars that PySpark has are not kept.
+Each jar is known by its path in a Maven repository and its SHA-256.
 """
 
 from __future__ import annotations
@@ -13,60 +13,60 @@ from pathlib import Path
 
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_clients.installation import install_command
-from pyconnect_sandbox.coordinates import Coordinate
 from pyconnect_sandbox.errors import JavaUnavailable
 from pyconnect_sandbox.jar_cache import JarCache, cache_root
 from pyconnect_sandbox.java import Java, find_java
 from pyconnect_sandbox.progress import Progress, on_stderr, silent
-from pyconnect_sandbox.resolvers import find_resolver
+from pyconnect_sandbox.repository import download
 
 EXTRA = "reconcile"
-SOURCE = "spark-sql-kafka-0-10_2.13"
-AVRO = "spark-avro_2.13"
-KEPT = {
-    SOURCE: (SOURCE, "spark-token-provider-kafka-0-10_2.13", "kafka-clients", "commons-pool2"),
-    AVRO: (AVRO,),
-}
-_POSTGRESQL = Coordinate("org.postgresql", "postgresql", "42.7.8")
-_MARIADB = Coordinate("org.mariadb.jdbc", "mariadb-java-client", "3.5.6")
-JDBC = {"postgresql": _POSTGRESQL, "mariadb": _MARIADB, "mysql": _MARIADB}
-ICEBERG = Coordinate("org.apache.iceberg", "iceberg-spark-runtime-4.0_2.13", "1.10.0")
-"""Spark's reader of Iceberg tables, for Spark 4.0."""
-KEPT |= {driver.artifact: (driver.artifact,) for driver in (*JDBC.values(), ICEBERG)}
-JDBC_CHECKSUMS = {
-    _POSTGRESQL: {
-        "postgresql-42.7.8.jar": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7"
-    },
-    _MARIADB: {
-        "mariadb-java-client-3.5.6.jar": (
-            "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
-        )
-    },
-}
-ICEBERG_CHECKSUMS = {
-    "iceberg-spark-runtime-4.0_2.13-1.10.0.jar": (
-        "0480f1248e0a8b50ae2a730d7ad3e1a727351c362ca63f4a0c35182087a49323"
-    )
-}
-AVRO_CHECKSUMS = {
+KAFKA_SOURCE = {
     "4.0.0": {
-        f"{AVRO}-4.0.0.jar": "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709"
-    }
-}
-CHECKSUMS = {
-    "4.0.0": {
-        f"{SOURCE}-4.0.0.jar": "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
+        "org/apache/spark/spark-sql-kafka-0-10_2.13/4.0.0/spark-sql-kafka-0-10_2.13-4.0.0.jar": (
+            "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3"
+        ),
+        "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/"
         "spark-token-provider-kafka-0-10_2.13-4.0.0.jar": (
             "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767"
         ),
-        "kafka-clients-3.9.0.jar": (
+        "org/apache/kafka/kafka-clients/3.9.0/kafka-clients-3.9.0.jar": (
             "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18"
         ),
-        "commons-pool2-2.12.0.jar": (
+        "org/apache/commons/commons-pool2/2.12.0/commons-pool2-2.12.0.jar": (
             "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b"
         ),
     }
 }
+"""Spark's reader of topics, by Spark's version."""
+AVRO = {
+    "4.0.0": {
+        "org/apache/spark/spark-avro_2.13/4.0.0/spark-avro_2.13-4.0.0.jar": (
+            "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709"
+        )
+    }
+}
+_MARIADB = {
+    "org/mariadb/jdbc/mariadb-java-client/3.5.6/mariadb-java-client-3.5.6.jar": (
+        "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
+    )
+}
+JDBC = {
+    "postgresql": {
+        "org/postgresql/postgresql/42.7.8/postgresql-42.7.8.jar": (
+            "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7"
+        )
+    },
+    "mariadb": _MARIADB,
+    "mysql": _MARIADB,
+}
+"""The driver of a database, by the scheme of its JDBC URL."""
+ICEBERG = {
+    "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.0/"
+    "iceberg-spark-runtime-4.0_2.13-1.10.0.jar": (
+        "0480f1248e0a8b50ae2a730d7ad3e1a727351c362ca63f4a0c35182087a49323"
+    )
+}
+"""Spark's reader of Iceberg tables, for Spark 4.0."""
 
 
 def require_spark() -> str:
@@ -95,83 +95,64 @@ def require_java(environment: Mapping[str, str] | None = None) -> Java:
         ) from exc
 
 
-def kafka_source_jars(
-    *,
-    progress: Progress = silent,
-    environment: Mapping[str, str] | None = None,
-    cache: JarCache | None = None,
-) -> tuple[Path, ...]:
+def kafka_source_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the jars of Spark's Kafka source, fetching them on first use.
 
-    Raises PreconditionFailed without Spark or Java, JarsUnavailable and JarResolutionFailed.
+    Raises PreconditionFailed without Spark or Java, or when the jars of this Spark are not known;
+    JarsUnavailable and JarResolutionFailed when they cannot be fetched.
     """
-    spark = require_spark()
-    cache = _kafka_source_cache(spark) if cache is None else cache
-    source = Coordinate("org.apache.spark", SOURCE, spark)
-    return _jars(source, cache, os.environ if environment is None else environment, progress)
+    return _jars(_for_this_spark(KAFKA_SOURCE), progress)
 
 
 def has_kafka_source_jars() -> bool:
     """Return whether the jars of Spark's Kafka source have been fetched."""
-    return _kafka_source_cache(require_spark()).is_complete()
-
-
-def _kafka_source_cache(spark: str) -> JarCache:
-    return JarCache(spark, CHECKSUMS.get(spark, {}), cache_root().parent / "spark")
+    return _cache(_for_this_spark(KAFKA_SOURCE)).is_complete()
 
 
 def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
-    spark = require_spark()
-    known = AVRO_CHECKSUMS.get(spark, {})
-    cache = JarCache(spark, known, cache_root().parent / "spark-avro")
-    return _jars(Coordinate("org.apache.spark", AVRO, spark), cache, os.environ, progress)
+    return _jars(_for_this_spark(AVRO), progress)
 
 
 def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the driver of a JDBC URL, fetched on first use; nothing for other databases."""
     driver = JDBC.get(url.removeprefix("jdbc:").partition(":")[0])
-    if driver is None:
-        return ()
-    root = cache_root().parent / "jdbc" / driver.artifact
-    cache = JarCache(driver.version, JDBC_CHECKSUMS[driver], root)
-    return _jars(driver, cache, os.environ, progress)
+    return () if driver is None else _jars(driver, progress)
 
 
 def iceberg_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the jar with which Spark reads Iceberg tables, fetched on first use."""
-    cache = JarCache(ICEBERG.version, ICEBERG_CHECKSUMS, cache_root().parent / ICEBERG.artifact)
-    return _jars(ICEBERG, cache, os.environ, progress)
+    return _jars(ICEBERG, progress)
 
 
-def _jars(
-    artifact: Coordinate, cache: JarCache, environment: Mapping[str, str], progress: Progress
-) -> tuple[Path, ...]:
-    java = require_java(environment)
+def _for_this_spark(known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    spark = require_spark()
+    if spark not in known:
+        raise PreconditionFailed(
+            f"The jars with which Spark {spark} reads Kafka are not known here",
+            hint=f"name them with --packages or --jars, or install Spark {', '.join(known)}:"
+            f" {install_command(EXTRA)}",
+        )
+    return known[spark]
+
+
+def _cache(jars: Mapping[str, str]) -> JarCache:
+    """Return the cache of these jars, named by the artifact and version of the first one."""
+    *_, artifact, version_, _ = next(iter(jars)).split("/")
+    checksums = {path.rpartition("/")[2]: checksum for path, checksum in jars.items()}
+    return JarCache(version_, checksums, cache_root().parent / artifact)
+
+
+def _jars(jars: Mapping[str, str], progress: Progress) -> tuple[Path, ...]:
+    require_java()
+    cache = _cache(jars)
     if not cache.is_complete():
-        _fetch(artifact, cache, java, environment, progress)
+        progress(f"fetching {next(iter(jars)).rpartition('/')[2]}, once")
+        cache.fill(
+            lambda _, libs: download(jars, libs, environment=os.environ, progress=progress),
+            progress,
+        )
     return tuple(sorted(cache.libs.glob("*.jar")))
-
-
-def _fetch(
-    artifact: Coordinate,
-    cache: JarCache,
-    java: Java,
-    environment: Mapping[str, str],
-    progress: Progress,
-) -> None:
-    resolver = find_resolver(environment, java, wanted=artifact.artifact)
-
-    def resolve(work_directory: Path, libs: Path) -> None:
-        everything = work_directory / "all"
-        everything.mkdir()
-        resolver.resolve(work_directory, everything, coordinates=(artifact,), progress=progress)
-        for jar in everything.glob("*.jar"):
-            if jar.name.rpartition("-")[0] in KEPT[artifact.artifact]:
-                jar.rename(libs / jar.name)
-
-    progress(f"fetching {artifact.artifact} {artifact.version}, once")
-    cache.fill(resolver.name.lower(), resolve, progress)
 
 
 def main() -> None:

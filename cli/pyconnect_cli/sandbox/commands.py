@@ -85,9 +85,9 @@ def up(
 ) -> None:
     """Start a single-node Kafka and wait until it answers; safe to run twice.
 
-    The command downloads Kafka's jars once, from the Maven repository of
-    PYCONNECT_MAVEN_REPOSITORY, else with Maven or Ivy. A sandbox keeps its data and ports between
-    `down` and `up`. --timeout is the time for each server to answer.
+    The command downloads Kafka's jars once, from Maven Central or the repository of
+    PYCONNECT_MAVEN_REPOSITORY. A sandbox keeps its data and ports between `down` and `up`.
+    --timeout is the time for each server to answer.
     """
     from pyconnect_cli.render.step_line import StepLine
     from pyconnect_sandbox import lifecycle

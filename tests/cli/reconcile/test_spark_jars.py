@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.reconcile.spark_jars import JDBC, JDBC_CHECKSUMS
-from pyconnect_sandbox.coordinates import Coordinate
+from pyconnect_cli.errors import PreconditionFailed
+from pyconnect_cli.reconcile import spark_jars
 
 
-@pytest.mark.parametrize(
-    "driver", sorted(set(JDBC.values()), key=str), ids=lambda driver: driver.artifact
-)
-def test_the_cache_of_a_driver_expects_this_driver_only(driver: Coordinate) -> None:
-    """A cache that also expected the jars of another driver could never be filled."""
-    assert set(JDBC_CHECKSUMS[driver]) == {f"{driver.artifact}-{driver.version}.jar"}
+def test_the_jars_of_an_unknown_spark_are_refused_with_the_ways_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error names this Spark, the versions with known jars, and --packages."""
+    monkeypatch.setattr(spark_jars, "require_spark", lambda: "1.2.3")
+    with pytest.raises(PreconditionFailed, match=r"Spark 1\.2\.3") as caught:
+        spark_jars.kafka_source_jars()
+    assert caught.value.hint is not None
+    assert all(word in caught.value.hint for word in ("--packages", *spark_jars.KAFKA_SOURCE))

@@ -44,7 +44,7 @@ def agent(
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
     file_connectors(kafka_runtime, plugin_path)
-    shutil.copytree(location_of(SNOWFLAKE, kafka_runtime), plugin_path / SNOWFLAKE.name)
+    shutil.copytree(location_of(SNOWFLAKE), plugin_path / SNOWFLAKE.name)
     for agents in closing(lambda: Agents(kafka_broker.bootstrap_servers, tmp_path)):
         yield agents.start(properties={"plugin.path": str(plugin_path)})
 
