@@ -1,7 +1,7 @@
 """The version and origin of this installation, and the command that adds an extra to it.
 
-A checkout, a wheel's file or a repository is not known by name to any package index, so its own
-address is repeated (PEP 610: `direct_url.json`). Threads: stateless.
+The project is on no package index, so the address of a checkout, a wheel's file or a repository is
+repeated (PEP 610: `direct_url.json`). Threads: stateless.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def install_command(extra: str) -> str:
     try:
         installed = distribution(DISTRIBUTION)
     except PackageNotFoundError:
-        return f"{_pip()} install {requirement(extra, None)}"
+        source_tree = Path(__file__).parents[2]
+        return f"{_pip()} install {shlex.quote(f'{source_tree}[{extra}]')}"
     if (installed.read_text("INSTALLER") or "").strip() == "uv":
         installer = f"uv pip install --python {shlex.quote(sys.executable)}"
     else:
@@ -41,10 +42,11 @@ def install_command(extra: str) -> str:
 def requirement(extra: str, direct_url: str | None) -> str:
     """Return the arguments that name this installation with an extra.
 
-    `direct_url` is the text of PEP 610, None for an installation from an index.
+    `direct_url` is the text of PEP 610. It is None where the installer did not record an origin.
+    The name alone is then not enough: the project is on no index, and anyone could take its name.
     """
     if direct_url is None:
-        return shlex.quote(f"{DISTRIBUTION}[{extra}]")
+        return shlex.quote(f"WHEEL_OR_CHECKOUT[{extra}]")
     origin = json.loads(direct_url)
     url = str(origin["url"])
     if version_control := origin.get("vcs_info"):

@@ -92,7 +92,7 @@ def test_the_crontabs_commands_are_commands(run: Run, connect: FakeConnect) -> N
     assert len(lines) == 3
     assert not any("%" in line for line in lines)
     words = [shlex.split(line)[5:] for line in lines]
-    commands = [rest for program, *rest in words if program == "/usr/local/bin/pyconnect"]
+    commands = [rest for program, *rest in words if program == "/opt/pyconnect/bin/pyconnect"]
     assert len(commands) == 2
     for command in commands:
         outcome = run(*command, "--jitter", "0s", "--help")
@@ -102,10 +102,12 @@ def test_the_crontabs_commands_are_commands(run: Run, connect: FakeConnect) -> N
     assert "FAILED" not in connect.connectors["broken"].tasks
 
 
-def test_the_units_name_each_other_and_the_script() -> None:
-    """The timer starts the service of its own name."""
-    service = (EXAMPLES / "pyconnect-maintenance.service").read_text()
-    timer = (EXAMPLES / "pyconnect-maintenance.timer").read_text()
-    assert "ExecStart=/usr/local/lib/pyconnect/nightly-maintenance" in service
-    assert "OnCalendar=" in timer
-    assert "Unit=" not in timer
+def test_the_timer_s_service_runs_the_scripts_with_the_command_that_it_names() -> None:
+    """Each script takes the command from PYCONNECT, which the service sets."""
+    units = EXAMPLES.parent / "deployment" / "systemd"
+    service = (units / "pyconnect-cron@.service").read_text()
+    assert "ExecStart=/bin/sh /etc/pyconnect/cron/%i" in service
+    assert "Environment=PYCONNECT=/opt/pyconnect/bin/pyconnect" in service
+    scripts = [path for path in EXAMPLES.iterdir() if path.name != "crontab"]
+    assert len(scripts) == 4
+    assert all("${PYCONNECT:-/opt/pyconnect/bin/pyconnect}" in it.read_text() for it in scripts)

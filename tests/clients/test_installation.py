@@ -17,7 +17,7 @@ from pyconnect_clients.installation import install_command, requirement
 @pytest.mark.parametrize(
     ("direct_url", "expected"),
     [
-        (None, "'pyconnect-worker[avro]'"),
+        (None, "'WHEEL_OR_CHECKOUT[avro]'"),
         (
             {"url": "file:///src/pyconnect", "dir_info": {"editable": True}},
             "-e '/src/pyconnect[avro]'",
@@ -39,12 +39,12 @@ from pyconnect_clients.installation import install_command, requirement
             "'pyconnect-worker[avro] @ https://example.test/p.whl'",
         ),
     ],
-    ids=["index", "editable", "directory", "wheel", "repository", "address"],
+    ids=["unknown", "editable", "directory", "wheel", "repository", "address"],
 )
 def test_the_requirement_repeats_where_this_installation_came_from(
     direct_url: dict[str, object] | None, expected: str
 ) -> None:
-    """Only an installation from an index is known by its name alone."""
+    """Without a recorded origin the user has to name the wheel or the checkout."""
     assert requirement("avro", direct_url and json.dumps(direct_url)) == expected
 
 
@@ -70,6 +70,7 @@ def test_an_environment_that_is_not_first_on_the_path_is_named(
 def test_a_source_tree_without_metadata_still_has_a_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The name is all that is known then."""
+    """The directory of the tree is installed; its name is on no index."""
     monkeypatch.setattr(installation, "DISTRIBUTION", "no-such-distribution")
-    assert install_command("avro").endswith(" install 'no-such-distribution[avro]'")
+    root = Path(__file__).parents[2]
+    assert install_command("avro").endswith(f" install {shlex.quote(f'{root}[avro]')}")
