@@ -1,1 +1,1 @@
-"""Connectors for tests: a data generator, and the test connectors that Apache Kafka ships."""
+"""Connectors for tests: a data generator."""

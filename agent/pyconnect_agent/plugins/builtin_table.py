@@ -49,20 +49,9 @@ _PREDICATES = (
     ("TopicNameMatches", "topic_name_matches"),
 )
 
-_TEST_CONNECTORS = (
-    ("tools.VerifiableSourceConnector", "verifiable", PluginKind.SOURCE),
-    ("tools.VerifiableSinkConnector", "verifiable", PluginKind.SINK),
-    ("tools.SchemaSourceConnector", "schema_source", PluginKind.SOURCE),
-    ("tools.MockSourceConnector", "mock", PluginKind.SOURCE),
-    ("tools.MockSinkConnector", "mock", PluginKind.SINK),
-    ("integration.MonitorableSourceConnector", "monitorable", PluginKind.SOURCE),
-    ("integration.MonitorableSinkConnector", "monitorable", PluginKind.SINK),
-)
 _DATAGEN = f"{_TESTKIT}.datagen.connector.DatagenSourceConnector"
 _OTHER_NAMES = {
     _DATAGEN: (
-        # The name in releases before the package of test connectors.
-        "pyconnect_agent.builtin.connectors.datagen.connector.DatagenSourceConnector",
         "Datagen",
         "DatagenConnector",
         "io.confluent.kafka.connect.datagen.DatagenConnector",
@@ -149,13 +138,7 @@ _TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
     ),
 )
 
-_TESTKIT_TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
-    *(
-        (f"{_CONNECT}.{name}", f"apache.{module}:{name.partition('.')[2]}", (kind,))
-        for name, module, kind in _TEST_CONNECTORS
-    ),
-    (_DATAGEN, "datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),
-)
+_TESTKIT_TABLE = ((_DATAGEN, "datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),)
 
 
 def builtin_plugins() -> tuple[PluginDesc, ...]:

@@ -21,13 +21,6 @@ PYTHON_CONNECTORS = frozenset(
     for name in (
         "file.FileStreamSource",
         "file.FileStreamSink",
-        "tools.VerifiableSource",
-        "tools.VerifiableSink",
-        "tools.SchemaSource",
-        "tools.MockSource",
-        "tools.MockSink",
-        "integration.MonitorableSource",
-        "integration.MonitorableSink",
     )
 )
 """Java's names of connectors that an agent has in Python."""
