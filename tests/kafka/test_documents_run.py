@@ -1,0 +1,289 @@
+"""The commands of tutorials and how-tos are run here as they are written, one page after the other.
+
+Only addresses, directories, waits and ids of backups are replaced. A terminal answers questions.
+Pages with tests of their own: upgrade-to-exactly-once (`test_upgrade_runbook`), write-a-connector
+(`tests/packaging/test_connector_authors`), move-a-java-cluster (`tests/java/test_move_cluster`),
+audit-after-an-incident (`tests/spark/test_command`), deploy (`tests/kafka/test_deployment`).
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import selectors
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pyconnect_sandbox.ports import free_port
+from tests.support.agent import Agent, Agents
+from tests.support.eventually import eventually
+from tests.support.kafka import SharedBroker
+from tests.support.names import unique_name
+from tests.support.topics import create_topics
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+QUESTION = "[y/N]: "
+PAGE_S = 240
+ENDLESS = re.compile(r"^(pyconnect (?:top|.* --(?:follow|watch))\b[^#\n]*)", re.MULTILINE)
+
+
+class Terminal:
+    """Runs blocks of pages in bash on a terminal, in a home of its own."""
+
+    def __init__(self, directory: Path, variables: Mapping[str, str]) -> None:
+        self.directory = directory
+        self._environment = {
+            **os.environ,
+            "HOME": str(directory),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "TERM": "xterm-256color",
+            **variables,
+        }
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+            self._environment.pop(name, None)
+        # The jars are not fetched again.
+        self._environment.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+        (directory / "examples").symlink_to(DOCS.parent / "examples")
+
+    def run(self, program: str) -> str:
+        """Return what the program printed; each of its commands has to succeed."""
+        # A page shows endless commands too. They are ended as a reader ends them: by Ctrl-C.
+        program = ENDLESS.sub(
+            r"timeout --foreground -s INT 5 \1 || [ $? = 124 ] || [ $? = 130 ] ", program
+        )
+        master, slave = pty.openpty()
+        bash = subprocess.Popen(
+            ["bash", "-ec", program],
+            cwd=self.directory,
+            env=self._environment,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        printed = self._answer(master, bash)
+        assert bash.wait(10) == 0, f"{program}\n{printed}"
+        return printed
+
+    def _answer(self, master: int, bash: subprocess.Popen[bytes]) -> str:
+        printed, answered, ends = b"", 0, time.monotonic() + PAGE_S
+        with selectors.DefaultSelector() as selector:
+            selector.register(master, selectors.EVENT_READ)
+            while bash.poll() is None or selector.select(0):
+                assert time.monotonic() < ends, printed.decode(errors="replace")
+                if not selector.select(0.2):
+                    continue
+                try:
+                    printed += os.read(master, 65536)
+                except OSError:  # all other ends are closed
+                    break
+                if printed.count(QUESTION.encode()) > answered:
+                    answered += 1
+                    os.write(master, b"y\n")
+        os.close(master)
+        return printed.decode(errors="replace")
+
+
+def blocks(page: str, replaced: Mapping[str, str]) -> list[str]:
+    """Return the blocks of a page, without their indent and with some texts replaced."""
+    text = (DOCS / page).read_text("utf-8")
+    found = [textwrap.dedent(code) for code in BLOCK.findall(text)]
+    assert found, page
+    for old, new in replaced.items():
+        assert any(old in code for code in found), f"{page} does not show {old}"
+        found = [code.replace(old, new) for code in found]
+    return found
+
+
+@pytest.fixture
+def group(agents: Agents) -> Sequence[Agent]:
+    return [agents.start(), agents.start()]
+
+
+@pytest.fixture
+def terminal(group: Sequence[Agent], kafka_broker: SharedBroker, tmp_path: Path) -> Terminal:
+    """With the contexts `old`, the current one, and `new`."""
+    home = tmp_path / "home"
+    home.mkdir()
+    terminal = Terminal(home, {})
+    for name, agent in zip(("new", "old"), group, strict=True):
+        terminal.run(
+            f"pyconnect context set {name} --url {agent.url}"
+            f" --kafka-bootstrap {kafka_broker.bootstrap_servers} --use"
+        )
+    return terminal
+
+
+def test_your_first_connector(tmp_path: Path) -> None:
+    """A sandbox with an agent, then a broker and a worker of the reader's own."""
+    terminal = Terminal(tmp_path, {})
+    broker, rest = free_port(), free_port()
+    lines = str(tmp_path / "lines.txt")
+    (tmp_path / "lines").symlink_to(lines)
+    example = (DOCS.parent / "examples" / "file-source.json").read_text()
+    (tmp_path / "examples").unlink()
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "file-source.json").write_text(
+        example.replace("/tmp/lines.txt", lines)
+    )
+    page = blocks(
+        "tutorial/first-connector.md",
+        {
+            "/tmp/lines.txt": lines,
+            "--port 9092": f"--port {broker}",
+            "localhost:9092": f"localhost:{broker}",
+            "127.0.0.1:8083": f"127.0.0.1:{rest}",
+            "localhost:8083": f"localhost:{rest}",
+        },
+    )
+    end = "\nkill %1\nwait\npyconnect sandbox down --remove-data --yes"
+    try:
+        printed = terminal.run("\n".join(page) + end)
+    finally:
+        terminal.run("pyconnect sandbox down --remove-data --yes || true")
+    assert "1001" in printed
+    assert QUESTION in printed
+
+
+def test_a_task_failed(
+    group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
+) -> None:
+    """A source whose transformation fails, and a sink with a dead letter queue."""
+    agent = group[1]
+    topic, lines = unique_name("failed"), terminal.directory / "lines"
+    lines.write_text("no number\n")
+    wrong = {
+        "transforms": "cast",
+        "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+        "transforms.cast.spec": "int32",
+    }
+    source = {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic}
+    agent.create("orders", source | wrong)
+    eventually(lambda: "FAILED" in agent.states("orders"), 60)
+    find, logs, restart, policy, letters = blocks(
+        "how-to/a-task-failed.md", {"--stable 30s": "--stable 1s"}
+    )
+    assert "no number" not in terminal.run(find + logs)
+    agent.do("PUT", "/connectors/orders/config", source)
+    terminal.run(restart + policy)
+    dead = unique_name("dead")
+    create_topics(kafka_broker.bootstrap_servers, [dead])
+    agent.create(
+        "my-sink",
+        {
+            "connector.class": "FileStreamSink",
+            "file": str(terminal.directory / "out"),
+            "topics": topic,
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": dead,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+        },
+    )
+    terminal.run("until pyconnect connectors dlq my-sink | grep -q .; do sleep 0.2; done")
+    printed = terminal.run(letters)
+    assert "VALUE_CONVERTER" in printed, printed
+
+
+def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
+    """It goes on in the other cluster where it was, and `promote` makes it there again."""
+    new, old = group
+    lines = terminal.directory / "lines"
+    lines.write_text("one\ntwo\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "file": str(lines),
+        "topic": unique_name("moved"),
+    }
+    old.create("orders", config)
+    eventually(lambda: old.get("/connectors/orders/offsets")["offsets"], 60)
+    page = blocks("how-to/move-a-connector.md", {})
+    terminal.run("\n".join(page[:-1]))
+    moved = new.get("/connectors/orders/offsets")["offsets"]
+    assert [each["offset"] for each in moved] == [{"position": 8}]
+    assert "orders" not in old.get("/connectors")
+
+    old.create("orders", config)
+    terminal.run(f"pyconnect context set prod --url {new.url}")
+    # Without a difference `diff` ends with 0.
+    terminal.run(page[-1])
+    assert new.get("/connectors/orders")["config"]["topic"] == config["topic"]
+
+
+def test_operate_several_clusters(
+    group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
+) -> None:
+    """The two contexts of the page are two agents."""
+    eu, us = group
+    (terminal.directory / "inventory.toml").write_text(f'[[workers]]\nurl = "{eu.url}"\n')
+    (terminal.directory / "connectors").mkdir()
+    (terminal.directory / "connectors" / "lines.json").write_text(
+        '{"name": "lines", "config": {"connector.class": "FileStreamSource",'
+        f' "file": "/dev/null", "topic": "{unique_name("several")}"}}}}'
+    )
+    page = blocks(
+        "how-to/operate-several-clusters.md",
+        {
+            "https://eu-1:8083": eu.url,
+            "https://eu-2:8083": eu.url,
+            "https://us-1:8083": us.url,
+            "pass connect/eu": "echo secret",
+            "eu-kafka:9092": kafka_broker.bootstrap_servers,
+            "us-kafka:9092": kafka_broker.bootstrap_servers,
+        },
+    )
+    printed = terminal.run("\n".join(page))
+    assert "secret" not in printed
+    assert "lines" in printed
+
+
+def test_replay_a_day(
+    group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
+) -> None:
+    """A sink delivers all records again, a second one delivers them too, a source starts over."""
+    agent = group[1]
+    lines, out = terminal.directory / "lines", terminal.directory / "out"
+    lines.write_text("one\ntwo\n")
+    topic = unique_name("orders")
+    agent.create(
+        "orders-import",
+        {"connector.class": "FileStreamSource", "file": str(lines), "topic": topic},
+    )
+    sink = {"connector.class": "FileStreamSink", "file": str(out), "topics": topic}
+    agent.create("orders-to-db", sink)
+    replayed = terminal.directory / "replayed"
+    (terminal.directory / "orders-replay.json").write_text(
+        f'{{"connector.class": "FileStreamSink", "file": "{replayed}", "topics": "{topic}"}}'
+    )
+    eventually(lambda: out.exists() and out.read_text() == "one\ntwo\n", 60)
+    eventually(lambda: agent.get("/connectors/orders-to-db/offsets")["offsets"], 90)
+    page = blocks(
+        "how-to/replay-a-day.md", {"topics read orders ": f"topics read {topic} ", "BACKUP-ID": ""}
+    )
+    terminal.run("\n".join(page))
+    assert replayed.read_text() == "one\ntwo\n"
+    eventually(lambda: out.read_text().count("one") >= 2, 60)
+
+
+def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
+    """The installation of the view is left out: it is there."""
+    agent = group[1]
+    out = terminal.directory / "out"
+    agent.create(
+        "my-sink",
+        {"connector.class": "FileStreamSink", "file": str(out), "topics": unique_name("watch")},
+    )
+    page = blocks("how-to/watch-a-cluster.md", {"pip install": "true"})
+    assert "1 of 1 worker healthy" in terminal.run("\n".join(page))
