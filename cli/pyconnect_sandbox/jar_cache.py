@@ -52,13 +52,20 @@ class JarCache:
         return self.directory / "libs"
 
     def is_complete(self, *, check_contents: bool = False) -> bool:
-        """Return whether every recorded jar is there with its size, and its SHA-256 when asked."""
+        """Return whether every recorded jar is there with its size, and its SHA-256 when asked.
+
+        A cache that an older list of jars has filled is not complete.
+        """
         try:
             manifest = json.loads((self.directory / MANIFEST).read_text())
-            return bool(manifest["jars"]) and all(
-                (self.libs / name).stat().st_size == recorded["bytes"]
-                and (not check_contents or sha256_of(self.libs / name) == recorded["sha256"])
-                for name, recorded in manifest["jars"].items()
+            return (
+                bool(manifest["jars"])
+                and manifest["jars"].keys() >= set(self._checksums)
+                and all(
+                    (self.libs / name).stat().st_size == recorded["bytes"]
+                    and (not check_contents or sha256_of(self.libs / name) == recorded["sha256"])
+                    for name, recorded in manifest["jars"].items()
+                )
             )
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return False
