@@ -85,32 +85,47 @@ find_program() {
 }
 
 # use_environment REQUIREMENTS...: a virtual environment with these hash-pinned files and this
-# checkout. Installs again when one of them changed; makes the environment again when PYTHON names
-# another interpreter, or when making or installing was interrupted.
+# checkout. Installs a file again when it changed, and the checkout when pyproject.toml did; makes the
+# environment again when PYTHON names another interpreter, or when making or installing was interrupted.
 use_environment() {
-  local base stamp wanted name
+  local base name options missing=()
   base="$(find_python)" || exit
-  stamp="$venv/.pyconnect-$(IFS=-; echo "$*")"
-  wanted="$(installation_of "$base"; cd "$root"; cat pyproject.toml; for name in build "$@"; do cat "requirements/$name.txt"; done)"
-  wanted="$root $(printf '%s' "$wanted" | cksum)"
-  if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && is_whole "$base"; then return; fi
   is_whole "$base" || make_environment "$base"
-  say "installing $(for name in build "$@"; do printf 'requirements/%s.txt ' "$name"; done)into $venv (once):" \
-    "about $(download_size "$@") MB to download unless pip has them cached"
-  local pip=("$python" -m pip install --quiet --disable-pip-version-check)
-  touch "$venv/.pyconnect-unfinished"
-  "${pip[@]}" --require-hashes -r "$root/requirements/build.txt" || installation_failed
-  for name in "$@"; do
-    local options=()
-    [ "$name" != sample ] || options=(--no-deps)
+  for name in build "$@"; do is_installed "$name" "$root/requirements/$name.txt" || missing+=("$name"); done
+  if [ "${#missing[@]}" -gt 0 ]; then
+    say "installing $(printf 'requirements/%s.txt ' "${missing[@]}")into $venv (once):" \
+      "about $(download_size "${missing[@]}") MB to download unless pip has them cached"
+  fi
+  for name in ${missing[@]+"${missing[@]}"}; do
     # Source distributions are built with the pinned tools of build.txt, not with downloaded ones.
-    "${pip[@]}" --no-build-isolation --require-hashes ${options[@]+"${options[@]}"} -r "$root/requirements/$name.txt" ||
-      installation_failed
+    options=(--no-build-isolation --require-hashes -r "$root/requirements/$name.txt")
+    [ "$name" != sample ] || options+=(--no-deps)
+    pip_install "${options[@]}"
+    fingerprint "$root/requirements/$name.txt" > "$venv/.pyconnect-$name"
   done
-  "${pip[@]}" --no-build-isolation --no-deps -e "$root" || installation_failed
-  rm "$venv/.pyconnect-unfinished"
-  printf '%s' "$wanted" > "$stamp"
+  if ! is_installed checkout "$root/pyproject.toml"; then
+    pip_install --no-build-isolation --no-deps -e "$root"
+    fingerprint "$root/pyproject.toml" > "$venv/.pyconnect-checkout"
+  fi
 }
+
+# Says which files are downloaded, with their sizes. What pip fetches lies in $venv/.pyconnect-download.
+pip_install() {
+  local log="$venv/.pyconnect-pip.log"
+  touch "$venv/.pyconnect-unfinished"
+  mkdir -p "$venv/.pyconnect-download"
+  TMPDIR="$venv/.pyconnect-download" "$python" -m pip install --disable-pip-version-check --progress-bar off "$@" 2>&1 |
+    tee "$log" | awk '/^ *Downloading/ { print; fflush() }' >&2
+  if [ "${PIPESTATUS[0]}" != 0 ]; then
+    tail -n 20 "$log" >&2
+    fail "pip could not install; see above" "run the same command again"
+  fi
+  rm "$venv/.pyconnect-unfinished"
+}
+
+fingerprint() { printf '%s ' "$root"; cksum < "$1"; }
+
+is_installed() { [ "$(cat "$venv/.pyconnect-$1" 2>/dev/null)" = "$(fingerprint "$2")" ]; }
 
 # Whether the environment is of this interpreter's installation, has pip, and was not left half-made.
 is_whole() {
@@ -131,8 +146,6 @@ make_environment() {
   say "making the virtual environment $venv with $("$base" -V) ($base)"
   "$base" -m venv --clear "$venv" || fail "the virtual environment could not be made; see above"
 }
-
-installation_failed() { fail "pip could not install; see above" "run the same command again"; }
 
 # Megabytes of the wheels and source distributions that these requirement files name, roughly.
 # Most of `reconcile` is Spark, in the one file of pyspark.

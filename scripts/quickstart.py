@@ -65,6 +65,44 @@ class Workplace:
         self.directory.mkdir(parents=True)
 
 
+class Rest:
+    """What the acts with Spark need, fetched by `scripts/quickstart` while the others run."""
+
+    def __init__(self, places: Workplace) -> None:
+        self._log = places.directory / "fetch.log"
+        self._downloads = BIN.parent / ".pyconnect-download"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fetch(self) -> None:
+        """Begin; the process is ended as a group, because pip has children."""
+        command = ["nice", "bash", str(ROOT / "scripts" / "quickstart"), "--fetch-rest"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def wait(self) -> None:
+        """Return when all is there; report the size of what has come every ten seconds."""
+        assert self._process is not None
+        said_s = time.monotonic()
+        while self._process.poll() is None:
+            time.sleep(0.2)
+            if time.monotonic() - said_s >= 10:
+                said_s = time.monotonic()
+                here = sum(path.stat().st_size for path in self._downloads.rglob("*.*"))
+                last = self._log.read_text(errors="replace").strip().rpartition("\n")[2].strip()
+                console.print(f"  waiting for Spark: {last} ({here // 1_000_000} MB of it here)")
+        if self._process.returncode != 0:
+            lines = self._log.read_text(errors="replace").strip()
+            raise Failed("Spark and the connectors' libraries could not be fetched", lines)
+
+    def end(self) -> None:
+        """End the process if it still runs; the next run goes on where it can."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGTERM)
+            self._process.wait()
+
+
 class Failed(Exception):
     """A step of the story did not end as it should; `hint` says what to do next."""
 
@@ -310,11 +348,10 @@ def agree(places: Workplace, job: str, connectors: list[str], url: str, bootstra
     return verdicts == ["agree"] * len(connectors)
 
 
-def audited_in_full(places: Workplace, named: Path | None, url: str, bootstrap: str) -> bool:
-    """Compare the files and have Spark compare file and topic; print the result."""
+def compared(places: Workplace, named: Path | None) -> bool:
+    """Compare the files and print the result."""
     whole = places.whole.read_bytes()
     same = digest(places.whole) == digest(places.sink)
-    audited = audit(places, url, bootstrap, len(whole))
     verdict = "[green]identical, byte by byte[/]" if same else "[red]different[/]"
     console.print(
         Panel(
@@ -324,7 +361,7 @@ def audited_in_full(places: Workplace, named: Path | None, url: str, bootstrap: 
             expand=False,
         )
     )
-    return same and audited
+    return same
 
 
 def row_config(name: str) -> dict[str, str]:
@@ -402,7 +439,14 @@ def second_act(places: Workplace, url: str, bootstrap: str) -> bool:
 
 
 def run_story(
-    places: Workplace, named: Path | None, *, middle: int, url: str, bootstrap: str, agent_pid: int
+    places: Workplace,
+    named: Path | None,
+    rest: Rest,
+    *,
+    middle: int,
+    url: str,
+    bootstrap: str,
+    agent_pid: int,
 ) -> bool:
     size = places.whole.stat().st_size
     console.rule("[bold]2  file -> topic -> file")
@@ -417,7 +461,9 @@ def run_story(
     follow(places, size, "second half")
     print(pyconnect("connectors", "list", url=url), end="")
     console.rule("[bold]4  Is everything there?")
-    good = audited_in_full(places, named, url, bootstrap)
+    same = compared(places, named)
+    rest.wait()
+    good = audit(places, url, bootstrap, size) and same
     console.rule("[bold]5  topic -> table and Parquet, exactly once")
     began = time.monotonic()
     good = second_act(places, url, bootstrap) and good
@@ -428,14 +474,16 @@ def run_story(
 def tell(places: Workplace, named: Path | None, *, keep: bool) -> int:
     started = time.monotonic()
     agent: subprocess.Popen[bytes] | None = None
+    rest = Rest(places)
     try:
         middle = prepare_input(named, places)
         console.rule("[bold]1  A real Kafka broker and our agent")
         say_how_to_repeat()
         bootstrap = start_broker()
+        rest.fetch()
         agent, url = start_agent(places, bootstrap)
         good = run_story(
-            places, named, middle=middle, url=url, bootstrap=bootstrap, agent_pid=agent.pid
+            places, named, rest, middle=middle, url=url, bootstrap=bootstrap, agent_pid=agent.pid
         )
         console.print(f"took {time.monotonic() - started:.1f} s")
         if keep:
@@ -450,6 +498,7 @@ def tell(places: Workplace, named: Path | None, *, keep: bool) -> int:
         console.print("interrupted: what was started is being stopped")
         return INTERRUPTED
     finally:
+        rest.end()
         if not keep:
             stop(agent)
 

@@ -205,7 +205,6 @@ def _prepare_spark(
     from pyconnect_cli.reconcile.spark_archive import SparkArchive
     from pyconnect_cli.reconcile.spark_jars import (
         avro_jars,
-        has_kafka_source_jars,
         iceberg_jars,
         jdbc_jars,
         kafka_source_jars,
@@ -223,8 +222,6 @@ def _prepare_spark(
         return environ
     own = [str(name) for name in (*spark.get("jars", ()), *spark.get("packages", ()))]
     jars: list[Path] = []
-    # A machine that audits once, such as a container without a volume, would never use it.
-    audited_before = has_kafka_source_jars()
     if not any("spark-sql-kafka" in name for name in own):
         jars += kafka_source_jars(progress=progress)
     if any(map(uses_avro, documents)) and not any("spark-avro" in name for name in own):
@@ -241,8 +238,7 @@ def _prepare_spark(
     named = [*spark.get("jars", ()), *dict.fromkeys(map(str, jars))]
     for document in documents:
         document["spark"] = {**spark, "jars": named}
-    if audited_before:
-        archive.make(progress)
+    archive.make_when_worth_it(progress)
     return archive.environment()
 
 

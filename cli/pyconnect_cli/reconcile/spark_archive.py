@@ -1,7 +1,7 @@
 """An archive of Spark's classes, which the driver's JVM maps instead of loading them from jars.
 
 It takes 170 MB, so it is made only where it will be used again: by `spark_jars` as a command, and
-by an audit that finds the jars of an earlier one. A process of its own writes it, which runs two
+by the fourth audit. A process of its own writes it, which runs two
 audits of small files. An audit's own JVM does not: it would end later, also after Ctrl-C.
 
 Java checks that an archive fits it and the class path, and runs without one that does not. It does
@@ -36,6 +36,8 @@ MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"
 """Options for the driver's JVM beside those of the settings; other JVMs of Spark ignore them."""
 MOST_ARCHIVES = 3
+AUDITS_WITHOUT = 3
+"""The number of audits that together take the processor time of making the archive."""
 FREE_BYTES = 1_000_000_000
 _QUICK = {
     "spark.driver.memory": "1g",
@@ -77,6 +79,20 @@ class SparkArchive:
         with suppress(OSError):
             os.utime(self.path)
         return self._with_options()
+
+    def make_when_worth_it(self, progress: Progress = silent) -> None:
+        """Count this audit, and make the archive when enough others were before it.
+
+        A machine that audits once or twice, such as a container without a volume, would spend
+        more on the archive than it saves.
+        """
+        with suppress(OSError):
+            self._root.mkdir(parents=True, exist_ok=True)
+            with self.path.with_suffix(".audits").open("ab") as audits:
+                before = audits.tell()
+                audits.write(b".")
+            if before >= AUDITS_WITHOUT:
+                self.make(progress)
 
     def make(self, progress: Progress = silent) -> None:
         """Make the archive unless it exists, another process makes it, or it failed before.

@@ -6,7 +6,8 @@ Each jar is known by its path in a Maven repository and its SHA-256.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -104,11 +105,6 @@ def kafka_source_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     return _jars(_for_this_spark(KAFKA_SOURCE), progress)
 
 
-def has_kafka_source_jars() -> bool:
-    """Return whether the jars of Spark's Kafka source have been fetched."""
-    return _cache(_for_this_spark(KAFKA_SOURCE)).is_complete()
-
-
 def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
     return _jars(_for_this_spark(AVRO), progress)
@@ -155,11 +151,16 @@ def _jars(jars: Mapping[str, str], progress: Progress) -> tuple[Path, ...]:
     return tuple(sorted(cache.libs.glob("*.jar")))
 
 
-def main() -> None:
-    """Fetch what audits of every kind need, and make the archive of Spark's classes."""
+def main(arguments: Sequence[str]) -> None:
+    """Fetch what audits of every kind need, and make the archive of Spark's classes.
+
+    With `--kafka` only what audits of topics and files need.
+    """
     from pyconnect_cli.reconcile.spark_archive import SparkArchive
 
     kafka_source_jars(progress=on_stderr)
+    if "--kafka" in arguments:
+        return
     avro_jars(progress=on_stderr)
     iceberg_jars(progress=on_stderr)
     for name in JDBC:
@@ -168,4 +169,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

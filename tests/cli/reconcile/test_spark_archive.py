@@ -81,6 +81,16 @@ def test_an_archive_is_made_once(
     assert {path.suffix for path in archive.path.parent.iterdir()} == {".jsa", ".bytes", ".lock"}
 
 
+def test_the_fourth_audit_makes_the_archive(
+    tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
+) -> None:
+    """Three audits would not earn what making it costs."""
+    archive = archive_in(tmp_path / "archives", environ)
+    for made in (0, 0, 0, 1, 1):
+        archive.make_when_worth_it()
+        assert rehearsals.count == made
+
+
 def test_an_archive_that_lost_its_end_is_not_mapped(
     tmp_path: Path, environ: dict[str, str], rehearsals: Rehearsals
 ) -> None:
