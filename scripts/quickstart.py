@@ -89,9 +89,11 @@ class Rest:
             time.sleep(0.2)
             if time.monotonic() - said_s >= 10:
                 said_s = time.monotonic()
-                here = sum(path.stat().st_size for path in self._downloads.rglob("*.*"))
                 last = self._log.read_text(errors="replace").strip().rpartition("\n")[2].strip()
-                console.print(f"  waiting for Spark: {last} ({here // 1_000_000} MB of it here)")
+                # pip removes an archive when it has unpacked it.
+                archives = self._downloads.glob("*/pyspark-*.tar.gz")
+                here = sum(path.stat().st_size for path in archives) // 1_000_000
+                console.print(f"  waiting for Spark: {last}{f', {here} MB are here' * bool(here)}")
         if self._process.returncode != 0:
             lines = self._log.read_text(errors="replace").strip()
             raise Failed("Spark and the connectors' libraries could not be fetched", lines)
