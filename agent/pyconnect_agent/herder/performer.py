@@ -225,10 +225,10 @@ class EffectPerformer:
     def _perform_on_statuses(self, effect: do.StatusEffect) -> None:
         store, statuses = self._to.status_store, self._to.statuses
         match effect:
-            case do.PutConnectorStatus(connector=connector, status=status, safe=safe):
-                store.put_connector(connector, status, safe=safe)
-            case do.PutTaskStatus(task_id=task_id, status=status, safe=safe):
-                store.put_task(task_id, status, safe=safe)
+            case do.PutConnectorStatus(connector=connector, status=status):
+                store.put_connector(connector, status, safe=effect.safe, late=effect.late)
+            case do.PutTaskStatus(task_id=task_id, status=status):
+                store.put_task(task_id, status, safe=effect.safe, late=effect.late)
             case do.ReadStatus(effect_id=effect_id, connector=connector):
                 info = statuses.state_info(connector, self._snapshot())
                 self._post(on.EffectDone(effect_id=effect_id, result=info))
