@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,8 +42,8 @@ class Numbers:
             lambda: worker.call("PUT", "/connectors/numbers/config", config).status in (200, 201),
             WAIT_S,
         )
-        eventually(lambda: len(self.seen()) >= limit, WAIT_S, lambda: self.seen())
-        eventually(lambda: self.offset_keys() == {LIVE_KEY}, WAIT_S, lambda: self.offset_keys())
+        eventually(lambda: len(self.seen()) >= limit, WAIT_S, self.seen)
+        eventually(lambda: self.offset_keys() == {LIVE_KEY}, WAIT_S, self.offset_keys)
         assert self.seen() == list(range(limit))
 
     def seen(self) -> list[int]:
@@ -66,7 +65,7 @@ def numbers(
     kafka_broker: SharedBroker,
     kafka_runtime: KafkaRuntime,
     tmp_path: Path,
-) -> Iterator[Numbers]:
+) -> Numbers:
     """At-least-once and exactly-once; an agent is alone in the group."""
     plugin_path = tmp_path / "plugins"
     plugin_path.mkdir()
@@ -76,7 +75,7 @@ def numbers(
         "exactly.once.source.support": request.param,
         "offset.flush.interval.ms": "500",
     }
-    yield Numbers(MixedGroup(servers, kafka_broker, "agent", properties), kafka_broker)
+    return Numbers(MixedGroup(servers, kafka_broker, "agent", properties), kafka_broker)
 
 
 def test_a_task_goes_on_at_a_java_worker_and_back(numbers: Numbers) -> None:

@@ -213,7 +213,7 @@ def test_a_copy_that_waits_is_the_newest_of_its_partition() -> None:
     """With members in any order; a tombstone takes the place of all of them."""
     go_on, writes = threading.Event(), list[Entries]()
 
-    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:  # noqa: ARG001
+    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
         go_on.wait(WAIT_MS / 1000)
         writes.append(entries)
 
