@@ -165,6 +165,18 @@ def test_a_partition_is_the_same_in_any_order_of_its_members() -> None:
     assert partition_key({"a": 1}) != partition_key({"a": "1"})
 
 
+@pytest.mark.parametrize("after", [{"o": 2}, None])
+def test_a_change_keeps_the_stored_order_of_a_partitions_members(
+    after: dict[str, object] | None,
+) -> None:
+    """A Java worker writes to exactly these bytes, and would make a second partition of others."""
+    stored = OffsetEntry(partition={"zone": "z", "place": "p"}, offset={"o": 1})
+    wanted = OffsetEntry(partition={"place": "p", "zone": "z"}, offset=after)
+    plan = plan_of(plan_alter(replace(view({}), offsets=(stored,)), StateWish(), (wanted,)))
+    (sent,) = plan.wanted
+    assert list(sent.partition or ()) == ["zone", "place"]
+
+
 JSON_VALUES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 MAPS = st.dictionaries(st.text(), JSON_VALUES, min_size=1)
 

@@ -64,5 +64,7 @@ def test_every_line_is_seen_once_and_in_order(
     for topic, last in chaos.expected().items():
         assert chaos.seen[topic] == list(range(1, last + 1)), chaos.report.summary()
     assert chaos.report.missing_in_sinks == 0, chaos.report.summary()
+    assert chaos.report.status_faults == [], chaos.report.summary()
+    assert chaos.report.comparisons > 0, "no fault was over before the next one"
     assert len(chaos.report.blows) > 3, "too few blows to prove anything"
     assert chaos.report.aborted_transactions > 0, "no blow hit a transaction"

@@ -175,7 +175,7 @@ def test_an_assignment_that_raises_fails_the_membership(kafka_broker: SharedBrok
         member.await_rejoin_needed()
         member.thread.permit_join()
         assert member.next() is error
-        assert not member.thread.keeps_membership()
+        assert member.thread.confirmed_s() is None
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -189,11 +189,11 @@ def test_a_network_thread_that_has_died_fails_the_membership(kafka_broker: Share
 
     with members(member):
         member.join()
-        assert member.thread.keeps_membership()
+        assert member.thread.confirmed_s() is not None
         net = member.thread._membership._client._net
         net._poll_once = crash
         assert member.next() is error
-        assert not member.thread.keeps_membership()
+        assert member.thread.confirmed_s() is None
         # So that the sockets are closed.
         del net._poll_once
         net._exception = net._io_thread = None

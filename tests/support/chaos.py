@@ -32,11 +32,13 @@ from tests.support.agent import Agent
 from tests.support.chaos_lines import LineReader, SteadyLines, read_everything
 from tests.support.chaos_subjects import FILES_OF_MANY, JAVA_SOURCE, Sink, subject_of
 from tests.support.cluster import SESSION_MS, Cluster
+from tests.support.running_work import status_faults, statuses_in
 from tests.support.topics import create_topics
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 OUT_OF_REACH = (OSError, HTTPException)
 SETTLE_S = 240.0
+STATUS_S = 60.0
 LOOK_S = 0.1
 KINDS = 4
 
@@ -69,6 +71,9 @@ class Report:
     missing_in_sinks: int = 0
     duplicates: int = 0
     missing: int = 0
+    comparisons: int = 0
+    status_faults: list[str] = field(default_factory=list)
+    """Where statuses did not say what runs, although everything was right again."""
     gaps: list[str] = field(default_factory=list)
     """Where lines are missing: connector, topic or file, and the ranges of the lines."""
 
@@ -77,7 +82,8 @@ class Report:
         return (
             f"seed {self.seed}: {self.lines} lines in {self.seconds:.0f} s; {blows};"
             f" {self.restarts} restarts of failed tasks; {self.aborted_transactions} aborted"
-            f" transactions of {self.aborted} records, {self.duplicates} duplicates,"
+            f" transactions of {self.aborted} records, {self.comparisons} comparisons of statuses"
+            f" with processes, {self.duplicates} duplicates,"
             f" {self.missing} missing, {self.missing_in_sinks} missing in files of sinks"
         )
 
@@ -221,6 +227,7 @@ class Chaos:
             self._lines.finish()
             self.report.seconds = time.monotonic() - began_s
             self._read_to_the_end(reader)
+            self._compare_statuses(reader)
         finally:
             reader.close()
             self._recover_all()
@@ -242,7 +249,9 @@ class Chaos:
                     del self._recoveries[agent]
                     recover()
             if now_s >= next_s:
-                next_s = now_s + self._random.uniform(1.0, 4.0)
+                if not self._recoveries:
+                    self._compare_statuses(reader)
+                next_s = time.monotonic() + self._random.uniform(1.0, 4.0)
                 self._strike()
 
     def _has_hit(self) -> bool:
@@ -331,6 +340,24 @@ class Chaos:
             recover()
 
     # what came of it
+
+    def _compare_statuses(self, reader: LineReader) -> None:
+        """Wait until REST and the status topic say what runs; note what they say wrong for long."""
+        deadline_s = time.monotonic() + STATUS_S
+        while faults := self._status_faults():
+            if time.monotonic() > deadline_s:
+                self.report.status_faults += faults
+                return
+            reader.read(LOOK_S)
+        self.report.comparisons += 1
+
+    def _status_faults(self) -> list[str]:
+        try:
+            topic = f"{self._cluster.group_id}-status"
+            written = statuses_in(self._bootstrap_servers, topic)
+            return status_faults(self._cluster.agents, written)
+        except (*OUT_OF_REACH, AssertionError, psutil.NoSuchProcess) as error:
+            return [repr(error)]
 
     def _read_to_the_end(self, reader: LineReader) -> None:
         expected = self.expected()

@@ -9,6 +9,7 @@ is removed only when the test says that its session is over.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -167,8 +168,8 @@ class FakeMember:
     def stop(self, timeout_ms: int) -> None:
         self.leave("stopped")
 
-    def keeps_membership(self) -> bool:
-        return self.alive
+    def confirmed_s(self) -> float | None:
+        return time.monotonic() if self.alive else None
 
     def permit_join(self) -> None:
         self._permitted = True

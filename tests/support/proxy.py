@@ -1,4 +1,4 @@
-"""A TCP proxy that a test can cut: the network between two workers."""
+"""A TCP proxy that a test can cut or silence: the network between two processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _CHUNK = 65_536
 class Proxy:
     """Listens on a port of its own and passes everything on to `target_port` until it is cut.
 
-    Cut, it closes what is open and refuses what is new.
+    Cut, it closes what is open and refuses what is new. Silenced, it holds back what either side
+    sends, as a network that drops packets: neither side hears of it, and TCP sends all of it later.
     """
 
     def __init__(self, target_port: int) -> None:
@@ -24,6 +25,8 @@ class Proxy:
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
+        self._requests_pass, self._answers_pass = threading.Event(), threading.Event()
+        self.restore()
 
     def __enter__(self) -> Self:
         self.mend()
@@ -37,7 +40,19 @@ class Proxy:
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
+    def silence(self, *, requests: bool = True, answers: bool = True) -> None:
+        """Pass nothing on in these directions; connections stay, and new ones are accepted."""
+        for passes, silent in ((self._requests_pass, requests), (self._answers_pass, answers)):
+            if silent:
+                passes.clear()
+
+    def restore(self) -> None:
+        """Pass on what was held back, and everything from now on."""
+        self._requests_pass.set()
+        self._answers_pass.set()
+
     def cut(self) -> None:
+        self.restore()
         with self._lock:
             sockets, self._open = self._open, set()
         if self._listener is not None:
@@ -60,12 +75,18 @@ class Proxy:
                 continue
             with self._lock:
                 self._open |= {client, server}
-            for source, sink in ((client, server), (server, client)):
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+            for way in (
+                (client, server, self._requests_pass),
+                (server, client, self._answers_pass),
+            ):
+                threading.Thread(target=self._pump, args=way, daemon=True).start()
 
-    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pump(self, source: socket.socket, sink: socket.socket, passes: threading.Event) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_CHUNK):
+                passes.wait()
                 sink.sendall(data)
+        # Packets that say so are dropped too.
+        passes.wait()
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

@@ -139,12 +139,26 @@ async def test_a_worker_without_its_membership_renews_no_lease() -> None:
     """Others may have been given its work: the children end within their term."""
     async with children_world(lease_ms=LEASE_MS) as w:
         member = True
-        w.children.connect(w.listener, may_run=lambda: member)
+        w.children.connect(w.listener, confirmed_s=lambda: time.monotonic() if member else None)
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
         member = False
         await w.task_is(task_id, State.UNASSIGNED)
         await w.connector_is("c", State.UNASSIGNED)
+        assert w.listener.expired_leases == 2
+
+
+@asynchronous
+async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -> None:
+    """Also that of a child that starts later: its term began before it."""
+    async with children_world(lease_ms=LEASE_MS) as w:
+        confirmed_s = time.monotonic()
+        w.children.connect(w.listener, confirmed_s=lambda: confirmed_s)
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        await w.task_is(task_id, State.UNASSIGNED)
+        await w.connector_is("c", State.UNASSIGNED)
+        assert time.monotonic() - confirmed_s < 1.5 * LEASE_MS / 1000
         assert w.listener.expired_leases == 2
 
 

@@ -44,8 +44,8 @@ class Stop:
 class Lease:
     """`valid_until_s` on the host's monotonic clock, which all its processes share.
 
-    A lease counts only if it was issued before the end of the previous one: after a gap another
-    worker may run the task.
+    A term after the group has last confirmed the worker's membership. A lease counts only if that
+    was before the end of the previous one: after a gap another worker may run the task.
     """
 
     valid_until_s: float

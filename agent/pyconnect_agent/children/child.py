@@ -51,6 +51,7 @@ class Child:
         self._launched: Launched | None = None
         self._pipe: ChildPipe | None = None
         self._backlog = [encode(job)]
+        self._first_lease: Lease | None = None
         self._pending_signal: signal.Signals | None = None
         self._failure = self._reason = ""
         self.stopping = False
@@ -64,7 +65,10 @@ class Child:
 
     def send(self, message: Message) -> None:
         """Send without waiting; dropped when the child is gone."""
-        if self._pipe is None:
+        if self._pipe is None and isinstance(message, Lease):
+            # A start may take longer than a lease, so only the latest may reach the child.
+            self._first_lease = message
+        elif self._pipe is None:
             self._backlog.append(encode(message))
         elif not isinstance(message, Lease) or self._pipe.unsent_bytes <= LEASE_BACKLOG_BYTES:
             self._pipe.write(encode(message))
@@ -102,6 +106,8 @@ class Child:
         for frame in self._backlog:
             pipe.write(frame)
         self._backlog.clear()
+        if self._first_lease is not None:
+            pipe.write(encode(self._first_lease))
         ended = asyncio.create_task(self._wait_for_exit(launched))
         try:
             await asyncio.wait({pipe.ended, ended}, return_when=asyncio.FIRST_COMPLETED)

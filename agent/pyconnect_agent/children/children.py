@@ -58,7 +58,8 @@ from pyconnect_agent.core.restart_policy import NoRestart
 
 LOG = logging.getLogger(__name__)
 
-LEASES_PER_TERM = 3
+LOOKS_PER_TERM = 10
+"""So often in its term a lease is compared with the membership, which has a rhythm of its own."""
 FORCED_STACKS_S = 1.0
 """Time that a SIGKILL waits for the stacks of its process."""
 
@@ -76,7 +77,7 @@ class ChildProcesses:
         self._launcher = launcher
         self._launches = ThreadPoolExecutor(1, thread_name_prefix="child-launch")
         self._listener: ChildListener | None = None
-        self._may_run: Callable[[], bool] = lambda: True
+        self._confirmed_s: Callable[[], float | None] = time.monotonic
         self._offsets = OffsetService(offset_store)
         self._inquiries = Inquiries()
         self._tasks = TaskChildren(
@@ -94,11 +95,14 @@ class ChildProcesses:
         self._watch: asyncio.Task[None] | None = None
 
     def connect(
-        self, listener: ChildListener, *, may_run: Callable[[], bool] = lambda: True
+        self,
+        listener: ChildListener,
+        *,
+        confirmed_s: Callable[[], float | None] = time.monotonic,
     ) -> None:
-        """Set the listener; leases are renewed while `may_run` returns True."""
+        """Set the listener, and the time from which leases count; None: there are none."""
         self._listener = listener
-        self._may_run = may_run
+        self._confirmed_s = confirmed_s
 
     async def start(self) -> None:
         """Begin to renew the children's leases."""
@@ -302,17 +306,21 @@ class ChildProcesses:
             child.send(message)
 
     async def _renew_leases(self, lease_ms: int) -> None:
+        latest = self._lease(lease_ms)
         while True:
-            await asyncio.sleep(lease_ms / 1000 / LEASES_PER_TERM)
-            if not self._may_run():
-                continue
+            await asyncio.sleep(lease_ms / 1000 / LOOKS_PER_TERM)
             lease = self._lease(lease_ms)
-            for child in (*self._tasks.children(), *self._connectors.children()):
-                child.send(lease)
+            if lease.valid_until_s > latest.valid_until_s:
+                latest = lease
+                for child in (*self._tasks.children(), *self._connectors.children()):
+                    child.send(lease)
 
-    @staticmethod
-    def _lease(lease_ms: int) -> Lease:
-        return Lease(valid_until_s=time.monotonic() + lease_ms / 1000)
+    def _lease(self, lease_ms: int) -> Lease:
+        """Return the lease of now: that of a worker without membership is over."""
+        confirmed_s = self._confirmed_s()
+        return Lease(
+            valid_until_s=0.0 if confirmed_s is None else confirmed_s + lease_ms / 1000,
+        )
 
 
 def _item(job: Job) -> Item | None:

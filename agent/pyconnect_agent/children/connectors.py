@@ -276,8 +276,8 @@ class ConnectorChildren:
             return
         if end.lease_expired:
             LOG.warning("connector ended because its lease ran out", extra={"connector": connector})
-            self._report(connector, entry, State.UNASSIGNED, None)
             self._listener().lease_expired()
+            self._report(connector, entry, State.UNASSIGNED, None)
             return
         LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
         # The process's own report is more exact.

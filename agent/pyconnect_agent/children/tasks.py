@@ -231,8 +231,8 @@ class TaskChildren:
             return
         if end.lease_expired:
             LOG.warning("task ended because its lease ran out", extra={"task": str(task_id)})
-            self._report(task_id, State.UNASSIGNED, None, task.version)
             self._listener().lease_expired()
+            self._report(task_id, State.UNASSIGNED, None, task.version)
             return
         if task.child.cancelled or (task.state_reported and task.state in FINAL_STATES):
             return

@@ -88,7 +88,7 @@ class GroupMember(Protocol):
     """Keeps the membership: `GroupThread`, or the one of a simulated group."""
 
     def start(self, timeout_ms: int) -> None: ...
-    def keeps_membership(self) -> bool: ...
+    def confirmed_s(self) -> float | None: ...
     def permit_join(self) -> None: ...
     def leave(self, reason: str) -> None: ...
     def stop(self, timeout_ms: int) -> None: ...
@@ -142,8 +142,8 @@ class ConnectGroup:
         """Leave the group (blocks)."""
         self._thread.stop(timeout_ms)
 
-    def keeps_membership(self) -> bool:
-        return self._thread.keeps_membership()
+    def confirmed_s(self) -> float | None:
+        return self._thread.confirmed_s()
 
     def request_rejoin(self, effect: RequestRejoin) -> None:
         self._owned = effect.owned

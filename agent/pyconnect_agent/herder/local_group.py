@@ -5,6 +5,7 @@ Layer: herder. Used by a worker without peers and in standalone mode.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from pyconnect_agent.core.herder.effects import RequestRejoin
@@ -26,8 +27,8 @@ class LocalGroup:
     def stop(self, timeout_ms: int) -> None:
         """Do nothing: there is no other member to inform."""
 
-    def keeps_membership(self) -> bool:
-        return True
+    def confirmed_s(self) -> float | None:
+        return time.monotonic()
 
     def begin_after(self, generation: int) -> None:
         """Continue the generations of the worker's earlier processes."""

@@ -45,13 +45,14 @@ RequestFencing = Callable[[str | None, str], Coroutine[Any, Any, None]]
 class Group(Protocol):
     """The worker's membership; it posts `Joined` after a join. `start` and `stop` block.
 
-    `keeps_membership`: whether the work that the group assigned to this worker may continue.
+    `confirmed_s`: when, on the monotonic clock, the group has last confirmed that this worker is a
+    member, so that the work it was assigned may continue for a session; None: it is not a member.
     """
 
     def begin_after(self, generation: int) -> None: ...
     def start(self) -> None: ...
     def stop(self, timeout_ms: int) -> None: ...
-    def keeps_membership(self) -> bool: ...
+    def confirmed_s(self) -> float | None: ...
     def request_rejoin(self, effect: do.RequestRejoin) -> None: ...
     def leave(self, reason: str) -> None: ...
 
@@ -224,10 +225,10 @@ class EffectPerformer:
     def _perform_on_statuses(self, effect: do.StatusEffect) -> None:
         store, statuses = self._to.status_store, self._to.statuses
         match effect:
-            case do.PutConnectorStatus(connector=connector, status=status, safe=safe):
-                store.put_connector(connector, status, safe=safe)
-            case do.PutTaskStatus(task_id=task_id, status=status, safe=safe):
-                store.put_task(task_id, status, safe=safe)
+            case do.PutConnectorStatus(connector=connector, status=status):
+                store.put_connector(connector, status, safe=effect.safe, late=effect.late)
+            case do.PutTaskStatus(task_id=task_id, status=status):
+                store.put_task(task_id, status, safe=effect.safe, late=effect.late)
             case do.ReadStatus(effect_id=effect_id, connector=connector):
                 info = statuses.state_info(connector, self._snapshot())
                 self._post(on.EffectDone(effect_id=effect_id, result=info))

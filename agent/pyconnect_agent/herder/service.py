@@ -181,9 +181,9 @@ class HerderService:
         """Answer health probes from now on; a standalone worker creates its connectors first."""
         self._open.set()
 
-    def keeps_membership(self) -> bool:
-        """Return whether children may continue the work that the group assigned to this worker."""
-        return self._group.keeps_membership()
+    def confirmed_s(self) -> float | None:
+        """Return from when on children may work for one session timeout, as `Group` does."""
+        return self._group.confirmed_s()
 
     async def run(self) -> None:
         """Decide until cancelled; HerderAbortedError when the worker cannot go on."""

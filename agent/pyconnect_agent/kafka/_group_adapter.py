@@ -10,6 +10,7 @@ public here is called from the one thread of `kafka/group.py`. A hook must neith
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 import kafka.errors as client_errors
 from kafka.coordinator.base import BaseCoordinator
 from kafka.net.compat import KafkaNetClient
+from kafka.protocol.consumer import HeartbeatRequest
 
 from pyconnect_agent.core.errors import (
     AuthorizationError,
@@ -29,6 +31,10 @@ from pyconnect_agent.core.errors import (
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_STILL_MEMBER = (0, client_errors.RebalanceInProgressError.errno)
+_PREFIX = "coordinator-"
+"""The library has a connection of its own to the coordinator, by this prefix of the broker's id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,7 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
         self._hooks = hooks
         self._rejoin_needed = rejoin_needed
         self.joined: JoinedGroup | None = None
+        self.confirmed_s: float | None = None
         super().__init__(client, **settings)
 
     def protocol_type(self) -> str:
@@ -108,7 +115,53 @@ class _Coordinator(BaseCoordinator):  # type: ignore[misc]  # the library has no
 
     def reset_generation(self, member_id: str = "") -> None:
         super().reset_generation(member_id)
+        self.confirmed_s = None
         self._rejoin_needed()
+
+    def _process_sync_group_response(self, response: Any, send_time: float) -> Any:
+        assignment = super()._process_sync_group_response(response, send_time)
+        self.confirmed_s = send_time
+        return assignment
+
+    def _handle_heartbeat_response(self, response: Any, send_time: float) -> None:
+        self._confirm(response, send_time)
+        super()._handle_heartbeat_response(response, send_time)
+
+    def _confirm(self, response: Any, asked_s: float) -> None:
+        # An answer may come after this member has left.
+        if response.error_code in _STILL_MEMBER and not self._generation.is_lost():
+            self.confirmed_s = asked_s
+
+    async def ask_during_join(self, timeout_ms: int) -> None:
+        """Ask the coordinator whether this is a member, on its broker's other connection.
+
+        A broker answers no other request on the connection of a join that waits for the members.
+        """
+        if self.coordinator_id is None or self._generation.is_lost():
+            return
+        request = HeartbeatRequest(
+            group_id=self.group_id,
+            generation_id=self._generation.generation_id,
+            member_id=self._generation.member_id,
+            group_instance_id=None,
+        )
+        node_id, asked_s = int(self.coordinator_id.removeprefix(_PREFIX)), time.monotonic()
+        try:
+            answer = self._manager.send(request, node_id=node_id, request_timeout_ms=timeout_ms)
+            self._confirm(await answer, asked_s)
+        except client_errors.KafkaError as exc:
+            _log.debug("no answer about the membership during a join: %s", exc)
+
+    def forget_coordinator(self, error: client_errors.KafkaError) -> None:
+        """End all requests to the coordinator; on the network thread."""
+        self.confirmed_s = None
+        node_id = self.coordinator_id
+        if node_id is not None:
+            self.coordinator_dead(error)
+            for each in (node_id, int(node_id.removeprefix(_PREFIX))):
+                connection = self._manager._conns.get(each)  # noqa: SLF001  nothing public has it
+                if connection is not None:
+                    connection.close(error)
 
 
 class GroupMembership:
@@ -125,6 +178,7 @@ class GroupMembership:
         self._rejoin_needed = rejoin_needed
         self._client: Any = None
         self._coordinator: _Coordinator | None = None
+        self._question: Any = None
 
     def open(self, timeout_ms: int) -> None:
         """Connect to the cluster; RetriableKafkaError when no broker answers in time."""
@@ -160,6 +214,21 @@ class GroupMembership:
         return not self._opened().coordinator_unknown()
 
     @property
+    def confirmed_s(self) -> float | None:
+        """When the coordinator was asked that has last confirmed this membership; thread-safe.
+
+        On the monotonic clock. The broker has got the question later, so it keeps this member for
+        at least one session timeout after that. None: this is not a member.
+        """
+        return None if self._coordinator is None else self._coordinator.confirmed_s
+
+    def forget_coordinator(self) -> None:
+        """Give up all requests to a coordinator that does not answer; it is looked up again."""
+        error = client_errors.RequestTimedOutError("no answer within session.timeout.ms")
+        coordinator = self._opened()
+        self._client._net.run(coordinator.forget_coordinator, error)  # noqa: SLF001  as in open
+
+    @property
     def needs_rejoin(self) -> bool:
         return bool(self._opened().need_rejoin())
 
@@ -180,6 +249,10 @@ class GroupMembership:
         """
         coordinator = self._opened()
         if not self._call(lambda c: bool(c.ensure_active_group(timeout_ms=timeout_ms))):
+            if self._question is None or self._question.is_done:
+                self._question = self._client._manager.call_soon(  # noqa: SLF001  as in open
+                    coordinator.ask_during_join, self._settings.session_timeout_ms
+                )
             return None
         joined, coordinator.joined = coordinator.joined, None
         return joined

@@ -53,7 +53,7 @@ class GroupListener(Protocol):
     def joined(self, joined: JoinedGroup) -> None: ...
 
     def coordinator_lost(self) -> None:
-        """Unreachable for a heartbeat interval: work may have been given to others."""
+        """Unreachable, or silent for a session: work may have been given to others."""
         ...
 
     def failed(self, error: BaseException) -> None:
@@ -106,18 +106,16 @@ class GroupThread:
         """Empty unless this worker is a member of a settled group."""
         return self._membership.member_id
 
-    def keeps_membership(self) -> bool:
-        """Return whether work that the group assigned to this worker may continue; thread-safe.
+    def confirmed_s(self) -> float | None:
+        """Return when this membership was last known to be intact; thread-safe.
 
-        False once the thread has died, hangs for longer than a session lasts, or finds no
-        coordinator: other workers may have the work by then.
+        On the monotonic clock; None: this is not a member. One session timeout later other workers
+        may have its work. A thread that hangs or has died keeps no membership.
         """
-        turned_ms = (time.monotonic() - self._turned_s) * 1000
-        return (
-            self._thread.is_alive()
-            and turned_ms <= self._settings.session_timeout_ms
-            and not self._coordinator_lost
-        )
+        confirmed_s = self._membership.confirmed_s
+        if confirmed_s is None or not self._thread.is_alive():
+            return None
+        return min(confirmed_s, self._turned_s)
 
     def permit_join(self) -> None:
         """Join once, even if the group does not ask for it."""
@@ -166,6 +164,9 @@ class GroupThread:
 
     def _step(self) -> None:
         self._apply_wishes()
+        if self._session_is_over():
+            self._membership.forget_coordinator()
+            self._lose("group coordinator has not answered for session.timeout.ms")
         if not self._ensure_coordinator():
             return
         if self._membership.needs_rejoin:
@@ -192,11 +193,20 @@ class GroupThread:
         if self._membership.find_coordinator(self._settings.heartbeat_interval_ms):
             self._coordinator_lost = False
             return True
+        self._lose("group coordinator is not available")
+        return False
+
+    def _session_is_over(self) -> bool:
+        # The library looks only after its request has timed out, which may take longer.
+        confirmed_s = self._membership.confirmed_s
+        session_s = self._settings.session_timeout_ms / 1000
+        return confirmed_s is not None and time.monotonic() - confirmed_s > session_s
+
+    def _lose(self, reason: str) -> None:
         if not self._coordinator_lost:
             self._coordinator_lost = True
-            _log.warning("group coordinator is not available; work given to this worker stops")
+            _log.warning("%s; work given to this worker stops", reason)
             self._listener.coordinator_lost()
-        return False
 
     def _rejoin(self) -> None:
         if not self._announced:

@@ -1,7 +1,8 @@
 """The status store: the status topic of distributed workers, a log in memory of standalone ones.
 
 Layer: stores. Kafka: KafkaStatusBackingStore, MemoryStatusBackingStore. Unlike Kafka, a failed send
-is repeated after a pause, and `flush` also waits for sends that are to be repeated.
+is repeated after a pause and a read to the end, and `flush` also waits for sends that are to be
+repeated.
 
 Threading: puts send without waiting; a thread of the store repeats failed sends. Every call into
 the reducer holds one lock, for the time of a few dict operations.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from queue import SimpleQueue
 
@@ -33,6 +34,7 @@ from pyconnect_agent.kafka.notices import log_notices
 _log = logging.getLogger(__name__)
 
 RETRY_BACKOFF_S = 0.1
+READ_TIMEOUT_MS = 5_000
 _STOP_TIMEOUT_S = 10.0
 
 _Send = StatusSend | LogRecord
@@ -57,7 +59,7 @@ class StatusStore:
 
     def start(self) -> None:
         """Start the log; WorkerConfigError, WorkerStartError as `CompactedLog.start`."""
-        self._log.start(_StatusReader(self._lock, self._statuses))
+        self._log.start(_StatusReader(self._lock, self._statuses, self._send))
         self._retries.start()
 
     def stop(self) -> None:
@@ -105,14 +107,21 @@ class StatusStore:
         with self._lock:
             return self._statuses.topic(connector, topic) is not None
 
-    def put_connector(self, connector: str, status: Status, *, safe: bool = False) -> None:
-        """Send without waiting. `safe`: only without a later write of another worker (putSafe)."""
-        with self._lock:
-            self._send(self._statuses.send_connector(connector, status, safe=safe))
+    def put_connector(
+        self, connector: str, status: Status, *, safe: bool = False, late: bool = False
+    ) -> None:
+        """Send without waiting. `safe`: only without a later write of another worker (putSafe).
 
-    def put_task(self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False) -> None:
+        `late`: the topic is read to its end before that is decided.
+        """
         with self._lock:
-            self._send(self._statuses.send_task(task_id, status, safe=safe))
+            self._send(self._statuses.send_connector(connector, status, safe=safe), late=late)
+
+    def put_task(
+        self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False, late: bool = False
+    ) -> None:
+        with self._lock:
+            self._send(self._statuses.send_task(task_id, status, safe=safe), late=late)
 
     def delete_connector(self, connector: str) -> None:
         with self._lock:
@@ -133,11 +142,15 @@ class StatusStore:
         with self._lock:
             self._send(topic_removal(connector, topic))
 
-    def _send(self, send: _Send | None) -> None:
+    def _send(self, send: _Send | None, *, late: bool = False) -> None:
         """Send under the lock, so that one key's records keep the order of their puts."""
-        if send is not None:
-            with self._settled:
-                self._outstanding += 1
+        if send is None:
+            return
+        with self._settled:
+            self._outstanding += 1
+        if late:
+            self._failed.put(send)
+        else:
             self._produce(send)
 
     def _produce(self, send: _Send) -> None:
@@ -163,25 +176,42 @@ class StatusStore:
             self._settled.notify_all()
 
     def _repeat_failed(self) -> None:
-        while (send := self._failed.get()) is not None:
+        while (first := self._failed.get()) is not None:
             # Kafka repeats at once, which keeps worker and broker busy while the broker refuses.
             if self._stopping.wait(self._retry_backoff_s):
                 return
-            with self._lock:
-                if isinstance(send, LogRecord) or self._statuses.should_repeat(send):
-                    self._produce(send)
-                    continue
-            self._settle()
+            sends: list[_Send] = [first]
+            while not self._failed.empty() and (more := self._failed.get()) is not None:
+                sends.append(more)
+            try:
+                self._log.read_to_end(READ_TIMEOUT_MS)
+            except RetriableKafkaError:
+                for send in sends:
+                    self._failed.put(send)
+                continue
+            except KafkaError as exc:
+                _log.warning("Status updates are repeated unread", extra={"reason": exc.message})
+            for send in sends:
+                with self._lock:
+                    if isinstance(send, LogRecord) or self._statuses.should_repeat(send):
+                        self._produce(send)
+                        continue
+                self._settle()
 
 
 class _StatusReader:
-    def __init__(self, lock: threading.RLock, statuses: StatusLog) -> None:
+    def __init__(
+        self, lock: threading.RLock, statuses: StatusLog, send: Callable[[StatusSend], None]
+    ) -> None:
         self._lock = lock
         self._statuses = statuses
+        self._send = send
 
     def apply(self, record: ReadRecord) -> None:
         with self._lock:
             notices = self._statuses.apply(record.key, record.value)
+            for send in self._statuses.corrections():
+                self._send(send)
         if notices:
             log_notices(_log, notices)
 

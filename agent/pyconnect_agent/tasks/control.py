@@ -249,7 +249,7 @@ class Control:
                     self._start_confirmed.cancel()
             case Lease():
                 self._end_unless_leased(message.valid_until_s - (self._lease_ms or 0) / 1000)
-                self._lease_until_s = max(self._lease_until_s, message.valid_until_s)
+                self._lease_until_s = message.valid_until_s
             case GenerateTaskConfigsRequest():
                 self._task_config_requests.put(message)
             case (

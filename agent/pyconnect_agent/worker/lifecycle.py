@@ -150,7 +150,7 @@ class Worker:
             clock=WorkerClock(),
             client=rest.client,
         )
-        children.connect(herder.child_listener, may_run=herder.keeps_membership)
+        children.connect(herder.child_listener, confirmed_s=herder.confirmed_s)
         herding = asyncio.create_task(herder.run(), name="herder")
         keeping_low = long_lived.start_task("memory", memory.keep_low())
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from types import SimpleNamespace
 from unittest.mock import create_autospec
 
 import pytest
@@ -28,6 +28,8 @@ class Membership:
         self.beats = 0
         self.coordinator_known = True
         self.needs_rejoin = False
+        self.confirmed_s: float | None = time.monotonic()
+        self.forgotten = 0
 
     def open(self, timeout_ms: int) -> None:
         """There is no broker."""
@@ -37,6 +39,10 @@ class Membership:
 
     def find_coordinator(self, timeout_ms: int) -> bool:
         return self.coordinator_known
+
+    def forget_coordinator(self) -> None:
+        self.confirmed_s = None
+        self.forgotten += 1
 
     def poll_heartbeat(self) -> None:
         if self.failures:
@@ -99,11 +105,11 @@ def test_an_error_that_a_retry_does_not_cure_fails_the_membership(
     member: Group, error: Exception
 ) -> None:
     """Errors of the agent's own kind or not: work that was given here must not go on."""
-    assert member.thread.keeps_membership()
+    assert member.thread.confirmed_s() is not None
     member.fail(error)
     assert member.owner.events.get(timeout=WAIT_S) is error
     member.thread._thread.join(WAIT_S)
-    assert not member.thread.keeps_membership()
+    assert member.thread.confirmed_s() is None
 
 
 def test_a_retriable_error_is_outlived(member: Group) -> None:
@@ -111,30 +117,39 @@ def test_a_retriable_error_is_outlived(member: Group) -> None:
     member.fail(RetriableKafkaError("away"), RetriableKafkaError("away"))
     beats = member.membership.beats
     eventually(lambda: member.membership.beats > beats)
-    assert member.thread.keeps_membership()
+    assert member.thread.confirmed_s() is not None
     assert member.owner.events.empty()
 
 
-def test_a_membership_without_coordinator_does_not_keep_its_work(member: Group) -> None:
-    """Until the coordinator is found again."""
-    member.membership.coordinator_known = False
+def test_a_silent_coordinator_ends_the_membership(member: Group) -> None:
+    """It is known, but its last answer is older than a session; work stops once, not each turn."""
+    member.membership.confirmed_s -= SETTINGS.session_timeout_ms / 1000 + 1
     assert member.owner.events.get(timeout=WAIT_S) == "coordinator lost"
-    assert not member.thread.keeps_membership()
-    member.membership.coordinator_known = True
-    eventually(member.thread.keeps_membership)
+    assert member.membership.forgotten == 1
+    assert member.thread.confirmed_s() is None
+    beats = member.membership.beats
+    eventually(lambda: member.membership.beats > beats + 1)
+    assert member.owner.events.empty()
 
 
-def test_a_thread_that_hangs_does_not_keep_its_work(
-    member: Group, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has not turned for as long as a session lasts."""
-    turned_s = member.thread._turned_s
-    later_s = turned_s + SETTINGS.session_timeout_ms / 1000 + 1
+def test_a_coordinator_that_is_not_found_ends_the_work_once(member: Group) -> None:
+    """The next loss is reported again, after the coordinator was found."""
+    for _ in range(2):
+        member.membership.coordinator_known = False
+        assert member.owner.events.get(timeout=WAIT_S) == "coordinator lost"
+        member.membership.coordinator_known = True
+        beats = member.membership.beats
+        eventually(lambda beats=beats: member.membership.beats > beats)
+    assert member.owner.events.empty()
+
+
+def test_a_thread_that_hangs_does_not_keep_its_work(member: Group) -> None:
+    """The membership counts from its last turn at the latest."""
     member.thread.stop(0)
-    monkeypatch.setattr(member.thread._thread, "is_alive", lambda: True)
-    assert member.thread.keeps_membership()
-    monkeypatch.setattr(group, "time", SimpleNamespace(monotonic=lambda: later_s))
-    assert not member.thread.keeps_membership()
+    turned_s = member.thread._turned_s
+    member.membership.confirmed_s = turned_s + 5
+    member.thread._thread.is_alive = lambda: True  # type: ignore[method-assign]
+    assert member.thread.confirmed_s() == turned_s
 
 
 def test_a_broken_membership_can_be_closed() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.internal_topics.statuslog import encode_status
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
@@ -57,15 +58,58 @@ def test_a_retriable_failure_is_repeated_until_it_succeeds(
     assert [record.key for record in log.topic.records] == [b"status-connector-c"]
 
 
-def test_a_failed_send_of_an_older_generation_is_given_up(log: FakeLog, store: StatusStore) -> None:
-    """After a rebalance another worker may own the task."""
+TASK_KEY = b"status-task-c-0"
+NEWER = Status(state=State.RUNNING, worker_id="new:1", generation=2)
+
+
+def test_a_failed_send_is_repeated_after_a_read_to_the_end(
+    log: FakeLog, store: StatusStore
+) -> None:
+    """Another worker has the task by then: its status stays."""
     store.put_task(TASK, status(generation=1))
     first, log.pending = log.pending, []
-    store.put_connector("other", status(generation=2))
-    log.settle()
+    log.topic.append(TASK_KEY, encode_status(NEWER))
     first[0][1](RETRIABLE)
     store.flush(5_000)
     assert log.pending == []
+    assert store.task(TASK) == NEWER
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_late_status_waits_until_the_topic_was_read(
+    log: FakeLog, store: StatusStore, moved: bool
+) -> None:
+    """While the network is silent nothing is sent that could arrive after another one's status."""
+    store.put_task(TASK, status())
+    log.settle()
+    log.read_failures = [RETRIABLE] * 3
+    store.put_task(TASK, status(State.UNASSIGNED), safe=True, late=True)
+    if moved:
+        log.topic.append(TASK_KEY, encode_status(NEWER))
+    eventually(lambda: not log.read_failures)
+    if not moved:
+        eventually(lambda: log.pending)
+        log.settle()
+    store.flush(5_000)
+    log.tail()
+    assert store.task(TASK) == (NEWER if moved else status(State.UNASSIGNED))
+
+
+def test_a_denied_read_does_not_hold_statuses_back(log: FakeLog, store: StatusStore) -> None:
+    """The check is not possible, and the status is not known to be wrong."""
+    log.read_failures = [KafkaError("denied")]
+    store.put_task(TASK, status(State.UNASSIGNED), safe=True, late=True)
+    eventually(lambda: log.pending)
+
+
+def test_an_owner_writes_its_status_again(log: FakeLog, store: StatusStore) -> None:
+    """A status of a former owner came late out of its network."""
+    store.put_task(TASK, NEWER)
+    log.settle()
+    log.topic.append(TASK_KEY, encode_status(status(State.UNASSIGNED)))
+    log.tail()
+    log.settle()
+    assert log.topic.live()[TASK_KEY] == encode_status(NEWER)
 
 
 def test_a_fatal_failure_is_given_up(log: FakeLog, store: StatusStore) -> None:

@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
@@ -111,17 +112,22 @@ public class NumberSource extends SourceConnector {
     /** The task; notes what it hears of its records. */
     public static class Numbers extends SourceTask {
         private static final Logger LOG = LoggerFactory.getLogger(Numbers.class);
-        private static final Map<String, String> PLACE = Map.of("place", "here");
 
         private final List<byte[]> memory = new ArrayList<>();
         private final List<Object> proxies = new ArrayList<>();
         private Map<String, String> config;
+        private Map<String, String> place = Map.of("place", "here");
         private long next;
 
         @Override
         public void start(Map<String, String> config) {
             this.config = config;
-            var offset = context.offsetStorageReader().offset(PLACE);
+            if (config.containsKey("zone")) {
+                place = new LinkedHashMap<>();
+                place.put("zone", config.get("zone"));
+                place.put("place", "here");
+            }
+            var offset = context.offsetStorageReader().offset(place);
             next = offset == null ? 0 : (Long) offset.get("number") + 1;
             note("start " + next);
         }
@@ -148,7 +154,7 @@ public class NumberSource extends SourceConnector {
                 }
                 var record =
                         new SourceRecord(
-                                PLACE,
+                                place,
                                 Map.of("number", next),
                                 config.get("topic"),
                                 null,

@@ -48,6 +48,10 @@ _PLAIN_PRODUCER = {
 }
 
 
+_STATUS_DELIVERY_MS = 10_000
+"""A status that waits longer for its broker goes back to the store: it may be out of date."""
+
+
 class InternalTopic(Enum):
     """The topics of a distributed worker; the value is the end of their clients' ids."""
 
@@ -87,11 +91,11 @@ class ClientConfig:
 def internal_producer(worker: DistributedConfig, topic: InternalTopic) -> ClientConfig:
     """Return the plain, non-transactional producer for one of the worker's topics.
 
-    The status producer does not retry: its store does.
+    The status producer does not retry: its store does, and decides again each time.
     """
     forced = dict(_PLAIN_PRODUCER)
     if topic is InternalTopic.STATUSES:
-        del forced["delivery.timeout.ms"]
+        forced["delivery.timeout.ms"] = str(_STATUS_DELIVERY_MS)
         forced["retries"] = "0"
     return _internal(worker, ClientKind.PRODUCER, topic.value, forced)
 

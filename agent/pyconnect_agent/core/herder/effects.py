@@ -267,18 +267,25 @@ class ReadStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutConnectorStatus:
-    """`safe`: not over a status that another worker wrote in a later generation."""
+    """`safe`: not over a status that another worker wrote in a later generation.
+
+    `late`: this worker is not a member, so the topic has to be read before that is known.
+    """
 
     connector: str
     status: Status
     safe: bool
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutTaskStatus:
+    """`safe` and `late` as of a connector's."""
+
     task_id: ConnectorTaskId
     status: Status
     safe: bool
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

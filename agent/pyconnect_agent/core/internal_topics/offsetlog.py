@@ -2,9 +2,9 @@
 
 Layer: core. Kafka: KafkaOffsetBackingStore and OffsetUtils.
 Keys are the bytes of the JSON array `["<connector>",<partition>]`, values those of the offset's
-JSON object; both are kept as they are on the topic. Java writers may put the members of one
-partition in another order than ours, so two raw keys can mean one partition: unlike Apache, this
-image finds an entry under any of them, writes to the one in use and tombstones the others.
+JSON object; both are kept as they are on the topic. Writers may put the members of one partition in
+different orders, so two raw keys can mean one partition: unlike Apache, this image finds an entry
+under any of them, writes to the one in use and tombstones the others.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
@@ -77,6 +77,12 @@ def canonical_key(key: bytes, parsed: ParsedKey) -> bytes:
     text = f"[{json_text.string_text(parsed.connector)},{parsed.content}]"
     canonical = text.encode(errors="surrogatepass")
     return key if canonical == key else canonical
+
+
+def canonical(key: bytes) -> bytes:
+    """Return the same for a raw key of unknown content; a key that cannot be read stays itself."""
+    identity = _identity(key)
+    return key if isinstance(identity, str) else identity.canonical
 
 
 class _Identity(NamedTuple):

@@ -9,7 +9,10 @@ versions in statuses (KIP-891).
 `{"topic":{"name":…,"connector":…,"task":…,"discoverTimestamp":…}}`.
 
 A null value removes. Sends are numbered per connector or task, so that a failed send is repeated
-only while nothing newer was sent. This module decides what follows a failure; the store does it.
+only while nothing newer was sent, and never over the status of a later owner. Kafka repeats within
+one generation, and compares only what is sent with putSafe. A status of an earlier generation may
+still arrive late, out of the send buffer of a worker whose network was silent: the owner then
+writes its own again. This module decides what is sent; the store does it.
 
 Threading: one owner; the store serialises its threads with a lock around every call.
 """
@@ -46,12 +49,13 @@ class TopicStatus:
 
 
 class _Entry:
-    """One connector or task: the last status read, and the number of sends."""
+    """One connector or task: the last status read, this worker's last one, the number of sends."""
 
-    __slots__ = ("deleted", "sequence", "status")
+    __slots__ = ("deleted", "own", "sequence", "status")
 
     def __init__(self) -> None:
         self.status: Status | None = None
+        self.own: Status | None = None
         self.sequence = 0
         self.deleted = False
 
@@ -71,8 +75,6 @@ class StatusSend:
     entry: _Entry
     status: Status | None
     sequence: int
-    generation: int
-    safe: bool
 
 
 class StatusLog:
@@ -82,7 +84,7 @@ class StatusLog:
         self._connectors: dict[str, _Entry] = {}
         self._tasks: dict[str, dict[int, _Entry]] = {}
         self._topics: dict[str, dict[str, TopicStatus]] = {}
-        self._generation = 0
+        self._corrections: list[StatusSend] = []
 
     def connector(self, connector: str) -> Status | None:
         entry = self._connectors.get(connector)
@@ -139,6 +141,7 @@ class StatusLog:
         entry = self._connector_entry(connector)
         if not _is_of_a_former_owner(status, entry.status):
             entry.status = status
+        self._correct(key, entry, status)
         return ()
 
     def _apply_task(self, key: str, rest: str, value: bytes | None) -> tuple[Notice, ...]:
@@ -157,7 +160,24 @@ class StatusLog:
         entry = self._task_entry(task_id)
         if not _is_stale(status, entry.status):
             entry.status = status
+        self._correct(key, entry, status)
         return ()
+
+    def _correct(self, key: str, entry: _Entry, read: Status) -> None:
+        own = entry.own
+        if (
+            own is not None
+            and own.state is not State.UNASSIGNED
+            and own.worker_id != read.worker_id
+            and own.generation > read.generation
+        ):
+            entry.sequence += 1
+            self._corrections.append(_status_send(key, entry, own))
+
+    def corrections(self) -> tuple[StatusSend, ...]:
+        """Take the sends that follow from the records read since the last call."""
+        taken, self._corrections = tuple(self._corrections), []
+        return taken
 
     def _apply_topic(self, key: str, rest: str, value: bytes | None) -> tuple[Notice, ...]:
         topic, _, tail = rest.partition(":")
@@ -195,35 +215,25 @@ class StatusLog:
         return self._send_removal(STATUS_TASK + str(task_id), self._task_entry(task_id))
 
     def should_repeat(self, send: StatusSend) -> bool:
-        """Decide about a send that failed with a retriable error."""
-        if send.entry.deleted or send.generation != self._generation:
+        """Decide about a send that failed with a retriable error, after a read to the end."""
+        entry = send.entry
+        if entry.deleted or entry.sequence != send.sequence:
             return False
-        if not send.safe or send.status is None:
-            return True
-        return send.entry.can_write_safely(send.status) and send.entry.sequence == send.sequence
+        return send.status is None or entry.can_write_safely(send.status)
 
     def _send(self, key: str, entry: _Entry, status: Status, safe: bool) -> StatusSend | None:
         if status.state is State.DESTROYED:
-            self._generation = status.generation
             return self._send_removal(key, entry)
-        self._generation = status.generation
+        entry.own = status
         if safe and not entry.can_write_safely(status):
             return None
         entry.sequence += 1
-        return StatusSend(
-            LogRecord(_key(key), encode_status(status)),
-            entry,
-            status,
-            entry.sequence,
-            status.generation,
-            safe,
-        )
+        return _status_send(key, entry, status)
 
     def _send_removal(self, key: str, entry: _Entry) -> StatusSend:
+        entry.own = None
         entry.sequence += 1
-        return StatusSend(
-            LogRecord(_key(key), None), entry, None, entry.sequence, self._generation, safe=False
-        )
+        return StatusSend(LogRecord(_key(key), None), entry, None, entry.sequence)
 
     def _connector_entry(self, connector: str) -> _Entry:
         entry = self._connectors.get(connector)
@@ -237,6 +247,11 @@ class StatusLog:
         if entry is None:
             entry = entries[task_id.task] = _Entry()
         return entry
+
+
+def _status_send(key: str, entry: _Entry, status: Status) -> StatusSend:
+    record = LogRecord(_key(key), encode_status(status))
+    return StatusSend(record, entry, status, entry.sequence)
 
 
 def encode_status(status: Status) -> bytes:
@@ -286,13 +301,16 @@ def _key(text: str) -> bytes:
 
 
 def _is_stale(status: Status, known: Status | None) -> bool:
-    """Return whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525)."""
-    return (
-        status.state is State.UNASSIGNED
-        and known is not None
-        and known.state is State.RUNNING
-        and known.generation >= status.generation
-    )
+    """Return whether a late UNASSIGNED of a task would hide its RUNNING (KAFKA-12525).
+
+    In Kafka also the UNASSIGNED of the worker whose RUNNING it ends, in the same generation: a
+    worker that has lost its group and no successor would seem to run its tasks.
+    """
+    if status.state is not State.UNASSIGNED or known is None or known.state is not State.RUNNING:
+        return False
+    if known.worker_id == status.worker_id:
+        return known.generation > status.generation
+    return known.generation >= status.generation
 
 
 def _is_of_a_former_owner(status: Status, known: Status | None) -> bool:

@@ -17,9 +17,10 @@ from typing import Any
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.internal_topics.offsetlog import content_of
 from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java.hash_order import in_hash_order
 from pyconnect_agent.core.offsets.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
 from pyconnect_agent.core.offsets.documents import OffsetPair, each_entry, is_plain
-from pyconnect_agent.core.offsets.source import offset_value, partition_key
+from pyconnect_agent.core.offsets.source import offset_value, partition_key, sorted_key
 from pyconnect_api import DataException, TopicPartition
 
 JsonMap = Mapping[str, Any]
@@ -132,12 +133,15 @@ def source_entries_asked(connector: str, pairs: Iterable[OffsetPair]) -> dict[by
     """Return the raw entries of the pairs, of those of one partition the last.
 
     As in Java 1, 1.0, "1" and true are four partitions. Integers are 64-bit, other numbers
-    floats. Raises DataException for other values than primitive ones.
+    floats. Members are in the order of Java's HashMap: a Java worker writes new partitions so, and
+    most Java plugins look for them so. Raises DataException for other values than primitive ones.
     """
-    return {
-        partition_key(connector, _normalized(partition)): offset_value(_normalized(offset))
-        for partition, offset in pairs
-    }
+    last: dict[bytes, tuple[bytes, bytes | None]] = {}
+    for partition, offset in pairs:
+        wanted = _normalized(partition)
+        key = partition_key(connector, None if wanted is None else in_hash_order(wanted))
+        last[sorted_key(connector, wanted)] = (key, offset_value(_normalized(offset)))
+    return dict(last.values())
 
 
 def _last_of_each(pairs: Iterable[OffsetPair]) -> list[OffsetPair]:

@@ -1,8 +1,9 @@
 """Source offsets between their flushes, and their bytes (Kafka: OffsetStorageWriter, OffsetUtils).
 
 Layer: core. The bytes are those of Kafka Connect: key `["<connector>",{partition}]`, value
-`{offset}` or null, JSON without blanks. Partition members are sorted: the key is a compaction key,
-so its bytes must not depend on the order in which a task fills its dict.
+`{offset}` or null, JSON without blanks. Partition members keep the order of the plugin's map: a
+Java worker looks for exactly these bytes. Here partitions are equal with members in any order, and
+the stores write under the key that is in use (`internal_topics/offsetlog.py`).
 
 Threads: none of its own; the owner locks.
 """
@@ -26,20 +27,22 @@ class OffsetWriter:
 
     def __init__(self, connector: str) -> None:
         self._connector = connector
-        self._waiting: dict[bytes, PartitionOffset] = {}
-        self._flushing: dict[bytes, PartitionOffset] | None = None
+        # Key and offset by the bytes that are the same for equal partitions.
+        self._waiting: dict[bytes, tuple[bytes, Mapping[str, object] | None]] = {}
+        self._flushing: dict[bytes, tuple[bytes, Mapping[str, object] | None]] | None = None
 
     def put(self, offsets: Iterable[PartitionOffset]) -> None:
         """Remember newer offsets. Raises DataException for a partition that has no bytes."""
         for partition, offset in offsets:
-            self._waiting[partition_key(self._connector, partition)] = (partition, offset)
+            key = partition_key(self._connector, partition)
+            self._waiting[sorted_key(self._connector, partition)] = (key, offset)
 
     def begin_flush(self) -> SourceEntries:
         """Return the entries to write; empty when there are none, and no flush began.
 
         Raises DataException for an offset that has no bytes: no flush began then.
         """
-        entries = {key: offset_value(offset) for key, (_, offset) in self._waiting.items()}
+        entries = {key: offset_value(offset) for key, offset in self._waiting.values()}
         if entries:
             self._flushing, self._waiting = self._waiting, {}
         return entries
@@ -56,11 +59,19 @@ class OffsetWriter:
 
 
 def partition_key(connector: str, partition: Mapping[str, object] | None) -> bytes:
-    """Raises DataException."""
+    """Return the bytes, members in the order of `partition`. Raises DataException."""
     if partition is None:
         return json_text.dumps([connector, None])
     check_offset_map(partition)
-    return json_text.dumps([connector, {name: partition[name] for name in sorted(partition)}])
+    return json_text.dumps([connector, dict(partition)])
+
+
+def sorted_key(connector: str, partition: Mapping[str, object] | None) -> bytes:
+    """Return bytes that are equal for equal partitions. Raises DataException."""
+    if partition is not None and len(partition) > 1:
+        check_offset_map(partition)
+        partition = {name: partition[name] for name in sorted(partition)}
+    return partition_key(connector, partition)
 
 
 def offset_value(offset: Mapping[str, object] | None) -> bytes | None:

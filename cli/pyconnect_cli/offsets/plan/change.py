@@ -283,11 +283,13 @@ def _checked(
     stored = by_key(view.offsets)
     changes = []
     for key, entry in wanted.items():
-        partition = entry.partition if entry else stored[key].partition
+        found = stored.get(key) or entry
+        assert found is not None, "what is wanted or stored"
         before = stored[key].offset if key in stored else None
         after = entry.offset if entry else None
         if not same_offset(before, after):
-            changes.append(OffsetChange(partition=partition, before=before, after=after))
+            # With members in the stored order: Java workers write to exactly these bytes.
+            changes.append(OffsetChange(partition=found.partition, before=before, after=after))
     forgotten = {partition_key(c.partition) for c in changes if c.after is None}
     plan = OffsetsPlan(
         view=view,

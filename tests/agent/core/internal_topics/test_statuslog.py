@@ -131,6 +131,18 @@ def test_a_late_unassigned_does_not_hide_a_running_task(
     assert task.state is state_after
 
 
+@pytest.mark.parametrize(("generation", "state_after"), [(1, State.RUNNING), (2, State.UNASSIGNED)])
+def test_a_worker_ends_its_own_running_task(
+    log: StatusLog, generation: int, state_after: State
+) -> None:
+    """Its own reports come in order; only one of an earlier generation is late."""
+    log.apply(b"status-task-c-0", encode_status(status(State.RUNNING, generation=2)))
+    log.apply(b"status-task-c-0", encode_status(status(State.UNASSIGNED, generation=generation)))
+    task = log.task(ConnectorTaskId("c", 0))
+    assert task is not None
+    assert task.state is state_after
+
+
 @pytest.mark.parametrize(
     ("worker", "generation", "state_after"),
     [
@@ -167,12 +179,11 @@ def test_a_safe_write_never_hides_a_newer_workers_status(
     assert log.send_connector("c", late, safe=False) is not None
 
 
-def test_a_failed_send_is_repeated_only_in_its_generation(log: StatusLog) -> None:
-    """After a rebalance someone else may have written."""
-    send = sent(log.send_task(TASK, status(generation=1), safe=False))
-    assert log.should_repeat(send)
+def test_a_failed_send_is_repeated_in_a_later_generation(log: StatusLog) -> None:
+    """It still is what this worker knows of its task; a FAILED would otherwise stay unknown."""
+    send = sent(log.send_task(TASK, status(State.FAILED, generation=1), safe=False))
     log.send_connector("other", status(generation=2), safe=False)
-    assert not log.should_repeat(send)
+    assert log.should_repeat(send)
 
 
 def test_a_failed_send_is_not_repeated_for_a_deleted_entry(log: StatusLog) -> None:
@@ -182,21 +193,60 @@ def test_a_failed_send_is_not_repeated_for_a_deleted_entry(log: StatusLog) -> No
     assert not log.should_repeat(send)
 
 
-def test_a_failed_safe_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None:
-    """Only safe sends are compared with the newest; others are repeated anyway, as in Kafka."""
-    safe = sent(log.send_task(TASK, status(State.UNASSIGNED), safe=True))
-    plain = sent(log.send_task(TASK, status(State.RUNNING), safe=False))
-    sent(log.send_task(TASK, status(State.PAUSED), safe=False))
-    assert not log.should_repeat(safe)
-    assert log.should_repeat(plain)
+def test_a_failed_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None:
+    """An older status of the same worker would hide the newer one, safe or not."""
+    first = sent(log.send_task(TASK, status(State.RUNNING), safe=False))
+    second = sent(log.send_task(TASK, status(State.UNASSIGNED), safe=True))
+    third = sent(log.send_task(TASK, status(State.PAUSED), safe=False))
+    assert [log.should_repeat(send) for send in (first, second, third)] == [False, False, True]
 
 
-def test_a_failed_safe_send_is_not_repeated_when_no_longer_safe(log: StatusLog) -> None:
+@pytest.mark.parametrize("safe", [True, False])
+def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: bool) -> None:
     """Another worker's newer status was read meanwhile."""
-    send = sent(log.send_task(TASK, status(generation=1), safe=True))
+    send = sent(log.send_task(TASK, status(generation=1), safe=safe))
     assert log.should_repeat(send)
     log.apply(b"status-task-c-1-0", encode_status(status(worker="new:1", generation=2)))
     assert not log.should_repeat(send)
+
+
+@pytest.mark.parametrize("late", [State.RUNNING, State.UNASSIGNED, State.FAILED])
+@pytest.mark.parametrize("key", [b"status-task-c-1-0", b"status-connector-c-1"])
+def test_an_owner_corrects_a_status_of_an_earlier_generation(
+    log: StatusLog, key: bytes, late: State
+) -> None:
+    """It may have waited in the network of a former owner; the correction is not repeated."""
+    own = status(worker="new:1", generation=6)
+    if key.startswith(b"status-task"):
+        log.send_task(TASK, own, safe=False)
+    else:
+        log.send_connector("c-1", own, safe=False)
+    log.apply(key, encode_status(status(late, worker="old:1", generation=5)))
+    (correction,) = log.corrections()
+    assert (correction.record.key, correction.record.value) == (key, encode_status(own))
+    assert log.should_repeat(correction)
+    log.apply(key, correction.record.value)
+    assert log.corrections() == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "read"),
+    [
+        (status(State.UNASSIGNED, generation=6), status(worker="old:1", generation=5)),
+        (status(generation=6), status(worker="new:1", generation=6)),
+        (status(generation=6), status(worker="new:1", generation=7)),
+        (status(generation=6), status(generation=5)),
+        (None, status(worker="old:1", generation=5)),
+    ],
+)
+def test_other_statuses_need_no_correction(
+    log: StatusLog, own: Status | None, read: Status
+) -> None:
+    """Of work that is not here, of the same worker, of an owner that is not older."""
+    if own is not None:
+        log.send_task(TASK, own, safe=False)
+    log.apply(b"status-task-c-1-0", encode_status(read))
+    assert log.corrections() == ()
 
 
 @pytest.mark.parametrize(

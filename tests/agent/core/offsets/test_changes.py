@@ -40,9 +40,15 @@ def test_the_last_of_a_partitions_entries_counts() -> None:
     pairs = [({"a": 1, "b": 2}, {"o": 1}), ({"b": 2, "a": 1}, {"o": 2}), ({"a": True}, None)]
     entries = source_entries_asked("c", pairs)
     assert list(StoredPairs(entries.items())) == [
-        ({"b": 2, "a": 1}, {"o": 2}),
+        ({"a": 1, "b": 2}, {"o": 2}),
         ({"a": True}, None),
     ]
+
+
+def test_members_of_new_partitions_are_in_the_order_of_javas_maps() -> None:
+    """A Java plugin may look for the offset of an operator who wrote them in another order."""
+    entries = source_entries_asked("c", [({"place": 1, "zone": 2}, {"o": 1})])
+    assert list(entries) == [b'["c",{"zone":2,"place":1}]']
 
 
 def test_a_topic_of_any_type_becomes_its_text() -> None:

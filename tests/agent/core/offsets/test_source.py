@@ -12,8 +12,8 @@ from pyconnect_api import DataException
 
 
 def test_the_bytes_are_apaches() -> None:
-    """A JSON array and a JSON object without blanks, members of the partition sorted."""
-    assert partition_key("c", {"b": 1, "a": "x"}) == b'["c",{"a":"x","b":1}]'
+    """A JSON array and a JSON object without blanks, members in the order of the plugin."""
+    assert partition_key("c", {"b": 1, "a": "x"}) == b'["c",{"b":1,"a":"x"}]'
     assert partition_key("c", None) == b'["c",null]'
     assert offset_value({"position": 12, "ok": True, "x": None}) == (
         b'{"position":12,"ok":true,"x":null}'
@@ -29,6 +29,19 @@ def test_offsets_are_maps_of_strings_to_primitives() -> None:
         partition_key("c", {"f": []})
     with pytest.raises(DataException, match="Offsets must be specified as a Map"):
         offset_value([1])  # type: ignore[arg-type]
+
+
+def test_equal_partitions_have_one_offset() -> None:
+    """In any order of their members, in a flush and over a failed one; types count."""
+    writer = OffsetWriter("c")
+    writer.put([({"b": 1, "a": "x"}, {"p": 1}), ({"b": 1.0, "a": "x"}, {"p": 7})])
+    assert len(writer.begin_flush()) == 2
+    writer.put([({"a": "x", "b": 1}, {"p": 2})])
+    writer.cancel_flush()
+    assert writer.begin_flush() == {
+        b'["c",{"a":"x","b":1}]': b'{"p":2}',
+        b'["c",{"b":1.0,"a":"x"}]': b'{"p":7}',
+    }
 
 
 def test_an_offset_survives_its_bytes() -> None:

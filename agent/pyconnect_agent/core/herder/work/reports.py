@@ -28,8 +28,10 @@ def connector_reported(turn: Turn, event: ConnectorReported) -> None:
     here = share.connector is not None and share.connector.life is Life.STARTED
     trace = _counted(turn, event, event.connector, None) if here else event.trace
     status = work.status(turn, event.state, trace=trace, version=event.version)
-    safe = event.state in _SAFE
-    turn.emit(PutConnectorStatus(connector=event.connector, status=status, safe=safe))
+    safe, late = event.state in _SAFE, _is_late(turn)
+    turn.emit(
+        PutConnectorStatus(connector=event.connector, status=status, safe=safe, late=safe and late)
+    )
     share = turn.work_of(event.connector)
     if share.connector is None or share.connector.life is not Life.STARTED:
         return
@@ -54,8 +56,13 @@ def task_reported(turn: Turn, event: TaskReported) -> None:
     here = task is not None and task.life is Life.STARTED
     trace = _counted(turn, event, connector, number) if here else event.trace
     status = work.status(turn, event.state, trace=trace, version=event.version)
-    safe = event.state in _SAFE
-    turn.emit(PutTaskStatus(task_id=event.task_id, status=status, safe=safe))
+    safe, late = event.state in _SAFE, _is_late(turn)
+    turn.emit(PutTaskStatus(task_id=event.task_id, status=status, safe=safe, late=safe and late))
+
+
+def _is_late(turn: Turn) -> bool:
+    """Return whether the group may have given this worker's work to others meanwhile."""
+    return turn.state.membership is None or turn.state.claims_outdated
 
 
 def _counted(

@@ -16,6 +16,7 @@ from itertools import islice
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
+from pyconnect_agent.core.internal_topics.offsetlog import canonical
 
 LOG = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ class WorkerCopies:
         self._write = write
         self._timeout_ms = timeout_ms
         self._changed = threading.Condition()
-        self._waiting: dict[bytes, bytes | None] = {}
+        # Keys and values, by what is the same for keys of equal meaning.
+        self._waiting: dict[bytes, tuple[bytes, bytes | None]] = {}
         self._copying = False
         # Held while writing: an older copy must not be written after a tombstone.
         self._writing = threading.Lock()
@@ -44,7 +46,7 @@ class WorkerCopies:
     def put(self, entries: Mapping[bytes, bytes | None]) -> None:
         """Copy soon."""
         with self._changed:
-            self._waiting.update(entries)
+            self._waiting.update((canonical(key), (key, entries[key])) for key in entries)
             if self._thread is None:
                 self._thread = long_lived.Thread("offset-copies", self._run)
                 self._thread.start()
@@ -57,7 +59,7 @@ class WorkerCopies:
         try:
             with self._changed:
                 for key in keys:
-                    self._waiting.pop(key, None)
+                    self._waiting.pop(canonical(key), None)
             self._write(dict.fromkeys(keys), timeout_ms)
         finally:
             self._writing.release()
@@ -87,9 +89,9 @@ class WorkerCopies:
                 entries, self._waiting = self._waiting, {}
             else:
                 entries = dict(islice(self._waiting.items(), COPIED_AT_ONCE))
-                for key in entries:
-                    del self._waiting[key]
-            return entries
+                for meaning in entries:
+                    del self._waiting[meaning]
+            return dict(entries.values())
 
     def _copy(self, entries: dict[bytes, bytes | None]) -> None:
         try:

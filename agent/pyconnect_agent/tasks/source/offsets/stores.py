@@ -16,6 +16,7 @@ from typing import Protocol
 
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
+from pyconnect_agent.core.internal_topics.offsetlog import canonical
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log
 from pyconnect_agent.kafka.offset_image import OffsetImage
@@ -89,14 +90,15 @@ class OwnCommits:
     def add(self, entries: Entries) -> None:
         if self._active:
             values = self._values if len(self._values) < KNOWN_KEYS else {}
-            self._values = {**values, **entries}
+            self._values = {**values, **{canonical(key): entries[key] for key in entries}}
 
     def lookup(self, keys: Sequence[bytes]) -> Entries | None:
         """Return the values of the keys; None unless all are known."""
         values = self._values
-        if not keys or any(key not in values for key in keys):
+        meanings = {key: canonical(key) for key in keys}
+        if not keys or any(meaning not in values for meaning in meanings.values()):
             return None
-        return {key: values[key] for key in keys}
+        return {key: values[meaning] for key, meaning in meanings.items()}
 
 
 class WorkerOffsets:
@@ -142,16 +144,17 @@ class WorkerOffsets:
     def prepare(self, entries: Entries) -> Sequence[LogRecord]:
         """After a partition's first write only one of its keys is left, which is remembered."""
         records: dict[bytes, bytes | None] = {}
-        unknown = tuple(key for key in entries if key not in self._known)
+        meanings = {key: canonical(key) for key in entries}
+        unknown = tuple(key for key, meaning in meanings.items() if meaning not in self._known)
         if unknown:
             if len(self._known) >= KNOWN_KEYS:
                 self._known.clear()
                 unknown = tuple(entries)
             found = self._store.offset_keys_in_use(unknown, FIND_KEYS_TIMEOUT_MS)
             for key in unknown:
-                self._known[key], *others = found.get(key) or (key,)
+                self._known[meanings[key]], *others = found.get(key) or (key,)
                 records.update(dict.fromkeys(others))
-        records.update((self._known[key], value) for key, value in entries.items())
+        records.update((self._known[meanings[key]], value) for key, value in entries.items())
         return [LogRecord(key, value) for key, value in records.items()]
 
     def committed(self, entries: Entries) -> None:

@@ -25,6 +25,7 @@ from tests.support.fake_log import FakeLog, FakeTopic
 KEY = b'["c",{"a":1,"b":2}]'
 SAME = b'["c",{"b":2,"a":1}]'
 OTHER = b'["c",{"a":3}]'
+GONE = b'["c",{"a":4}]'
 WAIT_MS = 30_000
 
 Entries = Mapping[bytes, bytes | None]
@@ -187,15 +188,15 @@ def test_an_only_task_need_not_read_what_it_has_committed(
     if has_own_topic:
         stores, _ = own(worker, is_only_task=is_only_task)
     stores.committed({KEY: b"1"})
-    stores.committed({KEY: b"2", SAME: None})
+    stores.committed({SAME: b"2", GONE: None})
     reads = worker.reads
-    assert stores.read((KEY, SAME), WAIT_MS) == ({KEY: b"2", SAME: None} if is_only_task else {})
+    assert stores.read((KEY, GONE), WAIT_MS) == ({KEY: b"2", GONE: None} if is_only_task else {})
     assert (worker.reads > reads) is not is_only_task
     assert stores.read((KEY, OTHER), WAIT_MS)[OTHER] == b"theirs"
 
 
 def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
-    """Asked for once: after the first write no other key of equal content is left."""
+    """Asked for once, for any order of its members: after the first write one key is left."""
     worker = FakeWorkerStore(used={KEY: (SAME, KEY)})
     stores = WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True)
     assert set(stores.prepare({KEY: b"1", OTHER: b"1"})) == {
@@ -204,7 +205,28 @@ def test_in_the_workers_topic_a_partition_keeps_its_raw_key() -> None:
         LogRecord(OTHER, b"1"),
     }
     assert stores.prepare({KEY: b"2"}) == [LogRecord(SAME, b"2")]
+    assert stores.prepare({SAME: b"3"}) == [LogRecord(SAME, b"3")]
     assert worker.asked == [(KEY, OTHER)]
+
+
+def test_a_copy_that_waits_is_the_newest_of_its_partition() -> None:
+    """With members in any order; a tombstone takes the place of all of them."""
+    go_on, writes = threading.Event(), list[Entries]()
+
+    def write(entries: dict[bytes, bytes | None], timeout_ms: int) -> None:
+        go_on.wait(WAIT_MS / 1000)
+        writes.append(entries)
+
+    copies = WorkerCopies(write, WAIT_MS)
+    copies.put({OTHER: b"1"})
+    copies.put({KEY: b"1"})
+    copies.put({SAME: b"2"})
+    go_on.set()
+    assert copies.flush(WAIT_MS / 1000)
+    assert {key: value for entries in writes for key, value in entries.items()} == {
+        OTHER: b"1",
+        SAME: b"2",
+    }
 
 
 def test_so_many_partitions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

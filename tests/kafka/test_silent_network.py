@@ -1,0 +1,145 @@
+"""A network that drops packets: nobody is told, and the work moves all the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agent import Agent
+from tests.support.cluster import SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.eventually import eventually
+from tests.support.far_brokers import FarBrokers, far_brokers
+from tests.support.proxy import Proxy
+from tests.support.running_work import status_faults, statuses_in
+from tests.support.seeds import chosen
+from tests.support.witness import Journal
+
+pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1800)]
+
+TASKS = 4
+ENDED_S = SESSION_MS / 1000 + 3
+"""An Apache worker with this session and a heartbeat interval of 3 s needs half a second more."""
+WAIT_S = 120
+
+
+@dataclass(frozen=True, kw_only=True)
+class Divided:
+    """Two workers, of which one reaches the brokers through proxies."""
+
+    brokers: FarBrokers
+    cluster: Cluster
+    near: Agent
+    far: Agent
+    journal: Journal
+
+    def start_tasks(self) -> None:
+        """Start tasks on both sides."""
+        self.near.create("w", self.journal.config(TASKS))
+        self.cluster.wait_until_running({"w": TASKS}, WAIT_S)
+        eventually(lambda: len(self.living(self.far)) == TASKS // 2, WAIT_S)
+
+    def living(self, agent: Agent) -> set[int]:
+        """Return the processes of the agent's tasks, as the operating system knows them."""
+        pids = {entry.pid for entry in self.journal.entries("start")}
+        return {
+            child.pid
+            for child in agent.children()
+            if child.pid in pids and child.status() != psutil.STATUS_ZOMBIE
+        }
+
+    def faults(self) -> list[str]:
+        written = statuses_in(self.brokers.near, f"{self.cluster.group_id}-status")
+        return status_faults(self.cluster.agents, written)
+
+    def coordinator(self) -> Proxy:
+        """Return the proxy before the broker that coordinates the group."""
+        admin = AdminClient({"bootstrap.servers": self.brokers.near})
+        group = self.cluster.group_id
+        found = admin.describe_consumer_groups([group])[group].result(WAIT_S)
+        return self.brokers.proxies[found.coordinator.id]
+
+
+def divided(runtime: KafkaRuntime, directory: Path, size: int) -> Iterator[Divided]:
+    with (
+        far_brokers(runtime, directory, size) as brokers,
+        cluster_of(1, brokers.near, directory) as cluster,
+    ):
+        far = cluster.add(properties={"bootstrap.servers": brokers.far})
+        yield Divided(
+            brokers=brokers,
+            cluster=cluster,
+            near=cluster.agents[0],
+            far=far,
+            journal=Journal(directory / "journal"),
+        )
+
+
+@pytest.fixture
+def one_broker(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Divided]:
+    yield from divided(kafka_runtime, tmp_path, 1)
+
+
+@pytest.fixture
+def three_brokers(kafka_runtime: KafkaRuntime, tmp_path: Path) -> Iterator[Divided]:
+    yield from divided(kafka_runtime, tmp_path, 3)
+
+
+BOTH = {"requests": True, "answers": True}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "directions"),
+    chosen(
+        [(40, BOTH)],
+        long=[
+            (40, {"requests": True, "answers": False}),
+            (40, {"requests": False, "answers": True}),
+            (120, BOTH),
+            (600, BOTH),
+        ],
+    ),
+)
+def test_tasks_end_before_others_begin_while_the_network_is_silent(
+    one_broker: Divided, seconds: int, directions: dict[str, bool]
+) -> None:
+    """They end within the session; afterwards statuses say what runs, for a new reader too."""
+    (proxy,) = one_broker.brokers.proxies.values()
+    silence(one_broker, proxy, seconds, directions)
+
+
+@pytest.mark.long(only=True)
+@pytest.mark.parametrize("seconds", [40, 120])
+def test_a_coordinator_alone_falls_silent(three_brokers: Divided, seconds: int) -> None:
+    """Other brokers still name it as the coordinator, which does not keep the membership."""
+    silence(three_brokers, three_brokers.coordinator(), seconds, BOTH)
+
+
+def silence(divided: Divided, proxy: Proxy, seconds: int, directions: dict[str, bool]) -> None:
+    near, far, journal = divided.near, divided.far, divided.journal
+    divided.start_tasks()
+    starts = journal.starts()
+    proxy.silence(**directions)
+    began_s = time.monotonic()
+    try:
+        eventually(lambda: not divided.living(far), seconds)
+        assert time.monotonic() - began_s < ENDED_S
+        eventually(lambda: len(divided.living(near)) == TASKS, WAIT_S)
+        assert {e.pid for e in journal.started_since(starts)} <= divided.living(near)
+        eventually(lambda: time.monotonic() >= began_s + seconds, seconds + 1)
+        assert divided.living(far) == set()
+        eventually(lambda: status_faults([near]) == [], WAIT_S, lambda: status_faults([near]))
+    finally:
+        proxy.restore()
+    eventually(lambda: len(divided.living(far)) == TASKS // 2, WAIT_S)
+    divided.cluster.wait_until_running({"w": TASKS}, WAIT_S)
+    workers = [worker_of(near), worker_of(far)]
+    assert sorted(set(divided.cluster.owners().values())) == sorted(workers)
+    eventually(lambda: divided.faults() == [], WAIT_S, divided.faults)
+    assert journal.entries("overlap") == []
