@@ -108,6 +108,10 @@ public class Source extends SourceConnector {
                 Thread.sleep(5);
             }
             notes.add("commitRecord");
+            if (deed.equals("note sizes")) {
+                int key = metadata.serializedKeySize();
+                notes.add("sizes " + key + " " + metadata.serializedValueSize());
+            }
             if (deed.equals("throw errors")) {
                 throw new AssertionError("thrown by commitRecord");
             }

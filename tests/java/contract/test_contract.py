@@ -152,6 +152,22 @@ def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) 
     assert world.noted("poll", "commitRecord") == ["poll", "commitRecord", "poll"]
 
 
+def test_metadata_of_a_record_has_the_sizes_of_its_key_and_value(world: World) -> None:
+    """In bytes as serialized, -1 for a key that is null."""
+    world.source("note sizes")
+    world.poll()
+    ((key, value),) = [(record.key, record.value) for record in world.polled()]
+    world.link.tell(Kind.ACKS, json_bytes({"results": [[0, "t", 0, 5, 7]]}))
+    world.await_note(f"sizes {-1 if key is None else len(key)} {len(value)}")
+
+
+def test_an_error_that_only_wraps_another_is_shown_with_that_one(world: World) -> None:
+    """Such as the error of a static initializer, which has no message of its own."""
+    with pytest.raises(JavaFailure, match="no library of this name") as raised:
+        world.begin("Bad")
+    assert "IllegalStateException: no library of this name" in str(raised.value)
+
+
 def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:
     """And after a transformation that cannot be closed."""
     stage = world.plugin("Change", predicate=world.plugin("Always"))

@@ -266,7 +266,11 @@ final class Questions implements Host.Answers {
     }
 
     private static String text(Throwable error) {
-        var cause = error.getCause() == null ? "" : ": " + error.getCause();
-        return error instanceof ConnectException ? error.getMessage() + cause : error.toString();
+        var message = Errors.message(error);
+        if (!(error instanceof ConnectException)) {
+            var name = error.getClass().getName();
+            return message == null ? name : name + ": " + message;
+        }
+        return error.getCause() == null ? message : message + ": " + text(error.getCause());
     }
 }
