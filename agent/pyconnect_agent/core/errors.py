@@ -40,6 +40,12 @@ class RetriableKafkaError(KafkaError):
     retriable = True
 
 
+class RecordTooLargeError(KafkaError):
+    """A broker refused a record because of its size."""
+
+    permanent = True
+
+
 class ProducerFencedError(KafkaError):
     """A newer producer initialised the same transactional id."""
 

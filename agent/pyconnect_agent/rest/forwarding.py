@@ -9,6 +9,7 @@ first request: most workers never send one.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import ssl
@@ -172,7 +173,7 @@ class Forwarder:
         headers = {"Authorization": request.authorization} if request.authorization else None
         body = request.body
         if body is not None and not isinstance(body, bytes):
-            body = json_text.dumps(body)
+            body = await asyncio.to_thread(json_text.dumps, body)
         return await self._client.send(request.method, url, body=body, headers=headers)
 
 
