@@ -9,6 +9,7 @@ import pytest
 
 from pyconnect_agent.channel import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.tasks.trace import TRACE_CHARACTERS
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
@@ -65,6 +66,18 @@ async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -
         task_id = await w.run_task(bad_source(**settings))
         await w.task_is(task_id, State.FAILED)
         assert text in w.listener.task_trace(task_id)
+
+
+@asynchronous
+async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
+    """Else no worker could write the status, and the task would stay RUNNING there."""
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(task_start="raise-much"))
+        await w.task_is(task_id, State.FAILED)
+        trace = w.listener.task_trace(task_id)
+        assert len(trace) <= TRACE_CHARACTERS
+        assert trace.startswith("ValueError: beginxxx")
+        assert "\n[...]\n" in trace
 
 
 @pytest.mark.parametrize("policy", ["None", "Principal", "Allowlist"])

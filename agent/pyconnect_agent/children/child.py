@@ -14,7 +14,16 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.channel import ChannelError, Job, Lease, Message, Stop, decode, encode
+from pyconnect_agent.channel import (
+    MAX_FRAME_BYTES,
+    ChannelError,
+    Job,
+    Lease,
+    Message,
+    Stop,
+    decode,
+    encode,
+)
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.child_pipe import ChildPipe
 from pyconnect_agent.children.launch import Launched, Launcher
@@ -98,7 +107,7 @@ class Child:
         self._launched = launched
         if self._pending_signal is not None:
             launched.signal(self._pending_signal)
-        self._pipe = pipe = ChildPipe(launched.connection, self._take)
+        self._pipe = pipe = ChildPipe(launched.connection, self._take, self._refuse_large_message)
         for frame in self._backlog:
             pipe.write(frame)
         self._backlog.clear()
@@ -125,11 +134,7 @@ class Child:
         try:
             message = decode(frame)
         except ChannelError as exc:
-            LOG.error(
-                "child sent an unreadable message and is killed",
-                extra={"child": self.name, "error": str(exc)},
-            )
-            self._give_up("was killed because it sent an unreadable message", str(exc))
+            self._refuse("an unreadable message", str(exc))
             return
         try:
             self._on_message(message)
@@ -137,6 +142,19 @@ class Child:
             LOG.exception("message of a child failed", extra={"child": self.name})
             failure = f"was killed because the worker failed at its {type(message).__name__}"
             self._give_up(failure, traceback.format_exc().rstrip())
+
+    def _refuse_large_message(self, size: int) -> None:
+        self._refuse(
+            "a message that is too large",
+            f"The message has {size} bytes, and at most {MAX_FRAME_BYTES} are allowed",
+        )
+
+    def _refuse(self, what: str, reason: str) -> None:
+        LOG.error(
+            "child sent a message that is refused, and is killed",
+            extra={"child": self.name, "error": reason},
+        )
+        self._give_up(f"was killed because it sent {what}", reason)
 
     def _give_up(self, failure: str, reason: str) -> None:
         assert self._pipe is not None  # the child's own reports arrive by its pipe

@@ -76,7 +76,7 @@ from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffse
 from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace, is_permanent
+from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -238,7 +238,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     mask: Callable[[str], str] = str
 
     def report_failure(error: BaseException) -> None:
-        trace = mask(format_trace(error))
+        trace = shortened(mask(format_trace(error)))
         permanent = is_permanent(error)
         control.send(StateReported(state=State.FAILED, trace=trace, permanent=permanent))
 

@@ -33,7 +33,7 @@ from pyconnect_agent.core.plugins.catalog import (
 from pyconnect_agent.observability.logging import mask_logs
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from pyconnect_agent.tasks.trace import error_text, is_permanent
+from pyconnect_agent.tasks.trace import error_text, is_permanent, shortened
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
         text = text if java_name else f"{name}: {text}".removesuffix(": ")
         name = java_name or name
     return RequestFailed(
-        request_id=0, error_class=name, message=mask(text), permanent=is_permanent(error)
+        request_id=0, error_class=name, message=shortened(mask(text)), permanent=is_permanent(error)
     )
 
 
