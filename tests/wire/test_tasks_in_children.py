@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+import psutil
 import pytest
 
 from pyconnect_agent.channel import SetLoggerLevel
@@ -204,3 +205,22 @@ async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason()
         await child.gone()
         assert w.listener.connector_states("c")[-1] is State.FAILED
         assert "KeyError: 'no level'" in w.listener.connector_trace("c")
+
+
+@asynchronous
+async def test_a_task_that_is_killed_while_the_fork_server_is_stopped_becomes_failed() -> None:
+    """The worker sees that the process is gone without a report of its end."""
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        (child,) = w.children._tasks.children()
+        assert child.pid is not None
+        server = psutil.Process(child.pid).parent()
+        assert server is not None
+        server.suspend()
+        try:
+            os.kill(child.pid, signal.SIGKILL)
+            await w.task_is(task_id, State.FAILED)
+        finally:
+            server.resume()
+        assert "was killed by signal 9 (SIGKILL)" in w.listener.task_trace(task_id)

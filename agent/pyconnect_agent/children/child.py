@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 TERMINATE_GRACE_S = 1.0
 EXIT_S = 1.0
-"""How long a child that has closed its pipe may take to end."""
+"""How long a child that has closed its pipe may take to end, and its fork server to report that."""
 LEASE_BACKLOG_BYTES = 1 << 20
 
 
@@ -163,13 +163,31 @@ class Child:
         self._pipe.end_reading()
 
     async def _wait_for_exit(self, launched: Launched) -> None:
-        loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        loop.add_reader(launched.sentinel, lambda: None if ended.done() else ended.set_result(None))
+        reported = asyncio.create_task(_readable(launched.sentinel))
+        waits = [reported]
+        if launched.gone is not None:
+            waits.append(asyncio.create_task(_readable(launched.gone)))
         try:
-            await ended
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([reported], timeout=EXIT_S)
+            if not reported.done():
+                LOG.error("the fork server does not report ends", extra={"child": self.name})
+                launched.end_without_report()
         finally:
-            loop.remove_reader(launched.sentinel)
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a descriptor is readable."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(descriptor, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def stop_children(
