@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 import socket
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
@@ -165,7 +168,7 @@ def test_a_body_that_is_too_large_is_refused(limit: str, length: dict[str, str])
         ("POST", "/connectors") if "config" in limit else ("PATCH", "/connectors/c/offsets")
     )
     answer = call_app(
-        application(FakeHerder(), **{limit: 10}),
+        application(FakeHerder(), client=None, **{limit: 10}),
         method,
         path,
         b"{}" + b" " * 9,
@@ -256,6 +259,66 @@ def test_a_large_body_is_taken(worker_url: str) -> None:
     answer = call_url(worker_url, "POST", "/connectors", body, {"Content-Type": "application/json"})
     assert answer.status != 413
     assert answer.json()["error_code"] == answer.status
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """A limit of 400 descriptors more than are open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as newest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (newest.fileno() + 400, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_connections_leave_descriptors_for_the_worker(
+    impatient: RestServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Further ones are closed at once, with one line in the log, until others have ended."""
+    monkeypatch.setattr(Connection, "head_timeout_s", TIMEOUT_S)
+    with ExitStack() as clients:
+        refused = 0
+        while refused < 20:
+            refused += _is_refused(clients.enter_context(_connected(impatient)))
+        taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+    for descriptor in taken:
+        os.close(descriptor)
+    eventually(lambda: call_url(impatient.advertised_url, "GET", "/").status == 200, TIMEOUT_S)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_a_lack_of_descriptors_is_logged_once(
+    impatient: RestServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients are refused, and served again when there are some."""
+    clients = [socket.socket() for _ in range(10)]
+    taken: list[int] = []
+    with suppress(OSError):
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    try:
+        for client in clients:
+            client.settimeout(TIMEOUT_S)
+            client.connect(("127.0.0.1", impatient.listeners[0].port))
+            assert _is_refused(client)
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        for client in clients:
+            client.close()
+    eventually(lambda: call_url(impatient.advertised_url, "GET", "/").status == 200, TIMEOUT_S)
+    assert len(caplog.records) == 1
+
+
+def _is_refused(connection: socket.socket) -> bool:
+    """Ask; return whether the server has closed the connection without an answer."""
+    try:
+        connection.sendall(head())
+        return connection.recv(65_536) == b""
+    except ConnectionError:
+        return True
 
 
 def status_of(answer: bytes) -> int:

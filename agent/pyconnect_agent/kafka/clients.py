@@ -30,7 +30,7 @@ ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
 
 
-REPEAT_AFTER_S = 10.0
+REPEAT_AFTER_S = 60.0
 
 
 def create_producer(config: ClientConfig) -> Producer:

@@ -33,7 +33,7 @@ from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
-from pyconnect_agent.rest.sockets import BoundListener, bind, local_address
+from pyconnect_agent.rest.sockets import BACKLOG, BoundListener, bind, local_address
 from pyconnect_agent.rest.tls import client_context, server_context
 from pyconnect_agent.rest.web_pages import WebPages
 
@@ -237,6 +237,7 @@ def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Con
         http=Connection,
         ws="none",
         lifespan="off",
+        backlog=BACKLOG,
         interface="asgi3",
         log_config=None,
         access_log=False,
