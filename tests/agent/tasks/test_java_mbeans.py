@@ -10,6 +10,7 @@ from pyconnect_agent.observability.exposition import prometheus_text
 from pyconnect_agent.tasks.java.mbeans import mbean_metrics
 
 STREAMING = {"type": "connector-metrics", "context": "streaming", "server": "shop", "task": "0"}
+LABELS = '{context="streaming",mbean_task="0",server="shop"}'
 
 
 @pytest.mark.parametrize(
@@ -17,8 +18,7 @@ STREAMING = {"type": "connector-metrics", "context": "streaming", "server": "sho
     [
         (
             ["debezium.sql_server", STREAMING, "MilliSecondsBehindSource", {}, 17],
-            "debezium_sql_server_connector_metrics_MilliSecondsBehindSource"
-            '{context="streaming",mbean_task="0",server="shop"} 17.0',
+            f"debezium_sql_server_connector_metrics_MilliSecondsBehindSource{LABELS} 17.0",
         ),
         (
             ["debezium", {"type": "m"}, "RowsScanned", {"key": "a.b"}, 3],
