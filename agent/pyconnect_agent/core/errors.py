@@ -43,8 +43,6 @@ class RetriableKafkaError(KafkaError):
 class RecordTooLargeError(KafkaError):
     """A broker refused a record because of its size."""
 
-    permanent = True
-
 
 class ProducerFencedError(KafkaError):
     """A newer producer initialised the same transactional id."""

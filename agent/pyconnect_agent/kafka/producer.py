@@ -14,12 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.core.errors import (
-    KafkaError,
-    PrivilegedWriteError,
-    RecordTooLargeError,
-    RetriableKafkaError,
-)
+from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
@@ -216,47 +211,25 @@ class TransactionalLeaderWriter:
         self._producer = producer
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
-        """Write all records in one transaction; PrivilegedWriteError releases the right.
-
-        RecordTooLargeError for a record that the broker refuses keeps it.
-        """
+        """Write all records in one transaction; PrivilegedWriteError releases the right."""
         if self._producer is None:
             raise PrivilegedWriteError(
                 "Cannot produce to config topic without claiming write privileges first"
             )
         deadline = Deadline(timeout_ms)
-        refused: list[Any] = []
-
-        def report(error: Any, _message: Any) -> None:
-            if error is not None:
-                refused.append(error)
-
         try:
             self._producer.begin_transaction()
             for record in records:
-                self._producer.produce(
-                    self._topic, value=record.value, key=record.key, on_delivery=report
-                )
+                self._producer.produce(self._topic, value=record.value, key=record.key)
             # Committing flushes too, but a commit that timed out cannot be aborted.
             if self._producer.flush(deadline.remaining_s()):
                 raise TimeoutError("timed out waiting for acknowledgement")
             self._producer.commit_transaction(deadline.remaining_s())
         except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            action = "Failed to perform fencable send to config topic"
-            failure = errors.translate(refused[0] if refused else exc, action)
+            failure = errors.translate(exc, "Failed to perform fencable send to config topic")
             _log.warning("Failed to write as leader", extra={"reason": str(failure)})
-            if isinstance(failure, RecordTooLargeError) and self._abort():
-                raise failure from exc
             self.relinquish()
             raise PrivilegedWriteError("Failed to perform fencable send to config topic") from exc
-
-    def _abort(self) -> bool:
-        """End a transaction that the next one can follow; return whether that succeeded."""
-        try:
-            self._producer.abort_transaction(ABORT_TIMEOUT_MS / 1000)
-        except errors.CLIENT_ERRORS:
-            return False
-        return True
 
     def relinquish(self) -> None:
         """Release the right, also after a failure; abort an open transaction if possible."""
