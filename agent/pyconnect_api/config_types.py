@@ -22,7 +22,7 @@ HIDDEN = "[hidden]"
 
 _BLANKS = "".join(map(chr, range(0x21)))
 _COMMA_WITH_WHITESPACE = re.compile(r"\s*,\s*", re.ASCII)
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _FLOAT = re.compile(
     r"([+-]?)(NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)"
 )
@@ -167,7 +167,9 @@ def _parse_integer(name: str, value: object, text: str | None, config_type: Conf
     limit = 1 << (bits - 1)
     if text is not None:
         # int() alone would also take underscores and digits of other scripts.
-        if _INTEGER.fullmatch(text) and -limit <= (number := int(text)) < limit:
+        found = _INTEGER.fullmatch(text)
+        # Without the zeros in front: it refuses texts of more than 4,300 digits.
+        if found and -limit <= (number := int(found[1] + found[2])) < limit:
             return number
         raise invalid_value(name, value, f"Not a number of type {config_type.value}")
     if isinstance(value, int) and not isinstance(value, bool) and -limit <= value < limit:

@@ -31,6 +31,7 @@ from pyconnect_agent.channel import (
     WriteOffsetsRequest,
     decode,
     encode,
+    pipe,
 )
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
@@ -345,6 +346,20 @@ def test_a_very_large_message_is_not_copied() -> None:
     finally:
         tracemalloc.stop()
     assert found == message
+
+
+def test_a_message_that_is_too_large_is_an_error_of_its_sender(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is sent: the worker process would kill a child whose message it does not take."""
+    ours, theirs = socket.socketpair()
+    connection = Channel(theirs)
+    monkeypatch.setattr(pipe, "MAX_FRAME_BYTES", 1_000)
+    with pytest.raises(ChannelError, match=r"StateReported cannot be sent: it has \d+ bytes"):
+        connection.send(StateReported(state=State.FAILED, trace="x" * 1_000))
+    connection.close()
+    assert ours.recv(1) == b""
+    ours.close()
 
 
 def test_receive_returns_none_once_the_other_end_is_closed() -> None:

@@ -115,7 +115,7 @@ def test_locations_have_libraries_of_their_own_and_fail_for_themselves(
     reasons = "\n".join(str(vars(record).get("reason")) for record in caplog.records)
     for text in (
         "exits could not be described: The Java process ended by itself with exit code 7",
-        "Java plugin fails.Fails cannot be used: java.lang.ExceptionInInitializerError",
+        "fails.Fails cannot be used: java.lang.ExceptionInInitializerError: java.lang.Number",
         "Java plugin newer.Newer cannot be used: newer.Newer needs a newer Java than",
         "class file version 99",
     ):

@@ -27,6 +27,7 @@ SETTINGS = {
     "config.providers.file.class": PROVIDER,
     "exactly.once.source.support": "enabled",
     "task.shutdown.graceful.timeout.ms": "5000",
+    "agent.java.options": "-XX:+UseSerialGC -Dcom.sun.management.jmxremote.port=19999",
 }
 LONGS = "org.apache.kafka.connect.converters.LongConverter"
 
@@ -119,6 +120,20 @@ def test_source_record_in_kafka(world: World) -> None:
     (record,) = world.records()
     assert (record.key(), record.value()) == (b"key 0", b"number 0")
     assert record.headers() == [("header", b"of 0")]
+
+
+def test_mbeans_of_a_task_are_metrics_of_the_worker(world: World) -> None:
+    """In both formats; a port of JMX in Java's options is left out, and tasks still start."""
+    world.source(limit="3", bean="b")
+    world.await_values(3)
+    line = f'tests_numbers_Next{{connector="{world.name}",name="b",task="0"}} 3.0'
+    eventually(
+        lambda: line in world.agent.call("GET", "/agent/metrics").text.splitlines(),
+        WAIT_S,
+        lambda: world.agent.call("GET", "/agent/metrics").text[-2000:],
+    )
+    found = [each for each in world.agent.get("/agent/metrics.json") if each["group"] == "mbeans"]
+    assert [(each["name"], each["value"]) for each in found] == [("tests_numbers_Next", 3)]
 
 
 def test_topics_are_created_by_the_connectors_rules(world: World) -> None:

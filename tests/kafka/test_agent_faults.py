@@ -55,6 +55,21 @@ def test_a_bad_plugin_fails_alone(
     assert agent_worker.call("GET", "/health").status == 200
 
 
+def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Agent) -> None:
+    """It can never be stored; a number of very many digits is no number of a setting."""
+    config = {"connector.class": BAD_SOURCE, "large": "x" * 2_000_000}
+    answer = agent_worker.call("PUT", "/connectors/large/config", config)
+    assert answer.status == 400
+    for part in ("connector large takes 2000", "at most 1048576 bytes", "max.request.size"):
+        assert part in str(answer.message)
+    del config["large"]
+    answer = agent_worker.call(
+        "PUT", "/connectors/c/config", {**config, "tasks.max": "1" * 900_000}
+    )
+    assert (answer.status, "Not a number of type INT" in str(answer.message)) == (400, True)
+    assert agent_worker.get("/connectors") == []
+
+
 def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> None:
     """The graceful time passes, the process is killed, the worker goes on at once."""
     name = unique_name("bad")

@@ -33,6 +33,8 @@ def misbehave(how: str | None) -> None:
     match how:
         case "raise":
             raise ValueError("no good")
+        case "raise-much":
+            raise ValueError("begin" + "x" * 5_000_000 + "end")
         case "connect-exception":
             raise ConnectException("bad config") from OSError("disk on fire")
         case "config-exception":

@@ -12,6 +12,7 @@ from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.ports import TaskConfigsGenerated
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.plugins.catalog import PluginDesc
 from tests.support.children import MemoryOffsetStore, RecordingListener
 from tests.support.eventually import eventually_async
 from tests.support.launchers import shared_launcher
@@ -30,6 +31,7 @@ class ChildrenWorld:
         graceful_ms: int,
         lease_ms: int | None,
         logs: LogSettings,
+        plugins: tuple[PluginDesc, ...],
     ) -> None:
         self.store = MemoryOffsetStore()
         self.listener = RecordingListener()
@@ -41,7 +43,8 @@ class ChildrenWorld:
                         "key.converter": STRING,
                         "value.converter": STRING,
                         **properties,
-                    }
+                    },
+                    plugins=plugins,
                 ),
                 task_shutdown_graceful_timeout_ms=graceful_ms,
                 lease_ms=lease_ms,
@@ -99,6 +102,7 @@ async def children_world(
     lease_ms: int | None = None,
     launcher: Launcher | None = None,
     logs: LogSettings | None = None,
+    plugins: tuple[PluginDesc, ...] = (),
 ) -> AsyncIterator[ChildrenWorld]:
     """Start children; kill whatever is left of them."""
     world = ChildrenWorld(
@@ -107,6 +111,7 @@ async def children_world(
         graceful_ms=graceful_ms,
         lease_ms=lease_ms,
         logs=logs or LogSettings(),
+        plugins=plugins,
     )
     await world.children.start()
     try:

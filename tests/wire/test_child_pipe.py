@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pyconnect_agent.channel import FRAME_HEADER
+from pyconnect_agent.channel import FRAME_HEADER, MAX_FRAME_BYTES
 from pyconnect_agent.children.child_pipe import READ_BYTES, ChildPipe
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
@@ -23,7 +23,8 @@ class Ends:
     def __init__(self) -> None:
         ours, self.theirs = socket.socketpair()
         self.frames: list[bytes] = []
-        self.pipe = ChildPipe(ours, self.frames.append)
+        self.refused: list[int] = []
+        self.pipe = ChildPipe(ours, self.frames.append, self.refused.append)
 
     async def frames_are(self, *frames: bytes) -> None:
         await eventually_async(
@@ -129,7 +130,7 @@ async def test_a_taker_can_end_the_reading() -> None:
         taken.append(frame)
         pipe.end_reading()
 
-    pipe = ChildPipe(ours, take)
+    pipe = ChildPipe(ours, take, pytest.fail)
     with theirs:
         theirs.sendall(framed(b"one") + framed(b"two"))
         await pipe.ended
@@ -143,3 +144,12 @@ def _receive(connection: socket.socket, size: int) -> bytes:
     while len(received) < size and (part := connection.recv(size - len(received))):
         received += part
     return bytes(received)
+
+
+@asynchronous
+async def test_a_frame_that_is_too_large_is_not_received() -> None:
+    """Its size is known before its first byte; frames before it are taken."""
+    async with both_ends() as ends:
+        ends.theirs.sendall(framed(b"one") + FRAME_HEADER.pack(MAX_FRAME_BYTES + 1) + b"xxx")
+        await ends.pipe.ended
+        assert (ends.frames, ends.refused) == ([b"one"], [MAX_FRAME_BYTES + 1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -165,22 +166,40 @@ def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> 
     assert exit_code(launched) == 70
 
 
-def test_a_fork_server_that_does_not_answer_is_not_waited_for(
+def test_a_fork_server_that_does_not_answer_is_replaced(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The start fails; what the fork server starts when it goes on ends by itself."""
+    """Its children live on, and it ends with the launcher."""
     first = launch(launcher, "run")
+    assert first.connection.recv(1)
     server = psutil.Process(first.pid).parent()
     assert server is not None
-    monkeypatch.setattr(launch_module, "ANSWER_S", 0.5)
+    monkeypatch.setattr(launch_module, "LATER_ANSWER_S", 0.5)
     server.suspend()
-    try:
-        with pytest.raises(TimeoutError, match="The fork server did not answer"):
-            launcher.launch()
-    finally:
-        server.resume()
-    monkeypatch.undo()
     assert exit_code(launch(launcher, "exit-now")) == 3
+    assert exit_code(launch(launcher, "exit-now")) == 3
+    assert first.exit_code() is None
+    server.resume()
+    # What it starts when it goes on ends by itself.
     first.connection.close()
     assert exit_code(first) == 70
     eventually(lambda: server.children() == [])
+    server.suspend()
+    launcher.close()
+    assert not server.is_running()
+
+
+def test_the_end_of_a_process_is_seen_while_its_fork_server_is_stopped(launcher: Launcher) -> None:
+    """With its exit code."""
+    launched = launch(launcher, "hang")
+    server = psutil.Process(launched.pid).parent()
+    assert server is not None
+    assert launched.gone is not None
+    server.suspend()
+    launched.signal(Signals.SIGKILL)
+    assert select.select([launched.gone], [], [], 30)[0]
+    assert launched.exit_code() is None
+    launched.end_without_report()
+    assert launched.exit_code() == -Signals.SIGKILL
+    launched.connection.close()
+    launched.close()

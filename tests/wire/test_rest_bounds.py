@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import resource
 import socket
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 
 from pyconnect_agent.core.herder.requests.messages import GetConnectorInfo
+from pyconnect_agent.rest.body_memory import BodyMemory
 from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
 from pyconnect_agent.rest.server import RestServer
 from tests.support.eventually import eventually
 from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_app, call_url
+from tests.support.rest_client import Answer, acall_app, call_app, call_url
 from tests.support.rest_services import application, rest_config, serving
 
 pytestmark = pytest.mark.wire
@@ -154,17 +161,96 @@ def test_a_connection_that_is_used_stays(impatient: RestServer) -> None:
 
 
 @pytest.mark.parametrize("length", [{"Content-Length": "11"}, {}], ids=["told", "untold"])
-def test_a_body_that_is_too_large_is_refused(length: dict[str, str]) -> None:
+@pytest.mark.parametrize("limit", ["max_config_bytes", "max_body_bytes"])
+def test_a_body_that_is_too_large_is_refused(limit: str, length: dict[str, str]) -> None:
     """Before it is read when its length is told, at the limit otherwise."""
+    method, path = (
+        ("POST", "/connectors") if "config" in limit else ("PATCH", "/connectors/c/offsets")
+    )
     answer = call_app(
-        application(FakeHerder(), max_body_bytes=10),
-        "POST",
-        "/connectors",
+        application(FakeHerder(), client=None, **{limit: 10}),
+        method,
+        path,
         b"{}" + b" " * 9,
         {"Content-Type": "application/json", **length},
     )
     assert answer.status == 413
-    assert answer.message == "The body of the request is larger than 10 bytes. Send it in parts."
+    assert answer.message is not None
+    assert answer.message.startswith("The body of the request is larger than 10 bytes, the limit")
+
+
+def test_bodies_that_are_too_large_together_are_refused() -> None:
+    """Until the requests before them are answered; a client may try again."""
+    bodies = BodyMemory(10)
+    app = application(FakeHerder(), bodies=bodies)
+    headers = {"Content-Type": "application/json"}
+    with bodies.room() as room:
+        room.take(9)
+        answer = call_app(app, "POST", "/connectors", b"{}", headers)
+        assert (answer.status, "more than 10 bytes together" in str(answer.message)) == (503, True)
+    for _ in range(9):
+        assert call_app(app, "POST", "/connectors", b"{}", headers).status != 503
+
+
+NESTED = b"[" + b"[]," * 15_000_000 + b"[]]"
+LARGE: Mapping[str, tuple[str, str, bytes, int]] = {
+    "a config": ("PUT", "/connectors/c/config", NESTED, 413),
+    "a validation": ("PUT", "/connector-plugins/c/config/validate", NESTED, 413),
+    "offsets": ("PATCH", "/connectors/c/offsets", b'{"offsets":' + NESTED + b"}", 500),
+    "one large offset": ("PATCH", "/connectors/c/offsets", b'{"offsets":[' + NESTED + b"]}", 500),
+    "task configs without a signature": ("POST", "/connectors/c/tasks", NESTED, 400),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_bodies_neither_stop_the_event_loop_nor_fill_the_memory(kind: str) -> None:
+    """Eight at once; the loop renews the leases of all tasks."""
+    method, path, body, status = LARGE[kind]
+    app = application(FakeHerder())
+    delays: list[float] = []
+
+    async def tick() -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await asyncio.sleep(0.01)
+            delays.append(loop.time() - began)
+
+    async def ask() -> list[Answer]:
+        ticking = asyncio.create_task(tick())
+        headers = {"Content-Type": "application/json"}
+        calls = (acall_app(app, method, path, body, headers) for _ in range(8))
+        answers = await asyncio.gather(*calls)
+        ticking.cancel()
+        return list(answers)
+
+    before = psutil.Process().memory_info().rss
+    peak = _PeakMemory()
+    with peak:
+        answers = asyncio.run(ask())
+    assert {answer.status for answer in answers} <= {status, 503}
+    assert max(delays, default=0) < 2
+    assert peak.rss - before < 1 << 29
+
+
+class _PeakMemory(threading.Thread):
+    """Watches the memory of this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rss = 0
+        self._done = threading.Event()
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self.join()
+
+    def run(self) -> None:
+        while not self._done.wait(0.01):
+            self.rss = max(self.rss, psutil.Process().memory_info().rss)
 
 
 def test_a_large_body_is_taken(worker_url: str) -> None:
@@ -173,6 +259,66 @@ def test_a_large_body_is_taken(worker_url: str) -> None:
     answer = call_url(worker_url, "POST", "/connectors", body, {"Content-Type": "application/json"})
     assert answer.status != 413
     assert answer.json()["error_code"] == answer.status
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """A limit of 400 descriptors more than are open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as newest:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (newest.fileno() + 400, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_connections_leave_descriptors_for_the_worker(
+    impatient: RestServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Further ones are closed at once, with one line in the log, until others have ended."""
+    monkeypatch.setattr(Connection, "head_timeout_s", TIMEOUT_S)
+    with ExitStack() as clients:
+        refused = 0
+        while refused < 20:
+            refused += _is_refused(clients.enter_context(_connected(impatient)))
+        taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(32)]
+    for descriptor in taken:
+        os.close(descriptor)
+    eventually(lambda: call_url(impatient.advertised_url, "GET", "/").status == 200, TIMEOUT_S)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_a_lack_of_descriptors_is_logged_once(
+    impatient: RestServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Clients are refused, and served again when there are some."""
+    clients = [socket.socket() for _ in range(10)]
+    taken: list[int] = []
+    with suppress(OSError):
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    try:
+        for client in clients:
+            client.settimeout(TIMEOUT_S)
+            client.connect(("127.0.0.1", impatient.listeners[0].port))
+            assert _is_refused(client)
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        for client in clients:
+            client.close()
+    eventually(lambda: call_url(impatient.advertised_url, "GET", "/").status == 200, TIMEOUT_S)
+    assert len(caplog.records) == 1
+
+
+def _is_refused(connection: socket.socket) -> bool:
+    """Ask; return whether the server has closed the connection without an answer."""
+    try:
+        connection.sendall(head())
+        return connection.recv(65_536) == b""
+    except ConnectionError:
+        return True
 
 
 def status_of(answer: bytes) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 
+import psutil
 import pytest
 
 from pyconnect_agent.channel import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.tasks.trace import TRACE_CHARACTERS
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
@@ -65,6 +67,18 @@ async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -
         task_id = await w.run_task(bad_source(**settings))
         await w.task_is(task_id, State.FAILED)
         assert text in w.listener.task_trace(task_id)
+
+
+@asynchronous
+async def test_a_long_trace_is_shortened_to_what_a_status_can_hold() -> None:
+    """Else no worker could write the status, and the task would stay RUNNING there."""
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source(task_start="raise-much"))
+        await w.task_is(task_id, State.FAILED)
+        trace = w.listener.task_trace(task_id)
+        assert len(trace) <= TRACE_CHARACTERS
+        assert trace.startswith("ValueError: beginxxx")
+        assert "\n[...]\n" in trace
 
 
 @pytest.mark.parametrize("policy", ["None", "Principal", "Allowlist"])
@@ -191,3 +205,22 @@ async def test_a_connector_whose_control_thread_has_died_fails_with_the_reason()
         await child.gone()
         assert w.listener.connector_states("c")[-1] is State.FAILED
         assert "KeyError: 'no level'" in w.listener.connector_trace("c")
+
+
+@asynchronous
+async def test_a_task_that_is_killed_while_the_fork_server_is_stopped_becomes_failed() -> None:
+    """The worker sees that the process is gone without a report of its end."""
+    async with children_world() as w:
+        task_id = await w.run_task(bad_source())
+        await w.task_is(task_id, State.RUNNING)
+        (child,) = w.children._tasks.children()
+        assert child.pid is not None
+        server = psutil.Process(child.pid).parent()
+        assert server is not None
+        server.suspend()
+        try:
+            os.kill(child.pid, signal.SIGKILL)
+            await w.task_is(task_id, State.FAILED)
+        finally:
+            server.resume()
+        assert "was killed by signal 9 (SIGKILL)" in w.listener.task_trace(task_id)

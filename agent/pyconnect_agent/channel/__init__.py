@@ -14,6 +14,7 @@ import signal
 
 from pyconnect_agent.channel.frames import (
     FRAME_HEADER,
+    MAX_FRAME_BYTES,
     VERSION,
     ChannelError,
     Message,
@@ -83,6 +84,7 @@ STACKS_FILE = "pyconnect-stacks"
 __all__ = [
     "EXIT_LEASE_EXPIRED",
     "FRAME_HEADER",
+    "MAX_FRAME_BYTES",
     "STACKS_FILE",
     "STACKS_SIGNAL",
     "VERSION",

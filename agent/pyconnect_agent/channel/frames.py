@@ -34,6 +34,8 @@ from pyconnect_agent.channel.requests import Request
 
 VERSION = 2
 FRAME_HEADER = struct.Struct(">I")
+MAX_FRAME_BYTES = 1 << 28
+"""Of a frame from a child, without its header: the worker process has to hold the frames of all."""
 _BODY = FRAME_HEADER.size + 1
 
 Message = Job | Request | Report

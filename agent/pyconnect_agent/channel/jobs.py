@@ -57,10 +57,14 @@ class RunTaskJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidateConfigJob:
-    """Answered by `ConfigValidated` or `RequestFailed`, then the process ends."""
+    """Answered by `ConfigValidated` or `RequestFailed`, then the process ends.
+
+    With `keep` it waits for another such job instead, if it has a Java process.
+    """
 
     worker: WorkerSettings
     config: StringMap
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,14 @@ from __future__ import annotations
 import socket
 import threading
 
-from pyconnect_agent.channel.frames import FRAME_HEADER, Message, decode, encode
+from pyconnect_agent.channel.frames import (
+    FRAME_HEADER,
+    MAX_FRAME_BYTES,
+    ChannelError,
+    Message,
+    decode,
+    encode,
+)
 from pyconnect_agent.channel.reports import (
     ConfigValidated,
     PluginDescribed,
@@ -47,10 +54,16 @@ class Channel:
     def send(self, message: Message) -> None:
         """Raises OSError once the worker process is gone, ChannelError for values of a wrong type.
 
-        The check is on this side because the worker process kills a child whose message it cannot
-        read. After a ChannelError no message was sent.
+        Also ChannelError for a message that is too large. The checks are on this side because the
+        worker process kills a child whose message it cannot read. After a ChannelError no message
+        was sent.
         """
         frame = encode(message)
+        if len(frame) - FRAME_HEADER.size > MAX_FRAME_BYTES:
+            raise ChannelError(
+                f"{type(message).__name__} cannot be sent: it has {len(frame)} bytes, and at most"
+                f" {MAX_FRAME_BYTES} are allowed"
+            )
         if isinstance(message, PLUGIN_MADE):
             decode(memoryview(frame)[FRAME_HEADER.size :])
         with self._send_lock:

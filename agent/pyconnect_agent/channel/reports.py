@@ -178,7 +178,8 @@ class StatsReported:
     values are written by its threads and read by others at any time, so no lock is needed.
     `last_activity_ms`: a source's last poll, a sink's last put. `transaction_began_ms`: None
     outside a transaction. `queue_size`: records taken in and not yet acknowledged or put.
-    `plugins`: classes and versions; the worker process adds the tags of connector and task.
+    `plugins`: classes and versions, `mbeans`: numbers of MBeans; the worker process adds the tags
+    of connector and task.
     """
 
     request_id: int = 0
@@ -188,6 +189,7 @@ class StatsReported:
     queue_size: int = 0
     metrics: GroupValues = field(default_factory=dict)
     plugins: tuple[Metric, ...] = ()
+    mbeans: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,9 +96,13 @@ class StartConfirmed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportStats:
-    """Answered by `StatsReported`, also while the plugin hangs in Python code."""
+    """Answered by `StatsReported`, also while the plugin hangs in Python code.
+
+    `mbeans`: also those of a Java task's plugins.
+    """
 
     request_id: int
+    mbeans: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,16 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.channel import ChannelError, Job, Lease, Message, Stop, decode, encode
+from pyconnect_agent.channel import (
+    MAX_FRAME_BYTES,
+    ChannelError,
+    Job,
+    Lease,
+    Message,
+    Stop,
+    decode,
+    encode,
+)
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.child_pipe import ChildPipe
 from pyconnect_agent.children.launch import Launched, Launcher
@@ -23,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 TERMINATE_GRACE_S = 1.0
 EXIT_S = 1.0
-"""How long a child that has closed its pipe may take to end."""
+"""How long a child that has closed its pipe may take to end, and its fork server to report that."""
 LEASE_BACKLOG_BYTES = 1 << 20
 
 
@@ -102,7 +111,7 @@ class Child:
         self._launched = launched
         if self._pending_signal is not None:
             launched.signal(self._pending_signal)
-        self._pipe = pipe = ChildPipe(launched.connection, self._take)
+        self._pipe = pipe = ChildPipe(launched.connection, self._take, self._refuse_large_message)
         for frame in self._backlog:
             pipe.write(frame)
         self._backlog.clear()
@@ -131,11 +140,7 @@ class Child:
         try:
             message = decode(frame)
         except ChannelError as exc:
-            LOG.error(
-                "child sent an unreadable message and is killed",
-                extra={"child": self.name, "error": str(exc)},
-            )
-            self._give_up("was killed because it sent an unreadable message", str(exc))
+            self._refuse("an unreadable message", str(exc))
             return
         try:
             self._on_message(message)
@@ -144,6 +149,19 @@ class Child:
             failure = f"was killed because the worker failed at its {type(message).__name__}"
             self._give_up(failure, traceback.format_exc().rstrip())
 
+    def _refuse_large_message(self, size: int) -> None:
+        self._refuse(
+            "a message that is too large",
+            f"The message has {size} bytes, and at most {MAX_FRAME_BYTES} are allowed",
+        )
+
+    def _refuse(self, what: str, reason: str) -> None:
+        LOG.error(
+            "child sent a message that is refused, and is killed",
+            extra={"child": self.name, "error": reason},
+        )
+        self._give_up(f"was killed because it sent {what}", reason)
+
     def _give_up(self, failure: str, reason: str) -> None:
         assert self._pipe is not None  # the child's own reports arrive by its pipe
         self._failure, self._reason = failure, reason
@@ -151,13 +169,31 @@ class Child:
         self._pipe.end_reading()
 
     async def _wait_for_exit(self, launched: Launched) -> None:
-        loop = asyncio.get_running_loop()
-        ended = loop.create_future()
-        loop.add_reader(launched.sentinel, lambda: None if ended.done() else ended.set_result(None))
+        reported = asyncio.create_task(_readable(launched.sentinel))
+        waits = [reported]
+        if launched.gone is not None:
+            waits.append(asyncio.create_task(_readable(launched.gone)))
         try:
-            await ended
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([reported], timeout=EXIT_S)
+            if not reported.done():
+                LOG.error("the fork server does not report ends", extra={"child": self.name})
+                launched.end_without_report()
         finally:
-            loop.remove_reader(launched.sentinel)
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a descriptor is readable."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(descriptor, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def stop_children(

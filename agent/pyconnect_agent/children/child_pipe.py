@@ -12,7 +12,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from pyconnect_agent.channel import FRAME_HEADER
+from pyconnect_agent.channel import FRAME_HEADER, MAX_FRAME_BYTES
 
 READ_BYTES = 1 << 18
 """Maximum of one read, so that other children have their turn in between."""
@@ -24,12 +24,19 @@ class ChildPipe:
     """Reads and writes over a connection that it owns until `close`.
 
     `on_frame` gets each frame without its header. The event loop logs an exception of `on_frame`.
+    A frame of more than `MAX_FRAME_BYTES` ends reading; `on_too_large` gets its size.
     """
 
-    def __init__(self, connection: socket.socket, on_frame: Callable[[bytes], None]) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        on_frame: Callable[[bytes], None],
+        on_too_large: Callable[[int], None],
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._connection = connection
         self._on_frame = on_frame
+        self._on_too_large = on_too_large
         self._received = bytearray()
         # Without a buffer in between: a frame may be very large.
         self._unsent: deque[memoryview] = deque()
@@ -110,7 +117,13 @@ class ChildPipe:
         begin = FRAME_HEADER.size
         if len(self._received) < begin:
             return None
-        end = begin + FRAME_HEADER.unpack_from(self._received)[0]
+        size = FRAME_HEADER.unpack_from(self._received)[0]
+        if size > MAX_FRAME_BYTES:
+            self.end_reading()
+            self._received.clear()
+            self._on_too_large(size)
+            return None
+        end = begin + size
         if len(self._received) < end:
             return None
         with memoryview(self._received) as received:

@@ -301,6 +301,8 @@ class ChildProcesses:
         # The latest goes last, because a new child gets the levels in this order.
         self._levels.pop(namespace, None)
         self._levels[namespace] = level
+        # Processes that wait for a validation do not take levels.
+        self.jobs.end_idle()
         message = SetLoggerLevel(namespace=namespace, level=level)
         for child in (*self._tasks.children(), *self._connectors.children()):
             child.send(message)

@@ -53,10 +53,12 @@ class Inquiries:
         if future is not None and not future.done():
             future.set_result(message)
 
-    async def statistics(self, child: Child) -> StatsReported | None:
+    async def statistics(self, child: Child, *, mbeans: bool = False) -> StatsReported | None:
         """Return the figures of a child; None without an answer in time."""
         answer = await self._ask(
-            child, lambda number: ReportStats(request_id=number), STATISTICS_TIMEOUT_S
+            child,
+            lambda number: ReportStats(request_id=number, mbeans=mbeans),
+            STATISTICS_TIMEOUT_S,
         )
         return answer if isinstance(answer, StatsReported) else None
 

@@ -27,10 +27,17 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.children.child import Child, kill_children
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.settings import REQUEST_TIMEOUT_MS, ChildFactory, ChildSettings
+from pyconnect_agent.children.validators import (
+    IdleValidators,
+    JobProcess,
+    Location,
+    location_of,
+)
 from pyconnect_agent.core import errors
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_api.config_key import KeyInfo
 
 LOG = logging.getLogger(__name__)
@@ -49,20 +56,28 @@ ERRORS: Mapping[str, type[errors.RequestError]] = {
 
 
 class Jobs:
-    """Runs one process per job; called on the event loop only."""
+    """Runs one process per job; called on the event loop only.
+
+    A process that has validated a Java connector's config is kept for a while.
+    """
 
     def __init__(self, settings: ChildSettings, factory: ChildFactory) -> None:
         self._settings = settings
         self._factory = factory
         self._children: set[Child] = set()
+        self._catalog = Catalog(settings.worker.plugins)
+        self._idle = IdleValidators()
 
     async def validate(self, config: Mapping[str, str | None], timeout_ms: int) -> ConfigInfos:
         """Raise BadRequestError for an unusable `connector.class`.
 
         Also RequestTimedOutError, and InternalError if the process fails in another way.
         """
-        job = ValidateConfigJob(worker=self._settings.worker, config=dict(config))
-        answer = await self._ask("validation", job, timeout_ms, ConfigValidated)
+        location = location_of(self._catalog, config)
+        job = ValidateConfigJob(
+            worker=self._settings.worker, config=dict(config), keep=location is not None
+        )
+        answer = await self._ask("validation", job, timeout_ms, ConfigValidated, location)
         return answer.result
 
     async def plugin_config(self, plugin: str, version: str | None) -> tuple[KeyInfo, ...]:
@@ -119,33 +134,58 @@ class Jobs:
     async def stop(self) -> None:
         """Kill the jobs that still run."""
         await kill_children(tuple(self._children))
+        self.end_idle()
+        await self._idle.gone()
 
-    async def _ask(self, what: str, job: Job, timeout_ms: int, expected: type[Answer]) -> Answer:
-        answered: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    def end_idle(self) -> None:
+        """Begin to end the processes that wait for another validation."""
+        self._idle.end()
 
-        def on_message(message: Message) -> None:
-            if not answered.done():
-                answered.set_result(message)
-
-        def on_exit(end: ChildEnd) -> None:
-            if not answered.done():
-                text = end.describe(f"The {what} process", "before it answered")
-                LOG.error("process ended before it answered", extra={"how": text})
-                answered.set_exception(errors.InternalError(text))
-
-        child = self._factory(what, job, on_message, on_exit)
-        self._children.add(child)
+    async def _ask(
+        self,
+        what: str,
+        job: Job,
+        timeout_ms: int,
+        expected: type[Answer],
+        location: Location | None = None,
+    ) -> Answer:
+        """`location`: of a process that may be used again, None for one that ends."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                answer = await answered
+                return await self._answer(what, job, expected, location)
         except TimeoutError:
             raise errors.RequestTimedOutError(
                 f"The {what} process did not answer within {timeout_ms} ms; "
                 "plugin code may hang in it."
             ) from None
+
+    async def _answer(
+        self, what: str, job: Job, expected: type[Answer], location: Location | None
+    ) -> Answer:
+        process = self._idle.take(location)
+        waited = process is not None
+        if process is None:
+            process = JobProcess(self._factory, what, job)
+        else:
+            process.ask_again(job)
+        self._children.add(process.child)
+        keeps = False
+        try:
+            answer = await process.answer()
+            keeps = location is not None and isinstance(answer, expected)
         finally:
-            await kill_children((child,))
-            self._children.discard(child)
+            if location is not None and keeps:
+                self._idle.keep(location, process)
+            else:
+                await kill_children((process.child,))
+            self._children.discard(process.child)
+        if waited and not isinstance(answer, expected):
+            # The process, or its Java process, may have been killed while it waited.
+            return await self._answer(what, job, expected, location)
+        if isinstance(answer, ChildEnd):
+            text = answer.describe(f"The {what} process", "before it answered")
+            LOG.error("process ended before it answered", extra={"how": text})
+            raise errors.InternalError(text)
         if isinstance(answer, RequestFailed):
             raise error_of(answer)
         if not isinstance(answer, expected):

@@ -15,6 +15,7 @@ import selectors
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from signal import Signals
 
 from pyconnect_agent.children import fork_server
@@ -34,9 +35,11 @@ SHARED = (
 """Modules of worker and children: imported before a fork, they are in memory once."""
 
 DESCRIPTORS_WANTED = 65_536
-"""Each child takes two descriptors in the worker and two in the fork server."""
+"""Each child takes three descriptors in the worker and two in the fork server."""
 ANSWER_S = 60.0
-"""Time limit for an answer of the fork server, which takes milliseconds once it has loaded."""
+"""Time limit for the first answer of a fork server, which has to load its modules before."""
+LATER_ANSWER_S = 10.0
+"""Time limit for further answers, which take milliseconds."""
 
 
 class Launched:
@@ -54,10 +57,13 @@ class Launched:
         """The last words of the process, "" without any; complete with the exit code."""
         self._ended = False
         os.set_blocking(fate, False)
+        self.gone = _open_process(pid)
+        """A descriptor that becomes readable when the process has ended, also while its fork server
+        is stopped; None where the system has none."""
 
     @property
     def sentinel(self) -> int:
-        """A descriptor that becomes readable when the process has ended."""
+        """A descriptor that becomes readable when the fork server reports the end."""
         return self._fate
 
     def exit_code(self) -> int | None:
@@ -74,6 +80,12 @@ class Launched:
                     self._kill(Signals.SIGKILL)
         return self._exit_code
 
+    def end_without_report(self) -> None:
+        """Take the process for ended: it is gone, and its fork server does not report the end."""
+        if self.exit_code() is None and not self._ended:
+            self._exit_code = _code_of_unreaped(self.pid)
+            self._ended = True
+
     def signal(self, number: Signals) -> None:
         """Send a signal; do nothing if the process has ended."""
         self.exit_code()
@@ -84,6 +96,8 @@ class Launched:
         """Release an ended process; the user of its connection closes that."""
         self._ended = True
         os.close(self._fate)
+        if self.gone is not None:
+            os.close(self.gone)
 
     def _kill(self, number: Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -104,6 +118,7 @@ class Launcher:
         self._host = host
         self._preload = tuple(preload)
         self._server: _ForkServer | None = None
+        self._stuck: list[_ForkServer] = []
 
     def fork(self) -> None:
         """Fork the server off this process to share its memory. Call it before any thread."""
@@ -124,20 +139,30 @@ class Launcher:
 
         Raises OSError (also TimeoutError), and EOFError if the fork server ends meanwhile.
         """
+        server = self._started()
         try:
-            return self._started().launch()
+            return server.launch()
         except EOFError as exc:
             LOG.warning(
                 "the fork server has ended; another one is started", extra={"reason": str(exc)}
             )
-            self.close()
-            return self._started().launch()
+            server.close()
+        except TimeoutError as exc:
+            LOG.error(
+                "the fork server does not answer; another one is started",
+                extra={"reason": str(exc), "pid": server.pid},
+            )
+            # Its children live on, and would be killed if it ended.
+            self._stuck.append(server)
+        self._server = None
+        return self._started().launch()
 
     def close(self) -> None:
-        """End the fork server; children continue."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        """End the fork servers; children continue."""
+        servers = self._stuck if self._server is None else [*self._stuck, self._server]
+        self._server, self._stuck = None, []
+        for server in servers:
+            server.close()
 
     def _started(self) -> _ForkServer:
         if self._server is None:
@@ -163,7 +188,8 @@ class _ForkServer:
 
     def __init__(self, requests: socket.socket, pid: int) -> None:
         self._requests = requests
-        self._pid = pid
+        self.pid = pid
+        self._has_answered = False
 
     def launch(self) -> Launched:
         ours, theirs = socket.socketpair()
@@ -176,7 +202,8 @@ class _ForkServer:
             finally:
                 theirs.close()
                 os.close(told)
-            pid = _answer(fate)
+            pid = _answer(fate, LATER_ANSWER_S if self._has_answered else ANSWER_S)
+            self._has_answered = True
             if pid is None:
                 raise EOFError(self._end())
             if pid < 0:
@@ -199,20 +226,37 @@ class _ForkServer:
     def close(self) -> None:
         self._requests.close()
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._pid, Signals.SIGKILL)
-        os.waitpid(self._pid, 0)
+            os.kill(self.pid, Signals.SIGKILL)
+        os.waitpid(self.pid, 0)
 
 
-def _answer(fate: int) -> int | None:
+def _answer(fate: int, timeout_s: float) -> int | None:
     """Read the fork server's answer; TimeoutError without one.
 
     If the server serves the request later, its child has no worker process and ends by itself.
     """
     with selectors.DefaultSelector() as selector:
         selector.register(fate, selectors.EVENT_READ)
-        if not selector.select(ANSWER_S):
-            raise TimeoutError(f"The fork server did not answer within {ANSWER_S:g} s")
+        if not selector.select(timeout_s):
+            raise TimeoutError(f"The fork server did not answer within {timeout_s:g} s")
     return fork_server.read_number(fate)
+
+
+def _open_process(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        # It has ended and was reported, or the system is not Linux.
+        return None
+
+
+def _code_of_unreaped(pid: int) -> int | None:
+    """Return the exit code of a process that its parent has not reaped; None if not known."""
+    try:
+        status = int(Path(f"/proc/{pid}/stat").read_bytes().split()[-1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return os.waitstatus_to_exitcode(status)
 
 
 def _allow_descriptors() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import queue
 import threading
 import time
@@ -94,7 +95,11 @@ class ChildLogs:
 
 
 class LogFiles:
-    """`<connector>.log` in a directory, with `<connector>.log.1` and so on for earlier lines."""
+    """`<connector>.log` in a directory, with `<connector>.log.1` and so on for earlier lines.
+
+    Only the worker's user can read them, as lines may quote what records contain. The rights of a
+    directory that exists are the administrator's.
+    """
 
     def __init__(self, settings: LogSettings) -> None:
         assert settings.directory is not None
@@ -140,10 +145,10 @@ class LogFiles:
         """Append lines; a failure drops them and is reported once."""
         path = self._directory / f"{_file_name(connector)}.log"
         try:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.exists() and path.stat().st_size >= self._settings.file_bytes:
                 self._rotate(path)
-            with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            with open(path, "a", encoding="utf-8", errors="backslashreplace", opener=_own) as file:
                 file.writelines(_text(line) for line in lines)
         except OSError as error:
             if not self._failing:
@@ -159,6 +164,17 @@ class LogFiles:
             if older.exists():
                 older.replace(path.with_name(f"{path.name}.{number}"))
         path.unlink(missing_ok=True)
+
+
+def _own(path: str, flags: int) -> int:
+    """Open a file that only this user can read; of an older file the group keeps its rights."""
+    descriptor = os.open(path, flags, 0o600)
+    mode = os.fstat(descriptor).st_mode
+    if mode & 0o007:
+        # The file may belong to another user.
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, mode & 0o770)
+    return descriptor
 
 
 class _OwnLines(logging.Handler):

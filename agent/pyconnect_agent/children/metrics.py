@@ -36,7 +36,9 @@ async def task_metrics(
     inquiries: Inquiries,
 ) -> list[Metric]:
     """Ask all live tasks at once; for a task without an answer use its last one."""
-    answers = await asyncio.gather(*(inquiries.statistics(task.child) for task in tasks.values()))
+    answers = await asyncio.gather(
+        *(inquiries.statistics(task.child, mbeans=True) for task in tasks.values())
+    )
     found: dict[ConnectorTaskId, tuple[State, StatsReported]] = {
         task_id: (State.FAILED, figures) for task_id, figures in ended.items()
     }
@@ -47,7 +49,8 @@ async def task_metrics(
         tags = {"connector": task_id.connector, "task": str(task_id.task)}
         metrics.append(Metric(group=TASK, name="status", value=state.value.lower(), tags=tags))
         metrics.extend(tagged(figures.metrics, tags))
-        metrics.extend(replace(plugin, tags={**tags, **plugin.tags}) for plugin in figures.plugins)
+        own = (*figures.plugins, *figures.mbeans)
+        metrics.extend(replace(metric, tags={**tags, **metric.tags}) for metric in own)
     metrics.extend(_task_counts({task_id: state for task_id, (state, _) in found.items()}))
     return metrics
 

@@ -40,6 +40,10 @@ class RetriableKafkaError(KafkaError):
     retriable = True
 
 
+class RecordTooLargeError(KafkaError):
+    """A broker refused a record because of its size."""
+
+
 class ProducerFencedError(KafkaError):
     """A newer producer initialised the same transactional id."""
 

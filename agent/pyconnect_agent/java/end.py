@@ -15,6 +15,7 @@ EXIT_OUT_OF_MEMORY = 3
 EXIT_HOST_FAILED = 70
 """The exit code with which the host ends the process when one of its threads fails."""
 _EXIT_REFUSED = 1
+_EXITS_AT_A_PORT = (_EXIT_REFUSED, 2, -Signals.SIGABRT)
 
 _OUT_OF_MEMORY = "Terminating due to java.lang.OutOfMemoryError: "
 _NO_VM = "Error occurred during initialization of VM"
@@ -39,6 +40,13 @@ _OTHER_MEMORY = {
 
 def reason_of(code: int, options: JavaOptions, lines: Sequence[str]) -> str:
     """Return the reason for an exit code, -n after signal n. `lines`: the last of its output."""
+    taken = next((line.strip() for line in lines if "Address already in use" in line), "")
+    if taken and code in _EXITS_AT_A_PORT:
+        return (
+            f"The Java process ended because a port was taken: {taken}. A port that is opened by an"
+            " option of agent.java.options, or by a variable of agent.java.environment, is the same"
+            " in every Java process of the worker."
+        )
     if code == EXIT_OUT_OF_MEMORY and (lack := _lack_of_memory(lines)):
         return f"The Java process ran out of memory ({lack}): {_limit(lack, options)}"
     if code == _EXIT_REFUSED and (fault := _refusal(lines)):

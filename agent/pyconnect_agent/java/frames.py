@@ -61,6 +61,7 @@ class Kind(IntEnum):
     LOG = 9  # Java
     LEVELS = 10  # Python: of loggers, by name
     STACKS = 11  # Python
+    MBEANS = 12  # Python
 
 
 def frame(kind: Kind, request_id: int, *parts: bytes) -> list[bytes]:

@@ -5,8 +5,11 @@ Layer: java. Values only.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pyconnect_agent.core.config.java_keys import DEFAULT_HEAP
 
@@ -24,6 +27,11 @@ of a task that queues records is collected twice as often."""
 CONNECTOR_INITIAL_HEAP = "6m"
 CONNECTOR_SERIAL = ("-XX:+UseSerialGC", "-Xmn2m")
 """A connector itself has no records."""
+
+TEMPORARY = "-Djava.io.tmpdir="
+_JMX = "com.sun.management.jmxremote"
+_OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Java reads further options from them."""
 
 UNKNOWN_VERSION = "undefined"
 """Of a class that no list of plugins has."""
@@ -94,6 +102,26 @@ class JavaOptions:
             *self.options,
             f"-Xmx{self.heap}",
         )
+
+    def temporary_base(self) -> Path:
+        """Return the directory in which the process's own one for temporary files is made."""
+        given = [each.partition("=")[2] for each in self.options if each.startswith(TEMPORARY)]
+        return Path(given[-1] if given else tempfile.gettempdir())
+
+    def without_jmx(self) -> tuple[JavaOptions, tuple[str, ...]]:
+        """Return the options without those of JMX's ports, and those that were left out.
+
+        Every process of the worker would open the same port, and only the first one can.
+        """
+        environment = dict(self.environment)
+        dropped = [each for each in self.options if _JMX in each]
+        for name in _OPTION_VARIABLES:
+            words = (environment.get(name) or os.environ.get(name, "")).split()
+            if found := [word for word in words if word.startswith(f"-D{_JMX}")]:
+                dropped += found
+                environment[name] = " ".join(word for word in words if word not in found)
+        options = tuple(each for each in self.options if _JMX not in each)
+        return replace(self, options=options, environment=environment), tuple(dropped)
 
 
 def is_property(option: str) -> bool:

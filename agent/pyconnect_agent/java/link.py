@@ -12,13 +12,13 @@ import logging
 import queue
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
 from pyconnect_agent import long_lived
-from pyconnect_agent.java.errors import java_error
+from pyconnect_agent.java.errors import JavaFailure, java_error
 from pyconnect_agent.java.frames import HEAD, Kind, frame, from_json, json_bytes
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_api import ConnectException
@@ -34,6 +34,8 @@ _LEVELS = {
     "FATAL": logging.CRITICAL,
 }
 CLOSE_TIMEOUT_S = 5.0
+MBEANS_TIMEOUT_S = 0.5
+"""Less than the worker waits for the figures of a task, which come with these."""
 STACKS_TIMEOUT_S = 0.8
 """Less than the worker waits for the stacks of a task, which come with these."""
 
@@ -60,6 +62,7 @@ class JavaLink:
         self._gone = threading.Event()
         self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
         self._closing = False
+        self._asks_for_mbeans = False
         self.on_end: Callable[[], object] = lambda: None
         """Called when the process has ended without `close`; it must not raise."""
         self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
@@ -120,6 +123,27 @@ class JavaLink:
                 f"The Java process (pid {pid}) did not answer within {STACKS_TIMEOUT_S:g} s: it is "
                 f"frozen, or collects garbage. Its state: ps -o stat,wchan -p {pid}\n"
             )
+
+    def mbeans(self) -> Sequence[Sequence[Any]]:
+        """Return the numbers of the plugins' MBeans (`MBeans.java`); none without an answer soon.
+
+        Nor while an earlier question waits, of a process that is frozen.
+        """
+        if self._asks_for_mbeans:
+            return ()
+        self._asks_for_mbeans = True
+
+        def answered(_: object) -> None:
+            self._asks_for_mbeans = False
+
+        try:
+            call = self.send(Kind.MBEANS)
+            call.add_done_callback(answered)
+            call.result(MBEANS_TIMEOUT_S)
+            values: Sequence[Sequence[Any]] = self.answer(call)
+        except (TimeoutError, ConnectException, JavaFailure):
+            return ()
+        return values
 
     def _ask_for_stacks(self, found: Future[str]) -> None:
         try:

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.java.end import reason_of
-from pyconnect_agent.java.launch import JavaInstallation, JavaOptions, is_property
+from pyconnect_agent.java.launch import TEMPORARY, JavaInstallation, JavaOptions, is_property
+from pyconnect_agent.java.temporary import TemporaryDirectory, remove_leftovers
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -69,26 +70,36 @@ class JavaProcess:
 
         `archive_options` replace those that map the archive of classes.
         """
+        options, dropped = options.without_jmx()
+        if dropped:
+            LOG.warning(
+                "options of JMX are left out, as every Java process would open the same port; the"
+                " admin interface serves the MBeans of tasks with the metrics",
+                extra={"options": " ".join(dropped)},
+            )
         self.options = options
+        self._temporary = _temporary_directory(options.temporary_base())
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.socket, theirs = socket.socketpair()
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
         command = [installation.java, *(archive_options or _archived(installation))]
         main = ["-cp", installation.class_path, MAIN_CLASS]
+        own = f"{TEMPORARY}{self._temporary.path}"
         try:
-            with theirs, _hidden(options.arguments()) as (arguments, files):
+            with theirs, _hidden((*options.arguments(), own)) as (arguments, files):
                 self._process: subprocess.Popen[bytes] = subprocess.Popen(
                     [*command, *arguments, *main],
                     stdin=theirs.fileno(),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     env={**os.environ, **options.environment},
-                    pass_fds=files,
+                    pass_fds=(*files, self._temporary.descriptor),
                     preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
                 )
         except OSError as exc:
             self.socket.close()
+            self._temporary.remove()
             raise ConnectException(f"Java could not be started: {exc}") from exc
         self._reader = long_lived.Thread("java-output", self._read_output)
         self._reader.start()
@@ -105,6 +116,7 @@ class JavaProcess:
         self._process.wait()
         with contextlib.suppress(OSError):
             self.socket.close()
+        self._temporary.remove()
 
     def wait(self, timeout_s: float) -> bool:
         """Return whether it has ended within the time."""
@@ -128,6 +140,7 @@ class JavaProcess:
         # A program that a plugin has started may have inherited the other end.
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RD)
+        self._temporary.remove()
 
     def _read_output(self) -> None:
         assert self._process.stdout is not None
@@ -136,6 +149,14 @@ class JavaProcess:
                 text = line.decode(errors="backslashreplace").rstrip("\n")
                 self._last_lines.append(text)
                 OUTPUT.info("%s", text)
+
+
+def _temporary_directory(base: Path) -> TemporaryDirectory:
+    try:
+        remove_leftovers(base)
+        return TemporaryDirectory(base)
+    except OSError as exc:
+        raise ConnectException(f"Java's directory for temporary files: {exc}") from exc
 
 
 def _archived(installation: JavaInstallation) -> tuple[str, ...]:

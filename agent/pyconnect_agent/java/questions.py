@@ -72,6 +72,19 @@ class JavaQuestions:
         assert isinstance(found, list)
         return found
 
+    def forget(self) -> bool:
+        """Let the process drop the instances of plugins, which may hold values of a config.
+
+        Return whether there is a process that has done so.
+        """
+        if self._link is None:
+            return False
+        try:
+            self._link.call("forget")
+        except (ConnectException, JavaFailure):
+            return False
+        return True
+
     def close(self) -> None:
         """End the process if there is one."""
         link, self._link = self._link, None

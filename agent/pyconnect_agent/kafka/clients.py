@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.kafka import errors
 from pyconnect_clients.connections import with_token_callback
@@ -29,11 +30,7 @@ ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
 
 
-REPEAT_AFTER_S = 10.0
-
-MAX_REQUEST_BYTES = 1_048_576
-"""Java's default of `max.request.size`, in librdkafka `message.max.bytes`: what one kind of worker
-can write the other can write, too."""
+REPEAT_AFTER_S = 60.0
 
 
 def create_producer(config: ClientConfig) -> Producer:

@@ -137,6 +137,8 @@ def translate(failure: BaseException | Any, action: str) -> errors.KafkaError:
         return errors.KafkaError(f"{action}: {failure}")
     message = f"{action}: {error.str()} ({error.name()})"
     code = error.code()
+    if code == ClientError.MSG_SIZE_TOO_LARGE:
+        return errors.RecordTooLargeError(message)
     if code in _FENCED:
         return errors.ProducerFencedError(message)
     if code in _AUTHORIZATION:

@@ -22,9 +22,10 @@ from typing import Any, Protocol, TypeAlias
 
 from confluent_kafka import KafkaError
 
+from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
-from pyconnect_agent.kafka.clients import MAX_REQUEST_BYTES, create_producer
+from pyconnect_agent.kafka.clients import create_producer
 
 LOG = logging.getLogger(__name__)
 

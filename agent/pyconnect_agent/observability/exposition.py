@@ -1,6 +1,7 @@
 """Metrics in the text format of Prometheus.
 
-Layer: observability. `kafka_connect_<group>_<name>`, dashes as underscores, tags as labels.
+Layer: observability. `kafka_connect_<group>_<name>`, dashes as underscores, tags as labels. Metrics
+of MBeans have names of their own.
 Texts such as states become a label of a metric whose value is 1. Import it where it is used: the
 client library takes a tenth of a second.
 """
@@ -13,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Metric as Family
 from prometheus_client.registry import Collector
 
-from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS
+from pyconnect_agent.core.metrics.catalog import DESCRIPTIONS, MBEANS
 from pyconnect_agent.core.metrics.values import Metric
 
 PREFIX = "kafka_connect"
@@ -46,10 +47,13 @@ class _Given(Collector):
 
 def _family(metric: Metric) -> Family:
     name = _name(metric)
-    kind = "counter" if name.endswith("_total") else "gauge"
+    is_counter = name.endswith("_total") and metric.group != MBEANS
+    kind = "counter" if is_counter else "gauge"
     meaning = DESCRIPTIONS.get(metric.group, {}).get(metric.name, "")
     return Family(name.removesuffix("_total") if kind == "counter" else name, meaning, kind)
 
 
 def _name(metric: Metric) -> str:
+    if metric.group == MBEANS:
+        return metric.name
     return f"{PREFIX}_{metric.group}_{metric.name}".replace("-", "_")

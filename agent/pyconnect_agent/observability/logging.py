@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import re
 import sys
 import threading
 import time
@@ -45,6 +47,11 @@ _NAMES = {
 }
 # Libraries whose events this worker logs itself.
 _QUIET_LIBRARIES = {"uvicorn": "WARN", "httpx": "WARN", "httpcore": "WARN", "kafka": "WARN"}
+_REPEATING = ("kafka.", "asyncio")
+"""Libraries that write the same line again and again."""
+REPEAT_AFTER_S = 60.0
+_KINDS = 1_000
+_DIGITS = re.compile(r"[0-9]+")
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _scope: ContextVar[Mapping[str, str]] = ContextVar("scope")
 
@@ -73,6 +80,7 @@ def configure_logging(
     handlers are removed.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
+    handler.addFilter(RareRepeats())
     handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else TextFormatter())
     root = logging.getLogger()
     for old in root.handlers[:]:
@@ -94,6 +102,36 @@ def masked(text: str) -> str:
         if isinstance(handler.formatter, _MaskingFormatter):
             text = handler.formatter.mask(text)
     return text
+
+
+class RareRepeats(logging.Filter):
+    """Passes one of a library's equal warnings and errors in a minute, with the number left out.
+
+    kafka-python alone writes five lines a second while a broker refuses connections. Numbers in a
+    line do not count.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._passed: dict[tuple[str, int, str], tuple[float, int]] = {}
+        """The time of the last line that passed, and the number of those left out since then."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING or not record.name.startswith(_REPEATING):
+            return True
+        kind = record.name, record.levelno, _DIGITS.sub("0", record.getMessage())
+        now_s = self._clock()
+        passed_s, left_out = self._passed.get(kind, (-math.inf, 0))
+        if now_s - passed_s < REPEAT_AFTER_S:
+            self._passed[kind] = passed_s, left_out + 1
+            return False
+        if len(self._passed) >= _KINDS:
+            self._passed.clear()
+        self._passed[kind] = now_s, 0
+        if left_out:
+            record.repeated = left_out
+        return True
 
 
 class RuntimeLevels:

@@ -111,13 +111,15 @@ class RestApplication:
         if isinstance(match, Response):
             return match
         now_s = asyncio.get_running_loop().time()
-        exchange = Exchange(
-            request=request,
-            services=self._services,
-            parameters=match.parameters,
-            deadline_s=now_s + self._services.request_timeout_ms / 1000,
-        )
-        return await match.route.resource(exchange)
+        with self._services.bodies.room() as room:
+            exchange = Exchange(
+                room=room,
+                request=request,
+                services=self._services,
+                parameters=match.parameters,
+                deadline_s=now_s + self._services.request_timeout_ms / 1000,
+            )
+            return await match.route.resource(exchange)
 
 
 def _raw_path(request: Request) -> str:

@@ -10,6 +10,7 @@ and JSON `null` bind to None.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -17,9 +18,14 @@ from typing import Any, NoReturn
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.offsets.changes import NOTHING_TO_ALTER
-from pyconnect_agent.core.offsets.documents import each_entry
+from pyconnect_agent.core.offsets.documents import ITEM_CHARACTERS, each_entry, each_item
 
 ConfigBody = dict[str, str | None]
+
+NUMBER_CHARACTERS = 1_000
+"""Jackson's limit."""
+_LIST = re.compile(r"[ \t\n\r]*\[[ \t\n\r]*(?P<end>\])?")
+_LIST_END = re.compile(r"[ \t\n\r]*\]")
 
 _INITIAL_STATES = {
     "RUNNING": TargetState.STARTED,
@@ -70,16 +76,42 @@ def bind_create_request(body: bytes) -> CreateConnectorRequest | None:
 def bind_task_configs(body: bytes) -> tuple[ConfigBody | None, ...] | None:
     """Bind the body of `POST /connectors/{c}/tasks`, which must not be empty. Raises BodyError.
 
-    Text after the list is ignored, as Apache's worker does.
+    Text after the list is ignored, as Apache's worker does. The configs of a large body are read
+    one by one.
     """
     if not body.strip():
         raise BodyError("The body is empty; a list of task configs is needed")
-    document = _document(body, or_more=True)
-    if document is None:
+    document: Iterable[Any]
+    if len(body) > ITEM_CHARACTERS:
+        document = _each_task_config(body)
+    elif (found := _document(body, or_more=True)) is None:
         return None
+    else:
+        document = _list(found, "the body")
     return tuple(
         None if config is None else _config(config, f"task config {index}")
-        for index, config in enumerate(_list(document, "the body"))
+        for index, config in enumerate(document)
+    )
+
+
+def _each_task_config(body: bytes) -> Iterator[Any]:
+    try:
+        text = body.decode()
+        begin = _LIST.match(text)
+        if begin is None:
+            raise BodyError("The body must be a list")
+        if begin["end"] is None:
+            position = yield from each_item(text, begin.end(), _DECODER)
+            if not _LIST_END.match(text, position):
+                raise BodyError(f"The body is not valid JSON: no end of the list at {position}")
+    except (ValueError, RecursionError) as error:
+        raise _large_body_error(error) from error
+
+
+def _large_body_error(error: Exception) -> BodyError:
+    reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+    return BodyError(
+        f"The body is not a list of items of at most {ITEM_CHARACTERS} characters each: {reason}"
     )
 
 
@@ -91,7 +123,9 @@ def check_offsets(body: bytes) -> None:
     """
     try:
         count = _count(each_entry(body.decode(), _OFFSETS_DECODER))
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError) as error:
+        if len(body) > ITEM_CHARACTERS:
+            raise _large_body_error(error) from error
         document = _document(body, decoder=_OFFSETS_DECODER)
         if document is None:
             raise BodyError("The body is empty; a list of offsets is needed") from None
@@ -113,6 +147,15 @@ def _count(entries: Iterable[Any]) -> int:
     return count
 
 
+def _offset_number(text: str) -> _Number:
+    if len(text) > NUMBER_CHARACTERS:
+        raise BadRequestError(
+            f"A number of the offsets has {len(text)} characters; Kafka Connect reads at most"
+            f" {NUMBER_CHARACTERS}"
+        )
+    return _Number(text)
+
+
 def _refuse_constant(constant: str) -> NoReturn:
     raise BodyError(f"The body is not valid JSON: {constant} is not a number of JSON")
 
@@ -129,8 +172,8 @@ def _without_repetition(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 _DECODER = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant)
 _OFFSETS_DECODER = json.JSONDecoder(
-    parse_int=_Number,
-    parse_float=_Number,
+    parse_int=_offset_number,
+    parse_float=_offset_number,
     parse_constant=_refuse_constant,
     object_pairs_hook=_without_repetition,
 )

@@ -95,7 +95,8 @@ class BodyTooLargeError(RestError):
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body of the request is larger than {limit_bytes} bytes. Send it in parts.",
+            f"The body of the request is larger than {limit_bytes} bytes, the limit for requests"
+            " of this kind. A configuration must fit into a record of the config topic.",
         )
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import RequestTimedOutError
 from pyconnect_agent.core.herder.requests import messages as herder_requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
@@ -20,9 +21,11 @@ from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess
+from pyconnect_agent.rest.body_memory import ALL_BODIES_BYTES, BodyMemory, BodyRoom
 from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
 from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
 from pyconnect_agent.rest.media_types import JSON, content_type
+from pyconnect_agent.rest.web_pages import WebPages
 
 Bound = TypeVar("Bound")
 
@@ -37,25 +40,33 @@ class AdminServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The services for resources; one value for all requests."""
+    """The services for resources; one value for all requests.
+
+    `max_config_bytes`: of a body with one config; `max_body_bytes`: of one with task configs or
+    offsets, of which there may be many.
+    """
 
     herder: Herder
     forwarder: Forwarder
     admin: AdminServices | None = None
+    web_pages: WebPages = WebPages()  # noqa: RUF009  a value
     topic_tracking_enable: bool = True
     topic_tracking_allow_reset: bool = True
     request_timeout_ms: int = 90_000
     health_timeout_ms: int = 10_000
-    max_body_bytes: int = 128 * 1024 * 1024
+    max_config_bytes: int = 4 * MAX_REQUEST_BYTES
+    max_body_bytes: int = ALL_BODIES_BYTES
+    bodies: BodyMemory = field(default_factory=BodyMemory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A request whose route was found. `parameters` are those of the path, decoded.
 
-    `deadline_s` is on the clock of the event loop.
+    `deadline_s` is on the clock of the event loop. `room`: for the body.
     """
 
+    room: BodyRoom
     request: Request
     services: Services
     parameters: Mapping[str, str]
@@ -69,6 +80,10 @@ class Exchange:
     def connector(self) -> str:
         """The connector named in the path."""
         return self.parameters["connector"]
+
+    def refuse_foreign_page(self) -> None:
+        """Raise ForbiddenError for a change by a foreign web page."""
+        self.services.web_pages.check(self.request.method, self.request.headers)
 
     def remaining_ms(self) -> int:
         """Return the rest of the request's time, at least 1 ms, because 0 is not a timeout."""
@@ -103,19 +118,19 @@ class Exchange:
             ),
         )
 
-    async def body(self) -> bytes:
+    async def body(self, limit_bytes: int) -> bytes:
         """Return the raw body.
 
-        Raises RequestTimedOutError when the client does not send it in time, and BodyTooLargeError.
+        Raises RequestTimedOutError when the client does not send it in time, BodyTooLargeError, and
+        ServiceUnavailableError while other bodies take the memory for it.
         """
         try:
             async with asyncio.timeout(self.remaining_ms() / 1000):
-                return await self._read_body()
+                return await self._read_body(limit_bytes)
         except TimeoutError:
             raise RequestTimedOutError(timed_out_text(self.herder.stage)) from None
 
-    async def _read_body(self) -> bytes:
-        limit_bytes = self.services.max_body_bytes
+    async def _read_body(self, limit_bytes: int) -> bytes:
         if int(self.request.headers.get("content-length", 0)) > limit_bytes:
             raise BodyTooLargeError(limit_bytes)
         parts, size = [], 0
@@ -123,16 +138,24 @@ class Exchange:
             size += len(part)
             if size > limit_bytes:
                 raise BodyTooLargeError(limit_bytes)
+            self.room.take(len(part))
             parts.append(part)
         return b"".join(parts)
 
     async def bind(self, bind: Callable[[bytes], Bound]) -> Bound:
-        """Bind the JSON body; raises UnsupportedBodyError for a body not declared as JSON."""
-        return bind(await self.json_body())
+        """Bind the JSON body, which has one config at most.
 
-    async def json_body(self) -> bytes:
+        Raises UnsupportedBodyError for a body not declared as JSON, and as `body` does.
+        """
+        return await self.read(bind, await self.json_body(self.services.max_config_bytes))
+
+    async def read(self, bind: Callable[[bytes], Bound], body: bytes) -> Bound:
+        """Return what `bind` makes of a body; large ones are read beside the event loop."""
+        return await self.room.memory.read(bind, body)
+
+    async def json_body(self, limit_bytes: int) -> bytes:
         """Return the raw body; raises UnsupportedBodyError for one not declared as JSON."""
-        body = await self.body()
+        body = await self.body(limit_bytes)
         if body:
             header = self.request.headers.get("content-type")
             if header is None or content_type(header) != JSON:

@@ -9,6 +9,7 @@ first request: most workers never send one.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import ssl
@@ -171,9 +172,12 @@ class Forwarder:
         LOG.debug("request is forwarded", extra={"method": request.method, "url": url})
         headers = {"Authorization": request.authorization} if request.authorization else None
         body = request.body
-        if body is not None and not isinstance(body, bytes):
-            body = json_text.dumps(body)
-        return await self._client.send(request.method, url, body=body, headers=headers)
+        sent = (
+            body
+            if body is None or isinstance(body, bytes)
+            else await asyncio.to_thread(json_text.dumps, body)
+        )
+        return await self._client.send(request.method, url, body=sent, headers=headers)
 
 
 def forward_url(target_url: str, request: ForwardableRequest) -> str:

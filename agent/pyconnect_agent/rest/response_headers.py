@@ -38,7 +38,7 @@ class CrossOriginPolicy:
         if "*" not in self.origins:
             response.append("Vary", "Origin")
         origin = request.get("origin")
-        if not origin or not self._allows(origin):
+        if not origin or not self.allows(origin):
             return
         response["Access-Control-Allow-Origin"] = origin
         if method == "OPTIONS" and "access-control-request-method" in request:
@@ -46,7 +46,8 @@ class CrossOriginPolicy:
             response["Access-Control-Allow-Headers"] = "Content-Type"
             response["Access-Control-Max-Age"] = str(_PREFLIGHT_MAX_AGE_S)
 
-    def _allows(self, origin: str) -> bool:
+    def allows(self, origin: str) -> bool:
+        """Return whether the value of a request's `Origin` header is among the origins."""
         return any(
             re.fullmatch(re.escape(allowed).replace(r"\*", ".*"), candidate, re.IGNORECASE)
             for candidate in origin.split()

@@ -12,14 +12,17 @@ import asyncio
 import contextlib
 import functools
 import logging
+import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from pyconnect_agent.core.clients.configs import config_record_limit
 from pyconnect_agent.core.config.listeners import Listener, advertised_url
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.herder.admin_port import WorkerAdmin
@@ -30,8 +33,9 @@ from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
-from pyconnect_agent.rest.sockets import BoundListener, bind, local_address
+from pyconnect_agent.rest.sockets import BACKLOG, BoundListener, bind, local_address
 from pyconnect_agent.rest.tls import client_context, server_context
+from pyconnect_agent.rest.web_pages import WebPages
 
 LOG = logging.getLogger(__name__)
 
@@ -95,19 +99,22 @@ class RestServer:
         config = self._config
         for bound in (*self._main, *self._admin):
             bound.listen()
+        cross_origin = CrossOriginPolicy.parse(
+            config.access_control_allow_origin, config.access_control_allow_methods
+        )
         services = Services(
             herder=herder,
             forwarder=Forwarder(self.client),
             topic_tracking_enable=config.topic_tracking_enable,
             topic_tracking_allow_reset=config.topic_tracking_allow_reset,
             admin=None if admin is None else AdminServices(worker=admin, access=self._access()),
+            max_config_bytes=4 * config_record_limit(config),
+            web_pages=WebPages(names=self._names(), policy=cross_origin),
         )
         main = RestApplication(
             services,
             (*MAIN_ROUTES, *ADMIN_ROUTES) if config.admin_listeners is None else MAIN_ROUTES,
-            cross_origin=CrossOriginPolicy.parse(
-                config.access_control_allow_origin, config.access_control_allow_methods
-            ),
+            cross_origin=cross_origin,
             header_rules=config.response_http_headers_config,
         )
         await self._serve(main, self._main, _MAIN_TLS_PREFIX)
@@ -161,6 +168,13 @@ class RestServer:
             token_file=self._config.agent_admin_bearer_token_file,
             loopback=loopback_addresses(bound.socket.getsockname()[:2] for bound in serving),
         )
+
+    def _names(self) -> frozenset[str]:
+        """Return the host names by which clients may know this server."""
+        bound = (*self._main, *self._admin)
+        advertised = urlsplit(self.advertised_url).hostname
+        names = (advertised, socket.gethostname(), *(at.listener.host for at in bound))
+        return frozenset(name.lower() for name in names if name)
 
     def _load_tls(self, listeners: Sequence[Listener], prefix: str) -> None:
         if any(listener.protocol == "https" for listener in listeners):
@@ -223,6 +237,7 @@ def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Con
         http=Connection,
         ws="none",
         lifespan="off",
+        backlog=BACKLOG,
         interface="asgi3",
         log_config=None,
         access_log=False,

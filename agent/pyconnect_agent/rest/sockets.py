@@ -1,20 +1,31 @@
 """Sockets of listeners, bound before the first request so that ports are known.
 
 Layer: rest. Until `listen` connections are refused, as by Apache's worker: an accepted client would
-have to wait while the brokers cannot be reached.
+have to wait while the brokers cannot be reached. Connections never take the last descriptors of the
+process, which tasks and Kafka's clients need.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
+import os
+import resource
 import socket
+import time
 from dataclasses import dataclass
+from typing import Any
 
 from pyconnect_agent.core.config.listeners import Listener
 from pyconnect_agent.core.errors import WorkerStartError
 
+LOG = logging.getLogger(__name__)
+
 BACKLOG = 128
 HIGHEST_PORT = 65_535
+REFUSALS_LOGGED_AFTER_S = 60.0
+_OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,90 @@ class BoundListener:
             self.socket.listen(BACKLOG)
         except OSError as exc:
             raise _start_error(self.listener, exc) from exc
+
+
+class ListeningSocket(socket.socket):
+    """Closes accepted connections while few descriptors are left; the log says so rarely."""
+
+    def __init__(self, family: int) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self._spare = os.open(os.devnull, os.O_RDONLY)
+        self._failed_s = self._logged_s = -REFUSALS_LOGGED_AFTER_S
+        self._refused = 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Return the next connection that may stay."""
+        while True:
+            try:
+                connection, address = super().accept()
+            except OSError as exc:
+                if exc.errno not in _OUT_OF_RESOURCES:
+                    raise
+                if not self._refuse_next():
+                    self._wait(exc)
+                continue
+            # A new descriptor has the lowest free number.
+            if connection.fileno() < _most_descriptors():
+                return connection, address
+            connection.close()
+            self._log_refusal()
+
+    def close(self) -> None:
+        super().close()
+        if self._spare >= 0:
+            os.close(self._spare)
+            self._spare = -1
+
+    def _refuse_next(self) -> bool:
+        """Close the next connection, by the descriptor that was kept for it."""
+        if self._spare < 0:
+            return False
+        os.close(self._spare)
+        self._spare = -1
+        try:
+            connection, _ = super().accept()
+            connection.close()
+            self._log_refusal()
+        except BlockingIOError:
+            pass
+        except OSError:
+            return False
+        finally:
+            # Another thread may have been quicker.
+            with contextlib.suppress(OSError):
+                self._spare = os.open(os.devnull, os.O_RDONLY)
+        return True
+
+    def _wait(self, error: OSError) -> None:
+        """Let the event loop stop listening for a second.
+
+        After the error it goes on to accept: that would be as many errors as the backlog has
+        places.
+        """
+        now_s = time.monotonic()
+        if now_s - self._failed_s < 1:
+            raise BlockingIOError
+        self._failed_s = now_s
+        raise error
+
+    def _log_refusal(self) -> None:
+        self._refused += 1
+        now_s = time.monotonic()
+        if now_s - self._logged_s >= REFUSALS_LOGGED_AFTER_S:
+            LOG.warning(
+                "connections are refused because few file descriptors are left",
+                extra={"refused": self._refused, "limit": resource.getrlimit(_DESCRIPTORS)[0]},
+            )
+            self._logged_s, self._refused = now_s, 0
+
+
+_DESCRIPTORS = resource.RLIMIT_NOFILE
+
+
+def _most_descriptors() -> float:
+    """Return how many descriptors may be open when a connection is accepted."""
+    limit, _ = resource.getrlimit(_DESCRIPTORS)
+    return float("inf") if limit == resource.RLIM_INFINITY else limit - max(limit // 4, 32)
 
 
 def bind(listener: Listener) -> BoundListener:
@@ -92,7 +187,7 @@ def _is_taken(port: int) -> bool:
 
 
 def _bound(family: int, address: tuple[object, ...], *, dualstack: bool = False) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound = ListeningSocket(family)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:

@@ -17,7 +17,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    KafkaError,
+    RecordTooLargeError,
+    RetriableKafkaError,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import (
@@ -44,10 +49,17 @@ class ConfigStore:
     """Configs in a log.
 
     `leader_writer` does the privileged writes; without one they are plain writes to the log.
+    `record_limit`: the largest size of a record, in bytes of key and value; None without a limit.
     """
 
-    def __init__(self, log: Log, leader_writer: LeaderWriter | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        leader_writer: LeaderWriter | None = None,
+        record_limit: int | None = None,
+    ) -> None:
         self._log = log
+        self._record_limit = record_limit
         self._leader_writer = leader_writer or PlainLeaderWriter(log.write)
         self._reader = _ConfigReader()
 
@@ -83,6 +95,7 @@ class ConfigStore:
         self, connector: str, config: ConnectorConfig, target_state: TargetState | None
     ) -> None:
         records = [config_records.connector_config(connector, config)]
+        self._check_size(f"The configuration of connector {connector}", records[0])
         if target_state is not None:
             records.insert(0, config_records.target_state(connector, target_state))
         with _failing_as("Error writing connector configuration to Kafka"):
@@ -103,6 +116,8 @@ class ConfigStore:
                 config_records.task_config(ConnectorTaskId(connector, number), config)
                 for number, config in enumerate(configs)
             ]
+            for number, record in enumerate(records):
+                self._check_size(f"The configuration of task {connector}-{number}", record)
             with _failing_as("Error writing task configurations to Kafka"):
                 self._leader_writer.write(records, deadline.remaining_ms())
             with _failing_as(root_text):
@@ -140,6 +155,15 @@ class ConfigStore:
         """Any worker may; not read back."""
         with _failing_as("Error writing logger level to Kafka"):
             self._write_plain(config_records.logger_level(namespace, level))
+
+    def _check_size(self, what: str, record: LogRecord) -> None:
+        size = len(record.key or b"") + len(record.value or b"")
+        if self._record_limit is not None and size > self._record_limit:
+            raise BadRequestError(
+                f"{what} takes {size} bytes in the config topic; a record there has at most"
+                f" {self._record_limit} bytes (max.request.size in the worker's properties). Let it"
+                " refer to large values by a config provider."
+            )
 
     def _write_plain(self, record: LogRecord) -> None:
         self._log.write([record], READ_WRITE_TOTAL_TIMEOUT_MS)
@@ -197,6 +221,11 @@ def _failing_as(text: str) -> Iterator[None]:
         yield
     except KafkaError as exc:
         _log.error(text, extra={"reason": str(exc)})
+        if isinstance(exc, RecordTooLargeError):
+            raise BadRequestError(
+                f"{text}: a record is larger than the broker allows (max.message.bytes of the"
+                " config topic). Let it refer to large values by a config provider."
+            ) from exc
         if exc.retriable:
             raise RetriableKafkaError(text) from exc
         raise KafkaError(text) from exc

@@ -53,6 +53,7 @@ from pyconnect_agent.channel import (
 )
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.tasks.stacks import describe_threads
 from pyconnect_api import ConnectException
 
@@ -102,6 +103,8 @@ class Control:
         """Returns the levels of this process's known loggers; set before `start` too."""
         self.describe_stacks: Callable[[], str] = describe_threads
         """Returns the stacks of this process, and of one that belongs to it."""
+        self.mbeans: Callable[[], tuple[Metric, ...]] = tuple
+        """Returns the numbers of MBeans of a Java process; waits for less than a second."""
         self._thread = long_lived.Thread("control", self._read)
 
     def start(self) -> None:
@@ -130,9 +133,9 @@ class Control:
     def send(self, message: Message) -> None:
         self._channel.send(message)
 
-    def report_statistics(self, request_id: int = 0) -> None:
+    def report_statistics(self, request_id: int = 0, mbeans: tuple[Metric, ...] = ()) -> None:
         """Report the task's work to the worker; an id of 0 means that it did not ask."""
-        self.send(replace(self.statistics(), request_id=request_id))
+        self.send(replace(self.statistics(), request_id=request_id, mbeans=mbeans))
 
     def read_offsets(self, keys: tuple[bytes, ...], timeout_ms: int) -> dict[bytes, bytes | None]:
         """Ask the worker's store. Raises AgentError, RetriableKafkaError on timeout."""
@@ -279,6 +282,7 @@ class Control:
     def _tell(self, question: ReportStats | DumpStacks) -> None:
         with contextlib.suppress(OSError):
             if isinstance(question, ReportStats):
-                self.report_statistics(question.request_id)
+                mbeans = self.mbeans() if question.mbeans else ()
+                self.report_statistics(question.request_id, mbeans)
             else:
                 self.send(StacksDumped(request_id=question.request_id, text=self.describe_stacks()))

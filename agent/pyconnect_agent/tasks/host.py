@@ -69,14 +69,14 @@ from pyconnect_agent.tasks.setup.plugins import (
     converters_and_stages,
 )
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
+from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
 from pyconnect_agent.tasks.sink.work import SinkWork
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace, is_permanent
+from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ def _serve(channel: Channel, job: Message) -> None:
             _run_connector(channel, job, levels)
         case ValidateConfigJob():
             _prepare_logging(job.worker, scope="validation")
-            _answer(channel, validate_config(job))
+            _validate(channel, job)
         case ReadOffsetsJob():
             _prepare_logging(job.worker, connector=job.connector, scope="offsets")
             channel.send(read_offsets(job))
@@ -151,6 +151,18 @@ def _serve(channel: Channel, job: Message) -> None:
             channel.send(fence_producers(job))
         case _:
             raise ChannelError(f"{type(job).__name__} is not a job")
+
+
+def _validate(channel: Channel, job: ValidateConfigJob) -> None:
+    """Answer one job, or those of one location as long as the worker process keeps this one."""
+    with KeptQuestions() as kept:
+        next_job: Message | None = job
+        while next_job is not None:
+            if isinstance(next_job, ValidateConfigJob):
+                _answer(channel, validate_config(next_job, kept if job.keep else None))
+                if not kept.forget():
+                    return
+            next_job = channel.receive()
 
 
 def _answer(channel: Channel, answer: Message) -> None:
@@ -238,7 +250,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
     mask: Callable[[str], str] = str
 
     def report_failure(error: BaseException) -> None:
-        trace = mask(format_trace(error))
+        trace = shortened(mask(format_trace(error)))
         permanent = is_permanent(error)
         control.send(StateReported(state=State.FAILED, trace=trace, permanent=permanent))
 

@@ -15,7 +15,7 @@ from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugin_values import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
-from pyconnect_agent.tasks.trace import format_trace, is_permanent
+from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
 
 LOG = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class TaskLifeCycle:
 
     def show_retries(self, trace: str | None) -> None:
         """Report RUNNING with the failure that is being repeated, None when it is over."""
-        self.report(State.RUNNING, None if trace is None else self.mask(trace))
+        self.report(State.RUNNING, None if trace is None else shortened(self.mask(trace)))
 
     def fail(self, error: BaseException) -> None:
         """End with an error: FAILED, or UNASSIGNED once an end was asked for."""
@@ -68,7 +68,7 @@ class TaskLifeCycle:
             self.report(State.UNASSIGNED)
         else:
             LOG.error("task failed", exc_info=error)
-            trace = self.mask(format_trace(error))
+            trace = shortened(self.mask(format_trace(error)))
             self.report(State.FAILED, trace, permanent=is_permanent(error))
             self._report_last_statistics()
 

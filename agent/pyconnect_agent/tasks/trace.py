@@ -11,6 +11,10 @@ from pyconnect_agent.core.errors import AuthenticationError
 from pyconnect_agent.core.plugins.catalog import PluginNotFoundError, PluginVersionNotFoundError
 from pyconnect_api import ConfigException
 
+TRACE_CHARACTERS = 100_000
+"""Of a trace in a status, whose record in Kafka has to stay below 1 MiB also with escapes."""
+_LEFT_OUT = "\n[...]\n"
+
 PERMANENT = (
     ConfigException,
     PluginNotFoundError,
@@ -31,6 +35,17 @@ def format_trace(error: BaseException) -> str:
         notes = "".join(f"{note}\n" for note in getattr(current, "__notes__", ()))
         parts.append(f"{head}{describe(current)}\n{notes}{stack}")
     return "".join(parts)
+
+
+def shortened(trace: str) -> str:
+    """Return beginning and end of a trace that is too long for a status.
+
+    To be called after secrets were hidden, of which a part could remain.
+    """
+    if len(trace) <= TRACE_CHARACTERS:
+        return trace
+    half = (TRACE_CHARACTERS - len(_LEFT_OUT)) // 2
+    return trace[:half] + _LEFT_OUT + trace[-half:]
 
 
 def chain(error: BaseException) -> list[BaseException]:

@@ -32,6 +32,7 @@ from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.clients.configs import worker_admin
+from pyconnect_agent.core.config.java_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.errors import (
     AgentError,
@@ -46,6 +47,8 @@ from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
+from pyconnect_agent.java.launch import JavaOptions
+from pyconnect_agent.java.temporary import remove_leftovers
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
@@ -63,6 +66,9 @@ EXIT_DIED = 1
 EXIT_CONFIG = 2
 EXIT_START = 3
 RUN_AGAIN = 64
+
+JAVA_LEFTOVERS_S = 30.0
+"""How often temporary files of Java processes that were killed are looked for."""
 
 LOOKUP_ATTEMPT_MS = 3_000
 """Pause between requests for the cluster's id, so that a signal can end the start."""
@@ -153,6 +159,7 @@ class Worker:
         children.connect(herder.child_listener, confirmed_s=herder.confirmed_s)
         herding = asyncio.create_task(herder.run(), name="herder")
         keeping_low = long_lived.start_task("memory", memory.keep_low())
+        cleaning = long_lived.start_task("java leftovers", self._remove_java_leftovers())
         try:
             parts, url = self._parts, rest.advertised_url
             admin = admin_interface(
@@ -176,7 +183,16 @@ class Worker:
                 reporting.cancel()
         finally:
             keeping_low.cancel()
+            cleaning.cancel()
             await self._stop(herder, herding, rest)
+
+    async def _remove_java_leftovers(self) -> None:
+        """Remove temporary files of Java processes that were killed, also in an earlier life."""
+        options = self._parts.config.originals.get(OPTIONS) or ""
+        base = JavaOptions(options=option_words(options)).temporary_base()
+        while self._parts.catalog.java.plugins:
+            await asyncio.to_thread(remove_leftovers, base)
+            await asyncio.sleep(JAVA_LEFTOVERS_S)
 
     async def _start(self, herder: HerderService) -> None:
         if isinstance(self._parts.config, DistributedConfig):

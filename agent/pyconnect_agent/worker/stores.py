@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyconnect_agent.core.clients.configs import (
     InternalTopic,
+    config_record_limit,
     internal_consumer,
     internal_producer,
     leader_producer,
@@ -47,7 +48,7 @@ def distributed_stores(config: DistributedConfig) -> Stores:
     """Return stores of three internal topics; clients connect when the stores are started."""
     configs = config_log(_store_topic(config, InternalTopic.CONFIGS))
     return Stores(
-        config=ConfigStore(configs, _leader_writer(config)),
+        config=ConfigStore(configs, _leader_writer(config), config_record_limit(config)),
         status=StatusStore(_status_log(config)),
         offset=KafkaOffsetStore(offset_log(_store_topic(config, InternalTopic.OFFSETS))),
     )

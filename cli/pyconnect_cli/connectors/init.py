@@ -21,6 +21,8 @@ from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer()
 
+FILE_SINK = "file-stream-sink"
+
 
 def refused_without_value(
     session: Session, plugin: Plugin, name: str, values: Mapping[str, str | None]
@@ -71,5 +73,10 @@ def init(
     settings = with_refused(settings, refused_without_value(session, chosen, name, values))
     template = template_of(chosen, settings, name, values)
     session.output.line(FORMATS[form](template))
+    if template_name(chosen.class_name) == FILE_SINK:
+        session.output.message(
+            "FileStreamSink delivers at-least-once: after a failure, lines are appended again."
+            " LakeSink writes files exactly once: `pyconnect connectors init lake-sink`"
+        )
     if template.empty:
         session.output.message(f"give a value to: {', '.join(template.empty)}")

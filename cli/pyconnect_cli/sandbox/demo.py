@@ -89,7 +89,8 @@ def demo(
     """Take lines from a file through a topic to another file; safe to run twice.
 
     Starts the sandbox and its agent if they do not run, and defines their context. Each run appends
-    1,000 lines; the connectors keep running and copy later lines too.
+    1,000 lines; the connectors keep running and copy later lines too. The sink, FileStreamSink, is
+    at-least-once: after a failure it may write lines again. LakeSink writes files exactly once.
     """
     from pyconnect_cli.render.step_line import StepLine
     from pyconnect_sandbox import lifecycle

@@ -36,6 +36,19 @@ def test_a_connectors_name_never_leads_out_of_the_directory(
     assert " INFO task-3 one (plugin)\n" in text
 
 
+def test_only_the_workers_user_can_read_the_files(tmp_path: Path) -> None:
+    """Nor a file that exists; the group keeps the rights that it was given on one."""
+    directory = tmp_path / "logs"
+    for mode in (0o600, 0o640):
+        logs = ChildLogs(LogSettings(directory=directory))
+        logs.start()
+        logs.add(("orders", 0), line("one"), 7)
+        logs.stop()
+        file = directory / "orders.log"
+        assert (file.stat().st_mode & 0o777, directory.stat().st_mode & 0o777) == (mode, 0o700)
+        file.chmod(0o644)
+
+
 @pytest.mark.parametrize(
     ("fields", "task"),
     [

@@ -31,6 +31,11 @@ REFUSED = "Error: Could not create the Java Virtual Machine."
             "start: Unrecognized VM option. ",
         ),
         (1, ["Error occurred during initialization of VM", "Too small"], "start: Too small. Its h"),
+        (
+            1,
+            ["Error: JMX: java.net.BindException: Address already in use"],
+            "agent.java.options, or by a variable of agent.java.environment, is the same in every",
+        ),
         (1, ["printed"], "ended by itself with exit code 1"),
         (0, [], "ended by itself with exit code 0"),
         (70, [], "because a thread of its host failed"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
@@ -84,3 +87,28 @@ def test_a_worker_checks_its_java_settings_when_it_starts(key: str, value: str, 
     found = {each.name: each for each in worker_config_def().validate({key: value})}
     (error,) = found[key].error_messages
     assert text in error
+
+
+def test_ports_of_jmx_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever Java would find them: every process would open the same port."""
+    port, ssl = "-Dcom.sun.management.jmxremote.port=9", "-Dcom.sun.management.jmxremote.ssl=false"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{port} -Da=b")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Dc=d")
+    options = java_options(
+        {OPTIONS: f"-Xmn85m {port}", ENVIRONMENT: f"_JAVA_OPTIONS={ssl} X=y"}, {}
+    )
+    kept, dropped = options.without_jmx()
+    assert kept.options == ("-Xmn85m",)
+    assert kept.environment == {"_JAVA_OPTIONS": "", "X": "y", "JAVA_TOOL_OPTIONS": "-Da=b"}
+    assert dropped == (port, port, ssl)
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+    assert kept.without_jmx() == (kept, ())
+
+
+def test_temporary_files_are_where_the_options_say() -> None:
+    """A directory of the process's own is made there."""
+    given = {OPTIONS: "-Djava.io.tmpdir=/a"}
+    assert java_options(given, {}).temporary_base() == Path("/a")
+    own = java_options(given, {OPTIONS: "-Djava.io.tmpdir=/b"})
+    assert own.temporary_base() == Path("/b")
+    assert java_options({}, {}).temporary_base() == Path(tempfile.gettempdir())

@@ -17,6 +17,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.observability.logging import (
     TRACE,
     LogFormat,
+    RareRepeats,
     bind_scope,
     configure_logging,
     mask_logs,
@@ -162,3 +163,25 @@ def test_secrets_are_hidden_in_texts_fields_and_tracebacks(
     assert "sesame" not in stream.getvalue()
     assert stream.getvalue().count("<hidden>") == 4
     assert "ERROR" in stream.getvalue()
+
+
+def test_a_line_that_a_library_repeats_is_written_once_a_minute() -> None:
+    """With the number of those left out; other lines and quieter levels pass."""
+    now_s = [0.0]
+    repeats = RareRepeats(lambda: now_s[0])
+
+    def passes(name: str, level: int, text: str) -> tuple[bool, int | None]:
+        record = logging.makeLogRecord({"name": name, "levelno": level, "msg": text})
+        return repeats.filter(record), vars(record).get("repeated")
+
+    refused = ("kafka.net.manager", logging.ERROR, "Connection failed: {} ECONNREFUSED")
+    for attempt in range(50):
+        text = refused[2].format(attempt)
+        assert passes(*refused[:2], text) == (attempt == 0, None)
+        assert passes("kafka.net.manager", logging.INFO, text) == (True, None)
+        assert passes("pyconnect_agent.herder", logging.ERROR, text) == (True, None)
+    assert passes(*refused[:2], "Connection reset") == (True, None)
+    now_s[0] = 60
+    assert passes(*refused[:2], text) == (True, 49)
+    now_s[0] = 120
+    assert passes(*refused[:2], text) == (True, None)

@@ -316,3 +316,15 @@ def test_a_mistyped_question_for_logs_is_refused(query: str, text: str) -> None:
     answer = World().call("GET", f"/agent/connectors/c/logs?{query}")
     assert answer.status == 400
     assert text in (answer.message or "")
+
+
+def test_with_credentials_a_foreign_web_page_still_changes_nothing(tmp_path: Path) -> None:
+    """A browser that knows them sends them with the requests of any page."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("secret\n")
+    world = World(AdminAccess(token_file=str(tokens)))
+    headers = {"Authorization": "Bearer secret", "Origin": "http://evil.example"}
+    assert world.call("POST", "/agent/drain", **headers).status == 403
+    assert world.call("GET", "/agent", **headers).status == 200
+    del headers["Origin"]
+    assert world.call("POST", "/agent/drain", **headers).status == 202

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.errors import BadRequestError
+from pyconnect_agent.core.offsets import documents
+from pyconnect_agent.rest import bodies
 from pyconnect_agent.rest.bodies import (
     BodyError,
     bind_config,
@@ -123,3 +125,39 @@ def test_bad_offsets_are_refused(body: bytes, message: str) -> None:
     """Before anything is stopped or fenced; the message names the entry."""
     with pytest.raises(BodyError, match=message):
         check_offsets(body)
+
+
+CONFIGS = st.none() | st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
+
+
+@given(st.lists(CONFIGS, max_size=9), st.sampled_from(["", " {}"]))
+def test_task_configs_of_a_large_body_are_read_one_by_one(
+    found: list[dict[str, str | None] | None], rest: str
+) -> None:
+    """With the result of a small body; no more than one item's text is decoded at once."""
+    body = json.dumps(found) + rest
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bodies, "ITEM_CHARACTERS", 1)
+        longest = max((len(json.dumps(config)) for config in found), default=0)
+        patch.setattr(documents, "ITEM_CHARACTERS", longest)
+        assert bind_task_configs(body.encode()) == tuple(found)
+
+
+@pytest.mark.parametrize("body", [b"{}  ", b"[{} ", b"[{},]", b"[{}{}]", b'[{"a": 1}]', b"\xff[]"])
+def test_a_large_body_that_is_no_list_of_task_configs_is_refused(
+    body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one with a config that is larger than any record."""
+    monkeypatch.setattr(bodies, "ITEM_CHARACTERS", 1)
+    monkeypatch.setattr(documents, "ITEM_CHARACTERS", 4)
+    with pytest.raises(BodyError):
+        bind_task_configs(body)
+
+
+def test_a_number_that_no_offset_has_is_a_bad_request() -> None:
+    """Python would refuse to read it; a config has its text."""
+    digits = b"1" * 1_000_000
+    body = b'{"offsets":[{"partition":{"a":%s},"offset":null}]}' % digits
+    with pytest.raises(BadRequestError, match="has 1000000 characters"):
+        check_offsets(body)
+    assert bind_config(b'{"a":%s}' % digits) == {"a": digits.decode()}

@@ -6,6 +6,8 @@ import logging
 
 import pytest
 
+from pyconnect_agent.rest.response_headers import CrossOriginPolicy
+from pyconnect_agent.rest.web_pages import WebPages
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import Answer, call_app
 from tests.support.rest_services import application
@@ -64,3 +66,33 @@ def test_a_refused_level_creates_no_logger() -> None:
     herder = FakeHerder()
     assert put(herder, "a", "nope").status == 404
     assert list(herder.loggers()) == ["root"]
+
+
+PAGES = {
+    "its own page": ("worker:8083", "http://worker:8083", 200),
+    "its own page by address": ("10.0.0.7:8083", "http://10.0.0.7:8083", 200),
+    "a page of this machine": ("localhost:8083", "http://LOCALHOST:8083", 200),
+    "a foreign page": ("worker:8083", "https://evil.example", 403),
+    "a page of another port": ("worker:8083", "http://worker:9000", 403),
+    "a foreign page whose name leads here": ("evil.example:8083", "http://evil.example:8083", 403),
+    "a page without an origin": ("worker:8083", "null", 403),
+    "no text of an origin": ("worker:8083", "http://[", 403),
+    "an empty origin": ("worker:8083", "", 403),
+    "a permitted page": ("worker:8083", "https://ui.example", 200),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_foreign_web_page_changes_no_level(page: str) -> None:
+    """`access.control.allow.origin` permits pages; other clients send no origin."""
+    host, origin, status = PAGES[page]
+    herder = FakeHerder()
+    policy = CrossOriginPolicy.parse("https://ui.example", "")
+    app = application(herder, web_pages=WebPages(names=frozenset({"worker"}), policy=policy))
+    headers = {"Content-Type": "application/json", "Host": host, "Origin": origin}
+    answer = call_app(app, "PUT", "/admin/loggers/a", '{"level":"DEBUG"}', headers)
+    assert (answer.status, "a" in herder.loggers()) == (status, status == 200)
+    assert call_app(app, "GET", "/admin/loggers", headers=headers).status == 200
+    # Apache's clients reach the worker by any name.
+    headers = {"Content-Type": "application/json", "Host": "alias.example:8083"}
+    assert call_app(app, "PUT", "/admin/loggers/b", '{"level":"DEBUG"}', headers).status == 200

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    KafkaError,
+    PrivilegedWriteError,
+    RecordTooLargeError,
+    RetriableKafkaError,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, SessionKey
@@ -201,6 +207,31 @@ def test_a_write_that_is_not_read_back_in_time_fails(
         put(worker.store)
     assert str(failure.value) == text
     assert worker.log.topic.records != []
+
+
+@pytest.mark.parametrize("largest", [1_000, 999])
+def test_a_config_that_no_record_can_have_is_refused_with_its_size(
+    worker: Worker, largest: int
+) -> None:
+    """The text names the connector or task, the size and the limit; nothing is written."""
+    config = {"a": "x" * (1_000 - len('connector-c{"properties":{"a":""}}'))}
+    store = ConfigStore(worker.log, record_limit=largest)
+    if largest == 1_000:
+        store.put_connector_config("c", config, None)
+        assert len(worker.log.topic.records) == 1
+        return
+    with pytest.raises(BadRequestError, match=r"c takes 1000 bytes .* at most 999 bytes"):
+        store.put_connector_config("c", config, None)
+    with pytest.raises(BadRequestError, match=r"task c-1 takes 1014 bytes"):
+        store.put_task_configs("c", [{}, {"a": config["a"] + "x" * 17}])
+    assert worker.log.topic.records == []
+
+
+def test_a_config_that_the_broker_finds_too_large_is_a_wrong_request(worker: Worker) -> None:
+    """The topic may allow less than the worker's producer."""
+    worker.log.write_failures.append(RecordTooLargeError("no"))
+    with pytest.raises(BadRequestError, match=r"max\.message\.bytes"):
+        worker.store.put_connector_config("c", {}, None)
 
 
 class Leader:

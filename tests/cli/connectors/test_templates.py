@@ -140,3 +140,15 @@ def test_names_of_no_connector_or_of_several_are_refused() -> None:
     with pytest.raises(UsageError) as caught:
         chosen_plugin("file-sinc", plugins)
     assert "`file-sink`" in str(caught.value.hint)
+
+
+def test_the_guarantee_of_file_stream_sink_is_told_where_it_is_chosen(
+    run: Run, connect: FakeConnect
+) -> None:
+    """On stderr, with the sink of files that is exactly-once."""
+    name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+    connect.plugins[name] = [setting("file")]
+    outcome = run("connectors", "init", "file-stream-sink")
+    assert "FileStreamSink delivers at-least-once" in outcome.err
+    assert "pyconnect connectors init lake-sink" in outcome.err
+    assert json.loads(outcome.out)["connector.class"] == name

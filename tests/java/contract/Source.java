@@ -1,9 +1,15 @@
 package told;
 
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.Date;
 import java.util.List;
 import java.util.Map;
+import javax.management.JMException;
+import javax.management.ObjectName;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.errors.TimeoutException;
@@ -59,6 +65,11 @@ public class Source extends SourceConnector {
         public void start(Map<String, String> config) {
             notes = new Notes(config);
             deed = config.get("deed");
+            if (deed.equals("show beans")) {
+                showBeans();
+            } else if (deed.equals("leave files")) {
+                leaveFile();
+            }
         }
 
         @Override
@@ -108,6 +119,10 @@ public class Source extends SourceConnector {
                 Thread.sleep(5);
             }
             notes.add("commitRecord");
+            if (deed.equals("note sizes")) {
+                int key = metadata.serializedKeySize();
+                notes.add("sizes " + key + " " + metadata.serializedValueSize());
+            }
             if (deed.equals("throw errors")) {
                 throw new AssertionError("thrown by commitRecord");
             }
@@ -125,6 +140,71 @@ public class Source extends SourceConnector {
         @Override
         public String version() {
             return "1";
+        }
+
+        private static void leaveFile() {
+            try {
+                File.createTempFile("told-", ".so").deleteOnExit();
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        }
+
+        private static void showBeans() {
+            try {
+                var server = ManagementFactory.getPlatformMBeanServer();
+                var name = "told.source:type=task-metrics,server=\"a,b=c\",context=streaming";
+                server.registerMBean(new Beans(), new ObjectName(name));
+            } catch (JMException failed) {
+                throw new IllegalStateException(failed);
+            }
+        }
+
+        /** Numbers, a boolean, a map, a text, and one that fails. */
+        public interface BeansMXBean {
+            long getBehind();
+
+            boolean isConnected();
+
+            Map<String, Long> getRows();
+
+            String getText();
+
+            double getRatio();
+
+            int getBroken();
+        }
+
+        public static final class Beans implements BeansMXBean {
+            @Override
+            public long getBehind() {
+                return 17;
+            }
+
+            @Override
+            public boolean isConnected() {
+                return true;
+            }
+
+            @Override
+            public Map<String, Long> getRows() {
+                return Map.of("shop.orders", 3L);
+            }
+
+            @Override
+            public String getText() {
+                return "text";
+            }
+
+            @Override
+            public double getRatio() {
+                return Double.NaN;
+            }
+
+            @Override
+            public int getBroken() {
+                throw new IllegalStateException("thrown by a getter");
+            }
         }
 
         private static SourceRecord record() {

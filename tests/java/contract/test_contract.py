@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from pyconnect_agent.core.offsets.source import offset_value
@@ -20,6 +23,7 @@ from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_agent.java.source_records import JavaSourceRecords
+from pyconnect_agent.java.temporary import remove_leftovers
 from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
@@ -150,6 +154,61 @@ def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) 
     world.poll()
     world.polled()
     assert world.noted("poll", "commitRecord") == ["poll", "commitRecord", "poll"]
+
+
+def test_metadata_of_a_record_has_the_sizes_of_its_key_and_value(world: World) -> None:
+    """In bytes as serialized, -1 for a key that is null."""
+    world.source("note sizes")
+    world.poll()
+    ((key, value),) = [(record.key, record.value) for record in world.polled()]
+    world.link.tell(Kind.ACKS, json_bytes({"results": [[0, "t", 0, 5, 7]]}))
+    world.await_note(f"sizes {-1 if key is None else len(key)} {len(value)}")
+
+
+def test_an_error_that_only_wraps_another_is_shown_with_that_one(world: World) -> None:
+    """Such as the error of a static initializer, which has no message of its own."""
+    with pytest.raises(JavaFailure, match="no library of this name") as raised:
+        world.begin("Bad")
+    assert "IllegalStateException: no library of this name" in str(raised.value)
+
+
+def test_numbers_of_mbeans_are_read_without_a_port(world: World) -> None:
+    """Of a map those of its entries; without a bean of a plugin there are none."""
+    world.source("show beans")
+    found = {(name, tuple(label.values())): value for *_, name, label, value in world.link.mbeans()}
+    assert found == {("Behind", ()): 17, ("Connected", ()): 1, ("Rows", ("shop.orders",)): 3}
+    domain, keys, *_ = world.link.mbeans()[0]
+    assert domain == "told.source"
+    assert keys == {"type": "task-metrics", "server": "a,b=c", "context": "streaming"}
+
+
+def test_temporary_files_end_with_the_process(
+    locations: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of a process that was killed together with the one that started it."""
+    base = tmp_path / "temporary"
+    base.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(base))
+    for end in ("close", "kill", "kill both"):
+        world = World(*locations, tmp_path)
+        world.source("leave files")
+        (directory,) = base.iterdir()
+        assert [file.name[:5] for file in directory.iterdir()] == ["told-"]
+        if end == "close":
+            world.link.close()
+        elif end == "kill":
+            psutil.Process(world.link._process.pid).kill()
+            eventually(lambda: not list(base.iterdir()), WAIT_S)
+        else:
+            # As the kernel closes the descriptors of this process.
+            os.close(world.link._process._temporary.descriptor)
+            world.link._process._temporary.descriptor = -1
+            remove_leftovers(base)
+            assert directory.exists()
+            world.link.close()
+            remove_leftovers(base)
+        assert list(base.iterdir()) == []
+        world.link.close()
 
 
 def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:

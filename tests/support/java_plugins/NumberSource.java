@@ -3,6 +3,7 @@ package io.pyconnect.tests;
 import java.io.FileDescriptor;
 import java.io.FileInputStream;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Proxy;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -16,6 +17,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
+import javax.management.JMException;
+import javax.management.ObjectName;
+import javax.management.StandardMBean;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Task;
@@ -130,6 +134,25 @@ public class NumberSource extends SourceConnector {
             var offset = context.offsetStorageReader().offset(place);
             next = offset == null ? 0 : (Long) offset.get("number") + 1;
             note("start " + next);
+            if (config.containsKey("bean")) {
+                showBean();
+            }
+        }
+
+        /** What a bean shows. */
+        public interface NumbersMXBean {
+            long getNext();
+        }
+
+        private void showBean() {
+            try {
+                NumbersMXBean bean = () -> next;
+                var name = new ObjectName("tests:type=numbers,name=" + config.get("bean"));
+                var server = ManagementFactory.getPlatformMBeanServer();
+                server.registerMBean(new StandardMBean(bean, NumbersMXBean.class, true), name);
+            } catch (JMException failed) {
+                throw new IllegalStateException(failed);
+            }
         }
 
         @Override

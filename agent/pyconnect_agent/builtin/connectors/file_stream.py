@@ -109,7 +109,11 @@ def _check_offset(partition: Mapping[str, object] | None, offset: Mapping[str, o
 
 
 class FileStreamSinkConnector(SinkConnector):
-    """`tasks.max` tasks of the same config, all appending to one file."""
+    """`tasks.max` tasks of the same config, all appending to one file.
+
+    At-least-once: a task that is killed has appended lines whose offsets were not committed, and
+    its successor appends them again. LakeSink writes each record to files once.
+    """
 
     def __init__(self) -> None:
         self._props: Mapping[str, str] = {}

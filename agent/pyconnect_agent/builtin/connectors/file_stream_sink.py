@@ -37,7 +37,11 @@ def sink_config_def() -> ConfigDef:
         ConfigType.STRING,
         default=None,
         importance=Importance.HIGH,
-        documentation="Destination filename. If not specified, the standard output will be used",
+        documentation=(
+            "Destination filename. If not specified, the standard output will be used. Delivery is"
+            " at-least-once: after a failure, lines may be appended again. LakeSink writes files"
+            " exactly once."
+        ),
     )
 
 

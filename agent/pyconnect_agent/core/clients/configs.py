@@ -40,6 +40,9 @@ _FOR_WORKER_OFFSETS = (
 _FOR_CONFIGS = "for the worker's config topic consumer when exactly-once source support is enabled"
 _CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
 _READ_COMMITTED = "read_committed"
+MAX_REQUEST_BYTES = 1_048_576
+"""Java's default of `max.request.size`, in librdkafka `message.max.bytes`: what one kind of worker
+can write the other can write, too."""
 _PLAIN_PRODUCER = {
     "acks": "all",
     "max.in.flight.requests.per.connection": "1",
@@ -98,6 +101,11 @@ def internal_producer(worker: DistributedConfig, topic: InternalTopic) -> Client
         forced["delivery.timeout.ms"] = str(_STATUS_DELIVERY_MS)
         forced["retries"] = "0"
     return _internal(worker, ClientKind.PRODUCER, topic.value, forced)
+
+
+def config_record_limit(worker: WorkerConfig) -> int:
+    """Return the largest size of a record of the config topic, in bytes of key and value."""
+    return int(worker.originals.get("max.request.size") or MAX_REQUEST_BYTES)
 
 
 def leader_producer(worker: DistributedConfig) -> ClientConfig:

@@ -31,7 +31,7 @@ CONFIG_UNREADABLE = "Failed to read to end of config topic before modifying conn
 FENCING_FAILED = "Failed to perform zombie fencing for source connector prior to modifying offsets"
 
 _DECODER = json.JSONDecoder()
-_INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
 _INT, _LONG = 1 << 31, 1 << 63
 _PLAIN = frozenset({str, bool, type(None)})
 """Types that come back as they are."""
@@ -190,8 +190,9 @@ def _position(offset: JsonMap) -> int:
 
 def _integer(value: object, limit: int) -> int | None:
     """Read a number or its text as Java's parseInt and parseLong do; None when they would not."""
-    text = _java_text(value)
-    if _INTEGER.fullmatch(text) is None or not -limit <= (number := int(text)) < limit:
+    found = _INTEGER.fullmatch(_java_text(value))
+    # Without the zeros in front: Python refuses texts of more than 4,300 digits.
+    if found is None or not -limit <= (number := int(found[1] + found[2])) < limit:
         return None
     return number
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any, overload
 
 from pyconnect_agent.core.internal_topics.offsetlog import Partition, canonical_key, parse_key
@@ -19,6 +19,8 @@ OffsetPair = tuple[Partition | None, Partition | None]
 
 _BEGIN = re.compile(r'[ \t\n\r]*\{[ \t\n\r]*"offsets"[ \t\n\r]*:[ \t\n\r]*\[[ \t\n\r]*')
 _SEPARATOR = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
+ITEM_CHARACTERS = 1 << 22
+"""More than any record of Kafka's topics for Connect has."""
 _END = re.compile(r"[ \t\n\r]*\][ \t\n\r]*\}[ \t\n\r]*")
 
 
@@ -38,15 +40,38 @@ def each_entry(text: str, decoder: json.JSONDecoder) -> Iterator[Any]:
     position = begin.end()
     if _END.fullmatch(text, position):
         return
-    while True:
-        entry, position = decoder.raw_decode(text, position)
-        yield entry
-        separator = _SEPARATOR.match(text, position)
-        if separator is None:
-            break
-        position = separator.end()
+    position = yield from each_item(text, position, decoder)
     if not _END.fullmatch(text, position):
         raise ValueError("The document does not end with a list of offsets")
+
+
+def each_item(text: str, position: int, decoder: json.JSONDecoder) -> Generator[Any, None, int]:
+    """Yield the items of a list from its first one at `position`; return the end of the last.
+
+    Raises ValueError for text that is not JSON, and for an item of more than `ITEM_CHARACTERS`.
+    """
+    # The decoder does not let other threads run, so it gets no more than one item's text.
+    begin = position
+    window = text[begin : begin + ITEM_CHARACTERS]
+    while True:
+        try:
+            item, end = decoder.raw_decode(window, position - begin)
+            # A number may go on behind the window.
+            is_cut = end == len(window) and begin + end < len(text)
+        except ValueError:
+            is_cut = begin + len(window) < len(text)
+            if position == begin or not is_cut:
+                raise
+        if is_cut and position != begin:
+            begin = position
+            window = text[begin : begin + ITEM_CHARACTERS]
+            continue
+        yield item
+        position = begin + end
+        separator = _SEPARATOR.match(text, position)
+        if separator is None:
+            return position
+        position = separator.end()
 
 
 class StoredPairs(Sequence[OffsetPair]):

@@ -26,6 +26,8 @@ from pyconnect_agent.rest.routing import Resource, Route
 
 LOG = logging.getLogger(__name__)
 
+SMALL_BODY_BYTES = 65_536
+
 
 def guarded(resource: Resource) -> Resource:
     """Let a request through to `resource` only with the admin interface's credentials."""
@@ -36,6 +38,8 @@ def guarded(resource: Resource) -> Resource:
         if admin is None:
             raise ResourceNotFoundError
         await admin.access.check(exchange.request)
+        # A browser sends the credentials that it knows with the requests of any page.
+        exchange.refuse_foreign_page()
         return await resource(exchange)
 
     return check_and_answer
@@ -76,7 +80,7 @@ async def metrics_json(exchange: Exchange) -> Response:
 
 @guarded
 async def kill_task(exchange: Exchange) -> Response:
-    force = _flag(await exchange.body(), "force")
+    force = _flag(await exchange.body(SMALL_BODY_BYTES), "force")
     task_id = _task_id(exchange)
     try:
         pid = _worker(exchange).kill(task_id, force=force)
@@ -104,7 +108,7 @@ async def logs(exchange: Exchange) -> Response:
 
 @guarded
 async def drain(exchange: Exchange) -> Response:
-    undrain = _flag(await exchange.body(), "undrain")
+    undrain = _flag(await exchange.body(SMALL_BODY_BYTES), "undrain")
     _worker(exchange).drain(undrain=undrain)
     return json_response({"undrain": undrain}, HTTPStatus.ACCEPTED)
 
@@ -112,7 +116,9 @@ async def drain(exchange: Exchange) -> Response:
 @guarded
 async def change_phase(exchange: Exchange) -> Response:
     """Answer first, then restart, so that the client gets the answer."""
-    body = _texts(await exchange.body(), ("phase", "run_id", "expect_config_sha256"))
+    body = _texts(
+        await exchange.body(SMALL_BODY_BYTES), ("phase", "run_id", "expect_config_sha256")
+    )
     worker = _worker(exchange)
     answer = await worker.change_phase(*body)
     response = json_response(answer, HTTPStatus.ACCEPTED)
@@ -134,9 +140,14 @@ def _worker(exchange: Exchange) -> WorkerAdmin:
 
 def _task_id(exchange: Exchange) -> ConnectorTaskId:
     text = exchange.parameters["task"]
-    if not (text.isascii() and text.isdecimal()):
+    if not _is_number(text):
         raise ResourceNotFoundError
     return ConnectorTaskId(exchange.connector, int(text))
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number of 64 bits at most that is not negative."""
+    return text.isascii() and text.isdecimal() and len(text) < LONG_DIGITS
 
 
 def _log_question(exchange: Exchange) -> LogQuestion:
@@ -150,7 +161,7 @@ def _log_question(exchange: Exchange) -> LogQuestion:
             given[name] = level
         elif name not in _LOG_NUMBERS:
             raise BadRequestError(f"{name} is not a parameter: level, {', '.join(_LOG_NUMBERS)}.")
-        elif text.isascii() and text.isdecimal():
+        elif _is_number(text):
             given[name] = int(text)
         else:
             raise BadRequestError(f"{name}={text}: must be a number that is not negative.")
@@ -174,7 +185,7 @@ def _flag(body: bytes, name: str) -> bool:
 def _document(body: bytes) -> object:
     try:
         return json_text.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(f"The body is not JSON: {error}") from error
 
 
@@ -195,6 +206,7 @@ def _elsewhere(exchange: Exchange, error: NotAssignedError) -> RunsElsewhereErro
     return RunsElsewhereError(error.message, url)
 
 
+LONG_DIGITS = 19
 _TASK = "/agent/tasks/{connector}/{task}"
 _LOG_NUMBERS = ("task", "since_ms", "after", "limit")
 ROUTES = (

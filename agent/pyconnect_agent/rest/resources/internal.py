@@ -1,6 +1,7 @@
 """Requests of workers to the leader (KIP-507, KIP-618).
 
-The body is parsed first, then the signature is checked, then the request runs.
+The body is parsed first, then the signature is checked, then the request runs. The signature of a
+body that is too large for one config is checked before.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from pyconnect_agent.rest.routing import Route
 
 
 async def put_task_configs(exchange: Exchange) -> Response:
-    body = await exchange.body()
-    configs = bind_task_configs(body)
+    services = exchange.services
+    body = await exchange.body(services.max_body_bytes)
+    if len(body) > services.max_config_bytes:
+        exchange.herder.verify_internal_request(body, exchange.request.headers)
+    configs = await exchange.read(bind_task_configs, body)
     exchange.herder.verify_internal_request(body, exchange.request.headers)
     if configs is None:
         raise NullBodyError("a list of task configs")
@@ -33,7 +37,8 @@ async def put_task_configs(exchange: Exchange) -> Response:
 
 
 async def fence_zombies(exchange: Exchange) -> Response:
-    exchange.herder.verify_internal_request(await exchange.body(), exchange.request.headers)
+    body = await exchange.body(exchange.services.max_config_bytes)
+    exchange.herder.verify_internal_request(body, exchange.request.headers)
     await exchange.submit_or_forward(
         FenceZombies(connector=exchange.connector),
         method="PUT",

@@ -30,6 +30,7 @@ async def get_logger_level(exchange: Exchange) -> Response:
 
 
 async def put_logger_level(exchange: Exchange) -> Response:
+    exchange.refuse_foreign_page()
     namespace = exchange.parameters["logger"]
     body = await exchange.bind(bind_config)
     if body is None:

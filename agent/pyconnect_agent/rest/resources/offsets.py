@@ -38,8 +38,8 @@ async def get_offsets(exchange: Exchange) -> Response:
 
 
 async def alter_offsets(exchange: Exchange) -> Response:
-    body = await exchange.json_body()
-    await asyncio.to_thread(check_offsets, body)
+    body = await exchange.json_body(exchange.services.max_body_bytes)
+    await exchange.read(check_offsets, body)
     return await _change(exchange, "PATCH", body)
 
 

@@ -21,7 +21,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.setup.plugin_values import plain_version
-from pyconnect_agent.tasks.trace import error_text, format_trace, is_permanent
+from pyconnect_agent.tasks.trace import error_text, format_trace, is_permanent, shortened
 from pyconnect_api import (
     ConnectException,
     Connector,
@@ -221,7 +221,7 @@ class ConnectorHost:
             return
         LOG.error("connector failed", exc_info=error)
         self._phase = _Phase.FAILED
-        trace = self._mask(format_trace(error))
+        trace = shortened(self._mask(format_trace(error)))
         self._report(State.FAILED, trace, permanent=is_permanent(error))
 
     def _shut_down(self) -> None:

@@ -17,6 +17,7 @@ from pyconnect_agent.java.process import JavaProcess
 from pyconnect_agent.java.settings import java_options
 from pyconnect_agent.plugins.java_classes import java_connector
 from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.mbeans import mbean_metrics
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.stacks import describe_threads
 
@@ -44,6 +45,7 @@ def start_link(
     options = java_options(worker.config.originals, config, quick=quick)
     link = JavaLink(JavaProcess(installation, options), answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
+    control.mbeans = lambda: mbean_metrics(link.mbeans())
     _follow_levels(control, link)
     return link
 

@@ -32,8 +32,8 @@ from pyconnect_agent.core.plugins.catalog import (
 )
 from pyconnect_agent.observability.logging import mask_logs
 from pyconnect_agent.plugins.loading import instantiate
-from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from pyconnect_agent.tasks.trace import error_text, is_permanent
+from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
+from pyconnect_agent.tasks.trace import error_text, is_permanent, shortened
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)
@@ -41,9 +41,9 @@ LOG = logging.getLogger(__name__)
 DESCRIBED_KINDS = frozenset({*LISTED_KINDS, PluginKind.CONNECTOR})
 
 
-def validate_config(job: ValidateConfigJob) -> Message:
-    """Never raises: a failure is an answer."""
-    return answer(job.worker, lambda worker: _validated(job, worker))
+def validate_config(job: ValidateConfigJob, kept: KeptQuestions | None = None) -> Message:
+    """Never raises: a failure is an answer. `kept` holds the Java process for the next job."""
+    return answer(job.worker, lambda worker: _validated(job, worker), kept)
 
 
 def describe_plugin(job: DescribePluginJob) -> Message:
@@ -51,11 +51,15 @@ def describe_plugin(job: DescribePluginJob) -> Message:
     return answer(job.worker, lambda worker: _described(job, worker))
 
 
-def answer(settings: WorkerSettings, work: Callable[[WorkerView], Message]) -> Message:
+def answer(
+    settings: WorkerSettings,
+    work: Callable[[WorkerView], Message],
+    kept: KeptQuestions | None = None,
+) -> Message:
     """Return the result of `work`, or its failure without values of config providers."""
     worker = None
     try:
-        worker = WorkerView(settings.properties, settings.plugins)
+        worker = WorkerView(settings.properties, settings.plugins, kept)
         mask_logs(worker.mask)
         return work(worker)
     except BaseException as exc:
@@ -75,7 +79,7 @@ def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
         text = text if java_name else f"{name}: {text}".removesuffix(": ")
         name = java_name or name
     return RequestFailed(
-        request_id=0, error_class=name, message=mask(text), permanent=is_permanent(error)
+        request_id=0, error_class=name, message=shortened(mask(text)), permanent=is_permanent(error)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pyconnect_agent.channel import StringMap
 from pyconnect_agent.core.config.effective import literal_secrets
@@ -55,15 +55,42 @@ class Resolved:
         return {k: v for k, v in self.resolution.values.items() if v is not None}
 
 
+class KeptQuestions:
+    """A Java process that answers the questions of one validation after the other.
+
+    They have the same connector's location and the same options.
+    """
+
+    def __init__(self) -> None:
+        self.questions: JavaQuestions | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.questions is not None:
+            self.questions.close()
+
+    def forget(self) -> bool:
+        """Let the process drop what it knows of a config; return whether it can be used again."""
+        return self.questions is not None and self.questions.forget()
+
+
 class WorkerView:
     """`plugins` empty: those of the distribution and of installed entry points."""
 
-    def __init__(self, properties: StringMap, plugins: Collection[PluginDesc] = ()) -> None:
+    def __init__(
+        self,
+        properties: StringMap,
+        plugins: Collection[PluginDesc] = (),
+        kept: KeptQuestions | None = None,
+    ) -> None:
         given = {name: value for name, value in properties.items() if value is not None}
         kind = DistributedConfig if "config.storage.topic" in given else WorkerConfig
         self.config = kind.parse(given)
         self.catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
         self.plugins = CatalogPluginSource(self.catalog)
+        self._kept = kept
         self._java_questions: JavaQuestions | None = None
         self._providers: dict[str, ConfigProvider] = {}
         self._secrets: dict[str, str] = {}
@@ -86,6 +113,8 @@ class WorkerView:
 
         It has the options of the connector's own processes. To be called once.
         """
+        if self._kept is not None and self._kept.questions is not None:
+            return JavaPluginSource(self.catalog, self._kept.questions, self._process_errors)
         try:
             options = java_options(self.config.originals, config)
         except ConfigException:  # `_process_errors` reports it
@@ -95,6 +124,8 @@ class WorkerView:
             options,
             locations=lambda: plugin_locations(self.catalog),
         )
+        if self._kept is not None:
+            self._kept.questions = self._java_questions
         return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
 
     def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
@@ -109,7 +140,7 @@ class WorkerView:
 
     def close(self) -> None:
         """End the Java process that was asked, if there was one."""
-        if self._java_questions is not None:
+        if self._java_questions is not None and self._kept is None:
             self._java_questions.close()
 
     def mask(self, text: str) -> str:

@@ -42,6 +42,8 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
 
+_INT_DIGITS = 10
+
 
 def not_found(connector: str) -> NotFoundError:
     return NotFoundError(f"Connector {connector} not found")
@@ -144,7 +146,8 @@ def _shared_id_error(turn: Turn, request: PutConnectorConfig) -> BadRequestError
 def tasks_max(config: ConnectorConfig) -> int:
     """Return `tasks.max`, 1 where it is not given as a number."""
     text = (config.get("tasks.max") or "").strip()
-    return int(text) if text.isdecimal() else 1
+    # A config of another worker may have any text, also of more digits than Python reads.
+    return int(text) if text.isdecimal() and len(text) <= _INT_DIGITS else 1
 
 
 def written(turn: Turn, operation: Operation, connector: str) -> None:

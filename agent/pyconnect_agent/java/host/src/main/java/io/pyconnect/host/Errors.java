@@ -17,10 +17,21 @@ final class Errors {
     static Map<String, Object> describe(Throwable error) {
         var described = new HashMap<String, Object>();
         described.put("class", error.getClass().getName());
-        described.put("message", error.getMessage());
+        described.put("message", message(error));
         described.put("trace", Utils.stackTrace(error));
         described.put("kind", kind(error));
         return described;
+    }
+
+    /** Returns the message, or what the error wraps: a wrapper without one shows no reason. */
+    static String message(Throwable error) {
+        var cause = error.getCause();
+        if (error.getMessage() != null || cause == null) {
+            return error.getMessage();
+        }
+        var reason = message(cause);
+        var name = cause.getClass().getName();
+        return reason == null ? name : name + ": " + reason;
     }
 
     private static String kind(Throwable error) {

@@ -95,6 +95,8 @@ public final class Host {
             case Link.JOB -> begin(link, id, json(payload));
             case Link.LEVELS -> Logs.setLevels(json(payload));
             case Link.STACKS -> link.answer(id, Stacks::describe);
+            // Getters of beans are code of the plugin, which may wait.
+            case Link.MBEANS -> thread("mbeans", () -> link.answer(id, MBeans::values)).start();
             default -> job.receive(kind, id, payload);
         }
     }

@@ -43,6 +43,7 @@ final class Link {
     static final int LOG = 9;
     static final int LEVELS = 10;
     static final int STACKS = 11;
+    static final int MBEANS = 12;
 
     private static final int HEAD_BYTES = 9;
     /** A smaller frame is sent by one write, as each would wake the Python process. */

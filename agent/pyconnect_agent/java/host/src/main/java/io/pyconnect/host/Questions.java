@@ -40,6 +40,7 @@ final class Questions implements Host.Answers {
         return switch (question.get("method").asText()) {
             case "describe" -> describe(question.get("plugins"), question.get("bases"));
             case "load" -> load(plugin, question.get("bases"));
+            case "forget" -> forget();
             case "construct" -> instance(plugin).getClass().getName();
             case "config" -> keys(plugin);
             case "check" -> check(plugin, question);
@@ -51,6 +52,14 @@ final class Questions implements Host.Answers {
                     within(plugin, () -> source(plugin).canDefineTransactionBoundaries(config));
             default -> throw new ConnectException("Unknown question " + question.get("method"));
         };
+    }
+
+    /** Drops the plugins that were asked, and the values that they were given. */
+    private Object forget() {
+        instances.clear();
+        definitions.clear();
+        System.gc();
+        return null;
     }
 
     /**
@@ -266,7 +275,11 @@ final class Questions implements Host.Answers {
     }
 
     private static String text(Throwable error) {
-        var cause = error.getCause() == null ? "" : ": " + error.getCause();
-        return error instanceof ConnectException ? error.getMessage() + cause : error.toString();
+        var message = Errors.message(error);
+        if (!(error instanceof ConnectException)) {
+            var name = error.getClass().getName();
+            return message == null ? name : name + ": " + message;
+        }
+        return error.getCause() == null ? message : message + ": " + text(error.getCause());
     }
 }

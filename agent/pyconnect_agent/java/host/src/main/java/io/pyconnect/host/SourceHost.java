@@ -50,7 +50,7 @@ final class SourceHost implements Link.Receiver {
     private final AtomicBoolean commitIsDue = new AtomicBoolean();
     private final AtomicInteger waitingResults = new AtomicInteger();
     private final Columns.Writer writer = new Columns.Writer();
-    private final Map<Long, SourceRecord> unacknowledged = new ConcurrentSkipListMap<>();
+    private final Map<Long, Sent> unacknowledged = new ConcurrentSkipListMap<>();
     /** False once the task is to be stopped or has failed; later credits have no effect. */
     private volatile boolean isPolled = true;
     private long nextRecord;
@@ -165,12 +165,8 @@ final class SourceHost implements Link.Receiver {
             if (requested != null) {
                 requested.take(record, row, commitsAfter, abortsAfter);
             }
-            if (hearsOfRecords) {
-                unacknowledged.put(nextRecord, record);
-            }
-            nextRecord++;
             try {
-                if (!write(record)) {
+                if (!write(record, nextRecord++)) {
                     dropped.add(row);
                 }
             } catch (Chain.Failed failed) {
@@ -208,7 +204,7 @@ final class SourceHost implements Link.Receiver {
     }
 
     /** Adds a record to the batch; returns false when a transformation has dropped it. */
-    private boolean write(SourceRecord polled) throws Chain.Failed {
+    private boolean write(SourceRecord polled, long number) throws Chain.Failed {
         var offset = storable(polled.sourceOffset());
         byte[] key = null;
         byte[] value = null;
@@ -227,6 +223,9 @@ final class SourceHost implements Link.Receiver {
             shown = record;
             return true;
         } finally {
+            if (hearsOfRecords) {
+                unacknowledged.put(number, new Sent(polled, bytes(key), bytes(value)));
+            }
             writer.add(
                     shown.topic(),
                     polled.sourcePartition(),
@@ -297,12 +296,12 @@ final class SourceHost implements Link.Receiver {
 
     private void acknowledge(JsonNode results) {
         for (var result : results.get("results")) {
-            var record = unacknowledged.remove(result.get(0).asLong());
-            if (record == null) {
+            var sent = unacknowledged.remove(result.get(0).asLong());
+            if (sent == null) {
                 continue;
             }
-            var metadata = result.size() > 1 ? metadata(result) : null;
-            notifyTask("commitRecord", () -> task.commitRecord(record, metadata));
+            var metadata = result.size() > 1 ? sent.metadata(result) : null;
+            notifyTask("commitRecord", () -> task.commitRecord(sent.record, metadata));
         }
         waitingResults.addAndGet(-results.get("results").size());
         if (results.has("forgetBefore")) {
@@ -311,10 +310,18 @@ final class SourceHost implements Link.Receiver {
         }
     }
 
-    private static RecordMetadata metadata(JsonNode result) {
-        var partition = new TopicPartition(result.get(1).asText(), result.get(2).asInt());
-        return new RecordMetadata(
-                partition, result.get(3).asLong(), 0, result.get(4).asLong(), -1, -1);
+    /** A record that waits for its result, with the sizes of its key and value, -1 for null. */
+    private record Sent(SourceRecord record, int keyBytes, int valueBytes) {
+        RecordMetadata metadata(JsonNode result) {
+            var partition = new TopicPartition(result.get(1).asText(), result.get(2).asInt());
+            long offset = result.get(3).asLong();
+            long timestamp = result.get(4).asLong();
+            return new RecordMetadata(partition, offset, 0, timestamp, keyBytes, valueBytes);
+        }
+    }
+
+    private static int bytes(byte[] serialized) {
+        return serialized == null ? -1 : serialized.length;
     }
 
     private interface Notification {

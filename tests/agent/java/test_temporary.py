@@ -1,0 +1,41 @@
+"""Directories for temporary files of Java processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyconnect_agent.java.temporary import PREFIX, TemporaryDirectory, remove_leftovers
+
+
+def test_a_directory_stays_while_its_lock_is_held(tmp_path: Path) -> None:
+    """By the process itself after the one that started it has ended."""
+    made = TemporaryDirectory(tmp_path)
+    (made.path / "native.so").touch()
+    inherited = os.dup(made.descriptor)
+    os.close(made.descriptor)
+    remove_leftovers(tmp_path)
+    assert (made.path / "native.so").exists()
+    assert made.path.stat().st_mode & 0o777 == 0o700
+    os.close(inherited)
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_is_removed_with_its_process(tmp_path: Path) -> None:
+    """Once, although the end is seen twice."""
+    made = TemporaryDirectory(tmp_path)
+    (made.path / "sub").mkdir()
+    made.remove()
+    made.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
+    """Nor links, nor a directory that does not exist."""
+    (tmp_path / "others").mkdir()
+    (tmp_path / f"{PREFIX}file").touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(tmp_path / "others")
+    remove_leftovers(tmp_path)
+    remove_leftovers(tmp_path / "none")
+    assert len(list(tmp_path.iterdir())) == 3
