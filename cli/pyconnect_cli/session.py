@@ -18,6 +18,7 @@ from pyconnect_cli.render.jq_filter import jq_filter
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.render.streams import tell
+from pyconnect_cli.render.styles import printable
 from pyconnect_cli.rest.budget import Budget, Limits
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.settings.proposals import proposer
@@ -228,7 +229,7 @@ class Session:
                 hint=f"to confirm, run: {self.command_line('--yes')}",
             )
         try:
-            agreed = typer.confirm(question, default=False, err=True)
+            agreed = typer.confirm(printable(question), default=False, err=True)
         except typer.Abort:
             tell("")  # the cursor is still behind the question
             raise Interrupted("interrupted: nothing was done") from None

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.acting.confirmation import UNCHANGED, Asks, confirm_plan
 from pyconnect_cli.errors import (
     ExitCode,
@@ -20,7 +19,8 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, counted, summary
-from pyconnect_cli.render.output import compact_json
+from pyconnect_cli.render.styles import json_text
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session
 
@@ -243,7 +243,7 @@ class _Batch:
             case "json" | "yaml":
                 return
             case "ndjson":
-                output.line(compact_json(result.to_json()))
+                output.line(json_text(result.to_json()))
             case "name":
                 if result.outcome is Outcome.DONE:
                     output.line(result.name)

@@ -15,9 +15,11 @@ from pyconnect_cli.errors import (
     PreconditionFailed,
     PyconnectError,
     Unreachable,
+    UsageError,
 )
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, Health
 from pyconnect_cli.session import Session
@@ -55,12 +57,19 @@ def all_worker_urls(session: Session, views: Mapping[str, ConnectorView]) -> lis
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
-    """Return the addresses in force and those of `workers`, each worker once."""
+    """Return the addresses in force and those of `workers`, each worker once.
+
+    A worker may advertise a name that is not an address: it cannot be asked.
+    """
     urls = list(session.client.exchange.urls)
     known = {address for url in urls for address in _addresses(url)}
     scheme = urlsplit(urls[0]).scheme
     for worker in sorted(workers):
         url = f"{scheme}://{worker}"
+        try:
+            base_url(url)
+        except UsageError:
+            continue
         addresses = _addresses(url)
         if not addresses & known:
             known |= addresses

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_cli.errors import OutputLost, UsageError
+from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.render.whole_files import file_name, write_whole
 from pyconnect_cli.session import Session
 
@@ -34,7 +34,7 @@ def write_connector_files(
                     f"{file}: holds `{other}` and would be overwritten with `{name}`",
                     hint="export them into two directories",
                 )
-            text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+            text = json_text(document, indent=2) + "\n"
             write_whole(file, text, mode=mode)
             written[_identity(file)] = name
             session.output.line(str(file))

@@ -1,7 +1,12 @@
-"""Colours, as terminal sequences: a table needs no more, and rich takes 100 ms to import."""
+"""Texts on a terminal: colours as sequences, all other control characters as text.
+
+Names, traces and answers come from other systems. `streams` sends every line through `displayed`.
+A table needs no more, and rich takes 100 ms to import.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -31,6 +36,8 @@ STATE_STYLES = {
     "failed": "bad",
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+OURS = frozenset({*STYLES.values(), RESET})
+OURS_OR_CONTROL = re.compile(f"{'|'.join(map(re.escape, OURS))}|{CONTROL.pattern}")
 
 
 def paint(text: str, style: str | None, *, colour: bool) -> str:
@@ -55,6 +62,25 @@ def state_style(state: str) -> str | None:
 def printable(text: str) -> str:
     """Escape control characters, because names and traces come from other systems."""
     return CONTROL.sub(_escaped, text)
+
+
+def displayed(text: str, *, colour: bool) -> str:
+    """Escape control characters except, with colours, the sequences of `paint`."""
+    if not colour:
+        return printable(text)
+    return OURS_OR_CONTROL.sub(lambda m: m[0] if m[0] in OURS else _escaped(m), text)
+
+
+def json_text(document: object, *, indent: int | None = None) -> str:
+    """Return readable JSON, on one line without `indent`; control characters as JSON escapes."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(document, indent=indent, ensure_ascii=False, separators=separators)
+    return CONTROL.sub(unicode_escape, text)
+
+
+def unicode_escape(match: re.Match[str]) -> str:
+    """Return a character as JSON and double-quoted YAML escape it."""
+    return f"\\u{ord(match.group()):04x}"
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -30,6 +30,7 @@ ALREADY_EXISTS = "already exists"
 # Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
 ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
 UNKNOWN_PATH = "HTTP 404 Not Found"
+MOST_PAGE = 10_000
 # A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
 GATEWAY_STATUSES = frozenset({502, 503, 504})
 
@@ -49,7 +50,7 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failed
         return None
     message = error_message(response)
     where = f"{request.method} {url}{request.target()}"
-    reason = page_title(response.text) or response.reason_phrase
+    reason = page_title(response.text[:MOST_PAGE]) or response.reason_phrase
     text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
     if status < 400:
         location = response.headers.get("location", "nowhere")
@@ -121,7 +122,7 @@ def error_message(response: httpx.Response) -> str | None:
     """
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if isinstance(body, Mapping) and "error_code" in body:
         return mask_text(str(body.get("message")))
