@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
@@ -96,7 +97,7 @@ def positive_number(session: Session, key: str) -> int | None:
     text = session.given.get(key)
     if text is None:
         return None
-    if not str(text).isdigit() or int(str(text)) < 1:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", str(text)):
         raise UsageError(f"--{key.replace('_', '-')}: `{text}` is not a number from 1 upwards")
     return int(str(text))
 

@@ -15,7 +15,7 @@ from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
 from pyconnect_cli.acting.selection import known_connector, selected_views
-from pyconnect_cli.acting.wait import kept_state, wait_if_asked
+from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
 from pyconnect_cli.connectors.export import write_connector_files
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import (
@@ -320,7 +320,7 @@ def _goal(planned: PlannedChange, views: Mapping[str, ConnectorView]) -> str:
 def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
     def act() -> None:
         if planned.file is None:
-            session.client.delete_connector(planned.name)
+            delete_and_see(session, planned.name)
         elif planned.change is Change.CREATE:
             session.client.create_connector(
                 planned.name, planned.file.config, initial_state=planned.file.initial_state
