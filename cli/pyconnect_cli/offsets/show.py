@@ -11,7 +11,7 @@ import typer
 
 from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.errors import ExitCode, PartialFailure, PyconnectError, UsageError
 from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.files import read_offsets_file
@@ -25,6 +25,7 @@ from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import (
+    ConnectorOffsets,
     OffsetEntry,
     show_offset,
     show_partition,
@@ -98,10 +99,13 @@ def get(
             empty=f"{names[0]} has no stored offsets",
         )
         return
-    found = {
-        view.name: known_offsets(session, view.name)
-        for view in selected_views(session, names or ())
-    }
+    found: dict[str, ConnectorOffsets] = {}
+    unread: list[PyconnectError] = []
+    for view in (views := selected_views(session, names or ())):
+        try:
+            found[view.name] = known_offsets(session, view.name)
+        except PyconnectError as error:
+            unread.append(_unread(view.name, error))
     rows = [(name, entry) for name, offsets in found.items() for entry in offsets.entries]
     session.output.listing(
         OWNED_COLUMNS,
@@ -110,6 +114,7 @@ def get(
         entries=[{"connector": name, **entry.to_json()} for name, entry in rows],
         empty="no stored offsets",
     )
+    _report_unread(session, unread, len(views))
 
 
 @app.command()
@@ -177,9 +182,34 @@ def export(
             f"{len(views)} connectors do not fit into one file", hint="give a directory: --dir DIR"
         )
     worker = session.client.worker_info()
+    unread: list[PyconnectError] = []
     for view in views:
         place = directory / file_name(view.name) if directory else file
-        export_snapshot(session, snapshot_of(offsets_view(session, view), worker), place)
+        try:
+            snapshot = snapshot_of(offsets_view(session, view), worker)
+        except PyconnectError as error:
+            unread.append(_unread(view.name, error))
+            continue
+        export_snapshot(session, snapshot, place)
+    _report_unread(session, unread, len(views))
+
+
+def _unread(name: str, error: PyconnectError) -> PyconnectError:
+    """Return the error of one connector of several with its name, for the reports at the end."""
+    return PyconnectError(f"{name}: {error.message}", hint=error.hint, exit_code=error.exit_code)
+
+
+def _report_unread(session: Session, unread: Sequence[PyconnectError], asked: int) -> None:
+    """Raise PartialFailure for connectors that were left out, each after its own error."""
+    if not unread:
+        return
+    if len(unread) == asked and len({error.exit_code for error in unread}) == 1:
+        if asked > 1:
+            unread[0].message += f"; {asked - 1} more failed with the same exit code"
+        raise unread[0]
+    for error in unread:
+        session.output.error(error)
+    raise PartialFailure(f"{len(unread)} of {asked} could not be read")
 
 
 @app.command()
