@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.errors import ExitCode
+from pyconnect_cli.errors import ExitCode, PreconditionFailed
+from pyconnect_cli.kafka.model import SinkGroup, TopicPartition
+from pyconnect_cli.offsets.plan.orphans import find_orphans
+from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.rest.client import kafka_version
+from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
 
@@ -149,3 +153,99 @@ def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
     ended = run("tasks", "describe", text)
     assert ended.code == ExitCode.USAGE
     assert "is not the name of a task" in ended.err
+
+
+def test_a_patch_before_3_8_is_read_merged_and_replaced(run: Run, old: FakeConnect) -> None:
+    """GET and PUT of the configuration do the same there."""
+    old.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
+    ended = run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team")
+    assert ended.code == 0, ended.err
+    config = old.connectors["orders"].config
+    assert (config["a"], "team" in config, config["db.password"]) == ("b", False, "hunter2")
+
+
+def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: FakeConnect) -> None:
+    """The address is then not a worker's."""
+    connect.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
+    assert run("connectors", "patch", "orders", "--set", "a=b").code == ExitCode.PRECONDITION
+    assert "PUT /connectors/orders/config" not in connect.requests
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_initial_state_before_3_7_is_refused_in_words(
+    run: Run, old: FakeConnect, status: int
+) -> None:
+    """Not with the text of the worker's JSON library."""
+    text = (
+        'Unrecognized field "initial_state" (class org.apache.kafka.connect.runtime.rest.entities'
+        ".CreateConnectorRequest), not marked as ignorable (2 known properties: ..."
+    )
+    old.failures["POST /connectors"] = [(status, text)]
+    ended = run("connectors", "create", "c", "-s", "connector.class=C", "--initial-state", "paused")
+    assert ended.code == ExitCode.PRECONDITION
+    assert "came with Kafka 3.7 (KIP-980); nothing was created" in ended.err
+    assert "Unrecognized" not in ended.err
+
+
+def test_a_scope_that_the_worker_ignores_is_refused(run: Run, old: FakeConnect) -> None:
+    """It would set its own level and no other worker's."""
+    ended = run("loggers", "set", "org.x", "DEBUG", "--scope", "cluster")
+    assert ended.code == ExitCode.PRECONDITION
+    assert "org.x" not in old.loggers
+    assert run("loggers", "set", "org.x", "DEBUG", "--scope", "worker").code == 0
+
+
+class Groups:
+    """Consumer groups without brokers."""
+
+    asked: list[str] = []  # noqa: RUF012 - one test looks at it
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def offsets(self, group: str) -> dict[TopicPartition, int]:
+        self.asked.append(group)
+        return {TopicPartition("t", 0): 40}
+
+
+def test_a_sinks_offsets_before_3_5_are_those_of_its_group(
+    environ: dict[str, str], url: str, old: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REST does not have them, Kafka does; a group in another Kafka is not looked for here."""
+    monkeypatch.setattr("pyconnect_cli.offsets.stored.ConsumerGroups", Groups)
+    missing = [(404, "HTTP 404 Not Found")] * 3
+    old.failures["GET /connectors/broken/offsets"] = missing
+    session = Session({**environ, "PYCONNECT_URL": url, "PYCONNECT_KAFKA_BOOTSTRAP": "k:9"})
+    view = session.client.connector_views()["broken"]
+    assert [entry.to_json() for entry in sink_offsets(session, view)] == [
+        {
+            "partition": {"kafka_topic": "t", "kafka_partition": 0},
+            "offset": {"kafka_offset": 40},
+        }
+    ]
+    assert Groups.asked == ["connect-broken"]
+    old.connectors["broken"].config["consumer.override.bootstrap.servers"] = "other:9"
+    elsewhere = session.client.connector_views()["broken"]
+    with pytest.raises(PreconditionFailed, match=r"3\.5"):
+        sink_offsets(session, elsewhere)
+    session.close()
+
+
+def test_sinks_without_a_known_lag_are_not_no_sinks(run: Run, old: FakeConnect) -> None:
+    """`status` says why it does not know."""
+    old.connectors["broken"].type = "sink"
+    old.failures["GET /connectors/broken/offsets"] = [(404, "HTTP 404 Not Found")]
+    ended = run("status", "--kafka-bootstrap", "127.0.0.1:1", "--timeout", "10s")
+    assert "no sinks" not in ended.out
+    lag = next(line for line in ended.out.splitlines() if line.startswith("lag"))
+    assert "not known" in lag
+
+
+def test_a_group_with_members_is_no_orphan() -> None:
+    """It has a sink that runs, in another Connect cluster."""
+    partitions = {TopicPartition("t", 0): 4}
+    groups = [
+        SinkGroup(group=f"connect-{state.lower()}", state=state, offsets=partitions)
+        for state in ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING", "EMPTY")
+    ]
+    assert [orphan.name for orphan in find_orphans((), groups, {})] == ["empty"]

@@ -29,7 +29,8 @@ from pyconnect_cli.offsets.options import SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.offsets.plan.checks import parse_partition
 from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
-from pyconnect_cli.offsets.run import change_offsets, offsets_view
+from pyconnect_cli.offsets.run import change_offsets
+from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.render.tables import Column
@@ -144,19 +145,25 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
         if names:
             _require_sink_type(view.name, view.type)
         if view.type == "sink":
-            offsets = offsets_view(session, view)
-            rows += _lags(kafka, settings, offsets)
+            config = view.info.config if view.info else {}
+            rows += _lags(kafka, settings, view.name, config, sink_offsets(session, view))
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
 
 
-def _lags(kafka: KafkaAdmin, settings: Mapping[str, str], view: OffsetsView) -> list[Lag]:
-    topics = sink_topics(view.config, view.offsets)
-    positions = sink_positions(topics, view.offsets, kafka.ends(kafka.partitions(topics)))
-    read = all_read(settings, view.config, positions)
+def _lags(
+    kafka: KafkaAdmin,
+    settings: Mapping[str, str],
+    name: str,
+    config: Mapping[str, str | None],
+    offsets: Sequence[OffsetEntry],
+) -> list[Lag]:
+    topics = sink_topics(config, offsets)
+    positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
+    read = all_read(settings, config, positions)
     return [
-        Lag(view.name, partition, position._replace(all_read=partition in read))
+        Lag(name, partition, position._replace(all_read=partition in read))
         for partition, position in positions.items()
     ]
 

@@ -222,11 +222,17 @@ def _lag(status: ClusterStatus) -> str:
         return NEEDS_BROKERS
     if status.look.positions is None:
         return f"not known{_reason(status.look, LAG_DOUBT)}"
-    sinks = [row for row in status.connectors if row.lag is not None]
+    sinks = [view for view in status.look.views.values() if view.type == "sink"]
+    known = [row for row in status.connectors if row.lag is not None]
     if not sinks:
         return "no sinks"
-    total = sum(row.lag or 0 for row in sinks)
-    return f"{number_text(total)} records in {counted(len(sinks), 'sink')}"
+    if not known:
+        reason = _reason(status.look, f"{LAG_DOUBT} of {sinks[0].name}")
+        return f"not known{reason or ': no sink has committed offsets'}"
+    total = sum(row.lag or 0 for row in known)
+    unknown = len(sinks) - len(known)
+    rest = f", not known of {counted(unknown, 'sink')}" if unknown else ""
+    return f"{number_text(total)} records in {counted(len(known), 'sink')}{rest}"
 
 
 def _hanging(status: ClusterStatus) -> str:

@@ -13,7 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
-from pyconnect_cli.errors import NotFound, PreconditionFailed, RejectedRequest, UsageError
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    RejectedRequest,
+    ServerError,
+    UsageError,
+)
 from pyconnect_cli.rest.binding import as_object, bind
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
@@ -49,6 +55,8 @@ FORWARDED_WRONGLY = re.compile("[;%]")
 # Every worker writes these changes itself.
 ANY_WORKER = (("pause",), ("resume",), ("stop",), ("topics",))
 FIRST_WITH_RESTART_OF_TASKS = (3, 0)
+FIRST_WITH_SCOPE = (3, 7)
+FIRST_WITH_PATCH = (3, 8)
 HEALTH_STATUSES = frozenset({500, 503})
 
 
@@ -131,7 +139,16 @@ class ConnectClient:
         body: dict[str, object] = {"name": name, "config": dict(config)}
         if initial_state is not None:
             body["initial_state"] = initial_state
-        answer = self._send("POST", "connectors", body=body, long=True)
+        try:
+            answer = self._send("POST", "connectors", body=body, long=True)
+        except (ServerError, RejectedRequest) as error:
+            if 'Unrecognized field "initial_state"' not in error.message:
+                raise
+            raise PreconditionFailed(
+                f"this worker creates no connector as {initial_state}: `initial_state` came with"
+                " Kafka 3.7 (KIP-980); nothing was created",
+                hint="show its version: pyconnect info",
+            ) from error
         return read("connector", ConnectorInfo, answer.body)
 
     def _require_addressable(self, name: str) -> None:
@@ -168,16 +185,19 @@ class ConnectClient:
         return read("connector", ConnectorInfo, answer.body), answer.status == 201
 
     def patch_connector_config(self, name: str, patch: Config) -> ConnectorInfo:
-        """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8)."""
-        answer = self._send(
-            "PATCH",
-            "connectors",
-            name,
-            "config",
-            body=dict(patch),
-            since="3.8 (KIP-477)",
-            long=True,
-        )
+        """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8).
+
+        For an earlier worker the configuration is read, merged here and replaced.
+        """
+        path = ("connectors", name, "config")
+        try:
+            answer = self._send("PATCH", *path, body=dict(patch), since="3.8 (KIP-477)", long=True)
+        except PreconditionFailed:
+            if kafka_version(self.worker_info().version) >= FIRST_WITH_PATCH:
+                raise
+            merged = {**self.connector_config(name), **patch}
+            kept = {key: value for key, value in merged.items() if value is not None}
+            return self.put_connector_config(name, kept)[0]
         return read("connector", ConnectorInfo, answer.body)
 
     def delete_connector(self, name: str) -> None:
@@ -346,7 +366,15 @@ class ConnectClient:
         return read("logger", LoggerLevel, body, name=name)
 
     def set_logger(self, name: str, level: str, *, scope: str = "worker") -> list[str] | None:
-        """Set a level; return the loggers that changed, None for the whole cluster."""
+        """Set a level; return the loggers that changed, None for the whole cluster.
+
+        Earlier workers would ignore the scope and set their own level only.
+        """
+        if scope == "cluster" and kafka_version(self.worker_info().version) < FIRST_WITH_SCOPE:
+            raise PreconditionFailed(
+                "this worker sets only its own level: the scope came with Kafka 3.7 (KIP-976)",
+                hint="set it on each worker: --url WORKER --scope worker",
+            )
         answer = self._send(
             "PUT", "admin", "loggers", name, query=(("scope", scope),), body={"level": level}
         )
