@@ -31,7 +31,8 @@ Answer = TypeVar("Answer")
 class WorkerHealth:
     """One worker; `status` is healthy, starting, unhealthy, unreachable or failed.
 
-    `agent`: it is an agent, not a Java worker; False if it did not answer.
+    `version` is that of Kafka's REST interface. `agent`: it is an agent, not a Java worker; False
+    if it did not answer. `agent_version`: an agent's own version, empty for a Java worker.
     """
 
     url: str
@@ -39,6 +40,7 @@ class WorkerHealth:
     message: str
     version: str = ""
     agent: bool = False
+    agent_version: str = ""
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -148,6 +150,7 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
             message=health.message,
             version=info.version,
             agent=info.agent,
+            agent_version=info.agent_version,
         )
     except (Unreachable, OutOfTime) as exc:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)

@@ -9,7 +9,7 @@ import typer
 
 from pyconnect_cli.errors import OutputLost
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.render.styles import json_text
+from pyconnect_cli.render.styles import counted, json_text
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.session import Session
 
@@ -34,5 +34,5 @@ def export_snapshot(session: Session, snapshot: OffsetsSnapshot, file: Path | No
     except OSError as exc:
         raise OutputLost(f"{file}: cannot be written: {exc.strerror}") from exc
     session.output.message(
-        f"{snapshot.connector}: {len(snapshot.offsets)} partitions written to {file}"
+        f"{snapshot.connector}: {counted(len(snapshot.offsets), 'partition')} written to {file}"
     )

@@ -43,9 +43,9 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
-from pyconnect_cli.rest.offset_entries import counted_partitions
 from pyconnect_cli.session import Session
 
 Planner = Callable[[OffsetsView], Planned]
@@ -268,7 +268,7 @@ class _Changes:
             raise
         else:
             self._read_back(plan)
-        remarks = [counted_partitions(len(plan.changes))]
+        remarks = [counted(len(plan.changes), "partition")]
         if backup:
             remarks.append(f"backup {backup.id}")
         if EXTERNAL in message:

@@ -49,7 +49,8 @@ def status(
     found = cluster_status(look, context=session.settings.context, lag_known=lag_known)
     style = session.output.style
     text = "\n".join(status_lines(found, width=style.width, colour=style.colour))
-    session.output.document(found.to_json(), text=text)
+    if not session.output.silent(success=found.healthy):
+        session.output.document(found.to_json(), text=text)
     if not found.healthy:
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

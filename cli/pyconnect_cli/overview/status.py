@@ -13,13 +13,12 @@ from pyconnect_cli.overview.rows import (
     TaskRow,
     WorkerRow,
     connector_rows,
-    counted,
     failures,
     phase_of,
     worker_rows,
 )
 from pyconnect_cli.render.output import key_value_lines
-from pyconnect_cli.render.styles import paint, printable
+from pyconnect_cli.render.styles import counted, paint, printable
 from pyconnect_cli.render.tables import Column, state_column, table_lines
 
 MOST_FAILURES = 12
@@ -33,7 +32,7 @@ WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
     Column(title="WORKER", value=lambda row: row.address, whole=True),
     state_column("HEALTH", lambda row: row.status),
     Column(title="KIND", value=lambda row: row.kind),
-    Column(title="VERSION", value=lambda row: row.version or "-"),
+    Column(title="VERSION", value=lambda row: row.agent_version or row.version or "-"),
     Column(title="STATE", value=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
     Column(title="TASKS", value=lambda row: str(row.tasks), right=True),
     Column(title="MEMORY", value=lambda row: memory_text(row.memory), right=True),
@@ -263,6 +262,7 @@ def _worker_json(row: WorkerRow) -> dict[str, object]:
         "health": row.status,
         "message": row.message,
         "version": row.version,
+        "agent_version": row.agent_version,
         "agent": row.kind == "agent",
         "state": row.state or None,
         "leader": row.leader if row.state else None,

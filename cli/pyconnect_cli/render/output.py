@@ -82,6 +82,10 @@ class Output:
         """Return a text in a style of stdout."""
         return paint(text, style, colour=self.style.colour)
 
+    def silent(self, *, success: bool) -> bool:
+        """Whether a check prints nothing: it found nothing wrong, and the user asked for quiet."""
+        return success and self.style.quiet
+
     def listing(
         self,
         columns: Sequence[Column[Item]],

@@ -47,6 +47,11 @@ def paint(text: str, style: str | None, *, colour: bool) -> str:
     return f"{STYLES[style]}{text}{RESET}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return `1 worker`, `2 workers`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def state_style(state: str) -> str | None:
     """Return the style of a state's name; counts as `1/2`, `1/2, 1 FAILED` are judged as well."""
     if state.endswith(" FAILED"):

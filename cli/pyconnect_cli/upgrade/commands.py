@@ -14,6 +14,7 @@ from pyconnect_cli.errors import PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.group import UpgradeGroup
@@ -167,7 +168,7 @@ def _upgrade(
     planned = _plan(session, observer, options)
     _show_refusable(session, planned, replaces=unfinished)
     if planned.legs:
-        session.confirm(f"take {len(planned.view.workers)} workers to {wish.target}?")
+        session.confirm(f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?")
         _carry_out(session, observer, limits, planned.started(_run_id(), version()))
 
 
