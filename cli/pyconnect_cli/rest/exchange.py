@@ -78,7 +78,8 @@ def describe_transport_error(error: Exception, allowance: Allowance) -> str:
     name = type(error).__name__
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
+        reason = re.sub(r"^.*CERTIFICATE_VERIFY_FAILED\] |\s*\(_ssl\.c:\d+\)$", "", text)
+        return f"its certificate is not trusted ({reason}); see --ca-file"
     if "WRONG_VERSION_NUMBER" in text:
         return "the server does not use TLS; is the address http:// instead of https://?"
     words = {
@@ -160,7 +161,12 @@ class Exchange:
         pause = FIRST_PAUSE_S
         while True:
             response, url = self._send_somewhere(request)
-            failure = read_failure(response, request, self._target(request, (url, None))[0])
+            failure = read_failure(
+                response,
+                request,
+                self._target(request, (url, None))[0],
+                credentials="authorization" in response.request.headers,
+            )
             if failure is None:
                 return Answer(
                     status=response.status_code,
@@ -350,7 +356,10 @@ def _whole_answer(
         text = f"{url}: the answer is compressed wrongly: {exc}"
         raise ServerError(text, hint=NO_WORKER) from exc
     whole = httpx.Response(
-        response.status_code, content=b"".join(parts), extensions=response.extensions
+        response.status_code,
+        request=response.request,
+        content=b"".join(parts),
+        extensions=response.extensions,
     )
     for name in ("content-type", "location"):
         if name in response.headers:
