@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from datetime import UTC
 from pathlib import Path
 
 import httpx
@@ -54,10 +53,10 @@ def test_refused_credentials_are_not_asked_for_again(run: Run, connect: FakeConn
 @pytest.mark.parametrize("url", ["sqlite://user:secret@/data/a.db", "sqlite://host/a.db"])
 def test_a_sqlite_url_with_a_password_is_called_so(url: str) -> None:
     """It is a known database, and the password is not repeated."""
+    settings = Connection(
+        url=url, user=None, password=None, zone=ZoneInfo("UTC"), max_retries=0, backoff_ms=1
+    )
     with pytest.raises(ConfigException, match="SQLite file, which has no host, user") as refused:
-        settings = Connection(
-            url=url, user=None, password=None, zone=UTC, max_retries=0, backoff_ms=1
-        )
         open_engine(settings, writes=False)
     assert "secret" not in str(refused.value)
     with pytest.raises(UsageError, match="SQLite file with a host, user or password") as audited:
