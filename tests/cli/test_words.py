@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
