@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
+from pyconnect_cli.offsets.positions import Lag
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -136,3 +138,22 @@ def test_connectors_that_all_fail_alike_keep_their_exit_code(
     assert ended.code == 9
     assert ended.err.count("error:") == 1
     assert "1 more failed" in ended.err
+
+
+def test_the_lag_of_the_other_sinks_is_shown(
+    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose offsets cannot be read is named, exit 8."""
+    other = FakeConnector(config={"name": "late"}, type="sink", offsets=[sink_entry("t", 0, 1)])
+    connect.connectors["late"] = other
+    connect.failures["GET /connectors/broken/offsets"] = [(500, "topic not readable")]
+
+    def lags(_kafka: object, _settings: object, name: str, *_: object) -> list[Lag]:
+        return [Lag(name, TopicPartition("t", 0), SinkPosition(offset=1, end=3))]
+
+    monkeypatch.setattr("pyconnect_cli.offsets.positions.kafka_admin", lambda *_: None)
+    monkeypatch.setattr("pyconnect_cli.offsets.positions._lags", lags)
+    ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1")
+    assert ended.code == 8
+    assert "late" in ended.out
+    assert "error: broken: " in ended.err

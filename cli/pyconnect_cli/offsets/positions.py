@@ -14,7 +14,13 @@ import typer
 
 from pyconnect_cli.acting.conditions import selected_or_all, selection_from, texts
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import (
@@ -30,7 +36,7 @@ from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan
 from pyconnect_cli.offsets.plan.checks import parse_partition
 from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
 from pyconnect_cli.offsets.run import change_offsets
-from pyconnect_cli.offsets.stored import sink_offsets
+from pyconnect_cli.offsets.stored import report_unread, sink_offsets, unread_error
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.render.tables import Column
@@ -141,15 +147,29 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     settings = kafka_cluster(session, "lag").librdkafka()
     rows: list[Lag] = []
     selection = selection_from(session.given, names or ())
-    for view in selected_or_all(session.client.connector_views(), selection):
-        if names:
+    views = selected_or_all(session.client.connector_views(), selection)
+    if names:
+        for view in views:
             _require_sink_type(view.name, view.type)
-        if view.type == "sink":
-            config = view.info.config if view.info else {}
-            rows += _lags(kafka, settings, view.name, config, sink_offsets(session, view))
+    sinks = [view for view in views if view.type == "sink"]
+    unread: list[PyconnectError] = []
+    for view in sinks:
+        config = view.info.config if view.info else {}
+        try:
+            offsets = sink_offsets(session, view)
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
+            continue
+        try:
+            rows += _lags(kafka, settings, view.name, config, offsets)
+        except Unreachable:
+            raise  # Kafka, which the others need too
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
+    report_unread(session, unread, len(sinks))
 
 
 def _lags(

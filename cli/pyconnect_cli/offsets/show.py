@@ -11,14 +11,19 @@ import typer
 
 from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import ExitCode, PartialFailure, PyconnectError, UsageError
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
-from pyconnect_cli.offsets.stored import known_offsets, offset_differences
+from pyconnect_cli.offsets.stored import (
+    known_offsets,
+    offset_differences,
+    report_unread,
+    unread_error,
+)
 from pyconnect_cli.offsets.watch import watch_offsets
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
@@ -105,7 +110,7 @@ def get(
         try:
             found[view.name] = known_offsets(session, view.name)
         except PyconnectError as error:
-            unread.append(_unread(view.name, error))
+            unread.append(unread_error(view.name, error))
     rows = [(name, entry) for name, offsets in found.items() for entry in offsets.entries]
     session.output.listing(
         OWNED_COLUMNS,
@@ -114,7 +119,7 @@ def get(
         entries=[{"connector": name, **entry.to_json()} for name, entry in rows],
         empty="no stored offsets",
     )
-    _report_unread(session, unread, len(views))
+    report_unread(session, unread, len(views))
 
 
 @app.command()
@@ -188,28 +193,10 @@ def export(
         try:
             snapshot = snapshot_of(offsets_view(session, view), worker)
         except PyconnectError as error:
-            unread.append(_unread(view.name, error))
+            unread.append(unread_error(view.name, error))
             continue
         export_snapshot(session, snapshot, place)
-    _report_unread(session, unread, len(views))
-
-
-def _unread(name: str, error: PyconnectError) -> PyconnectError:
-    """Return the error of one connector of several with its name, for the reports at the end."""
-    return PyconnectError(f"{name}: {error.message}", hint=error.hint, exit_code=error.exit_code)
-
-
-def _report_unread(session: Session, unread: Sequence[PyconnectError], asked: int) -> None:
-    """Raise PartialFailure for connectors that were left out, each after its own error."""
-    if not unread:
-        return
-    if len(unread) == asked and len({error.exit_code for error in unread}) == 1:
-        if asked > 1:
-            unread[0].message += f"; {asked - 1} more failed with the same exit code"
-        raise unread[0]
-    for error in unread:
-        session.output.error(error)
-    raise PartialFailure(f"{len(unread)} of {asked} could not be read")
+    report_unread(session, unread, len(views))
 
 
 @app.command()

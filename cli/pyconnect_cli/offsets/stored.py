@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyconnect_cli.acting.conditions import unknown_connector
-from pyconnect_cli.errors import NotFound, PreconditionFailed
+from pyconnect_cli.errors import NotFound, PartialFailure, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups
 from pyconnect_cli.offsets.plan.change import OffsetChange
@@ -36,6 +36,24 @@ def sink_offsets(session: Session, view: ConnectorView) -> tuple[OffsetEntry, ..
     settings = kafka_cluster(session, "the group's offsets").librdkafka()
     groups = ConsumerGroups(settings, session.budget.remaining_s)
     return sink_entries(groups.offsets(sink_group_id(view.name, config)))
+
+
+def unread_error(name: str, error: PyconnectError) -> PyconnectError:
+    """Return the error of one connector of several with its name, for the reports at the end."""
+    return PyconnectError(f"{name}: {error.message}", hint=error.hint, exit_code=error.exit_code)
+
+
+def report_unread(session: Session, unread: Sequence[PyconnectError], asked: int) -> None:
+    """Raise PartialFailure for connectors that were left out, each after its own error."""
+    if not unread:
+        return
+    if len(unread) == asked and len({error.exit_code for error in unread}) == 1:
+        if asked > 1:
+            unread[0].message += f"; {asked - 1} more failed with the same exit code"
+        raise unread[0]
+    for error in unread:
+        session.output.error(error)
+    raise PartialFailure(f"{len(unread)} of {asked} could not be read")
 
 
 def offset_differences(

@@ -6,7 +6,6 @@ A table needs no more, and rich takes 100 ms to import.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 
@@ -78,6 +77,8 @@ def displayed(text: str, *, colour: bool) -> str:
 
 def json_text(document: object, *, indent: int | None = None) -> str:
     """Return readable JSON, on one line without `indent`; control characters as JSON escapes."""
+    import json  # help and completion, which are quick, need none
+
     separators = (",", ":") if indent is None else None
     text = json.dumps(document, indent=indent, ensure_ascii=False, separators=separators)
     return CONTROL.sub(unicode_escape, text)
