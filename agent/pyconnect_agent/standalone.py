@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pyconnect_agent.config_file import load_properties
+from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.errors import RequestError, WorkerStartError
 from pyconnect_agent.core.herder.requests.messages import PutConnectorConfig
 from pyconnect_agent.core.ids import TargetState
@@ -60,6 +61,7 @@ async def create_connectors(herder: Herder, files: Sequence[ConnectorFile]) -> N
     """Create all in order; WorkerStartError, naming the file, for the first that fails."""
     for file in files:
         try:
+            require_addressable(file.name)
             request = PutConnectorConfig(
                 connector=file.name,
                 config=file.config,

@@ -88,6 +88,10 @@ def _run_once(session: Session, arguments: Sequence[str]) -> int:
     except UnicodeEncodeError as fault:
         wrong = ascii(fault.object[fault.start : fault.end])
         return report(session, UsageError(f"this text cannot be sent: {wrong} is not a character"))
+    except MemoryError:
+        return report(session, exhausted("there is not enough memory for the answer"))
+    except RecursionError:
+        return report(session, exhausted("a document is nested too deep"))
     except Exception as fault:  # noqa: BLE001 - the outermost place: no traceback without --debug
         return report(session, internal_fault(fault))
     finally:
@@ -120,6 +124,12 @@ def internal_fault(fault: Exception) -> PyconnectError:
     )
     error.__cause__ = fault
     return error
+
+
+def exhausted(reason: str) -> PyconnectError:
+    """Return the error for a document that this process cannot hold."""
+    hint = "narrow the command: name connectors, or use -l and -e; is this a Connect worker?"
+    return PyconnectError(reason, hint=hint, exit_code=ExitCode.SERVER_ERROR)
 
 
 def unwritten_error(fault: OSError) -> OutputLost:

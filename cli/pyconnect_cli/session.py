@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 import typer
 
@@ -18,6 +18,7 @@ from pyconnect_cli.render.jq_filter import jq_filter
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
 from pyconnect_cli.render.streams import tell
+from pyconnect_cli.render.styles import printable
 from pyconnect_cli.rest.budget import Budget, Limits
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.settings.proposals import proposer
@@ -228,7 +229,8 @@ class Session:
                 hint=f"to confirm, run: {self.command_line('--yes')}",
             )
         try:
-            agreed = typer.confirm(question, default=False, err=True)
+            with redirect_stderr(cast("TextIO", _OwnWords(sys.stderr))):
+                agreed = typer.confirm(printable(question), default=False, err=True)
         except typer.Abort:
             tell("")  # the cursor is still behind the question
             raise Interrupted("interrupted: nothing was done") from None
@@ -245,6 +247,19 @@ class Session:
         words = ["pyconnect", *self.arguments]
         end = words.index("--") if "--" in words else len(words)
         return mask_command([*words[:end], *more, *words[end:]])
+
+
+class _OwnWords:
+    """Standard error for a question of the parser's library, with its complaint in our words."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text.replace("Error: invalid input", "error: answer y or n"))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
 
 
 def session_of(context: typer.Context) -> Session:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import javaproperties
 
-from pyconnect_sandbox import class_archive, ports
+from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import (
     BrokerSecurity,
     BrokerTopic,
@@ -25,11 +25,9 @@ from pyconnect_sandbox.broker_properties import (
     scram_format_arguments,
     server_properties,
 )
-from pyconnect_sandbox.errors import SandboxError
+from pyconnect_sandbox.errors import SandboxError, ServerNotReady
 from pyconnect_sandbox.runtime import KafkaRuntime, write_log_configuration
 from pyconnect_sandbox.server import Server
-
-_FORMAT_TIMEOUT_S = 60
 
 
 def random_cluster_id() -> str:
@@ -164,24 +162,29 @@ class KafkaBroker(Server):
             str(properties_path),
             *scram_format_arguments(self.config.security.sasl_users),
             heap_mb=128,
-            server_directory=self.directory,
             log_configuration=log_configuration,
         )
-        formatted = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_FORMAT_TIMEOUT_S,
-        )
+        try:
+            formatted = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=self.config.start_timeout_s,
+            )
+        except subprocess.TimeoutExpired as expired:
+            raise ServerNotReady(
+                f"Kafka did not format {self.data_directory} within"
+                f" {self.config.start_timeout_s:.3g} s",
+                hint="the machine may be busy: allow more with --timeout 5m",
+            ) from expired
         if formatted.returncode != 0:
             reason = formatted.stderr.strip().partition("\n\tat ")[0]
             raise SandboxError(
                 f"Kafka refused to format {self.data_directory}: {reason}",
                 hint=f"check {properties_path}, or choose an empty --data-dir",
             )
-        class_archive.keep_archives(self.directory)
 
     def _answers(self, timeout_s: float) -> bool:
         # librdkafka backs off after a refused connection; a plain probe before it does not.

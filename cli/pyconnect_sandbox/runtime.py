@@ -32,7 +32,8 @@ class KafkaRuntime:
         """Return the command that runs `main_class` with at most `heap_mb` MiB of heap.
 
         With `server_directory`, the directory of a server, the class archive of `main_class` is
-        used, or written when it ends (see `class_archive`).
+        used, or written when it ends (see `class_archive`). It is not for a program that runs once:
+        writing it takes longer than the program itself.
         """
         archive: list[str] = []
         if server_directory is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.errors import OutputLost
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, stop, stored
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -155,4 +156,66 @@ def test_nested_values_and_keys_that_are_not_text_are_refused(
         outcome = run("offsets", "alter", "orders", "-f", str(file), "--yes")
         assert outcome.code == 2
         assert reason in outcome.err
+    assert changes(connect) == []
+
+
+REFUSED = "The connector does not support altering of offsets"
+
+
+@pytest.mark.parametrize("before", ["RUNNING", "PAUSED"])
+@pytest.mark.parametrize(
+    ("method", "command"),
+    [
+        ("PATCH", ("alter", "orders", "--set", '{"filename":"a.txt"}={"position":1}', "--stop")),
+        ("DELETE", ("reset", "orders", "--stop", "--resume")),
+    ],
+)
+def test_a_refused_change_leaves_the_connector_in_its_state(
+    run: Run, connect: FakeConnect, before: str, method: str, command: tuple[str, ...]
+) -> None:
+    """Nothing was changed, so the stop for the change is taken back."""
+    connect.connectors["orders"].enter(before)
+    connect.failures[f"{method} /connectors/orders/offsets"] = [(400, REFUSED)]
+    ended = run("offsets", *command, "--yes")
+    assert ended.code == 2
+    assert connect.connectors["orders"].state == before
+    verb = "resumed" if before == "RUNNING" else "paused"
+    assert f"hint: no offset was changed, and orders was {verb} again" in ended.err
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_connector_in_its_state(
+    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk may be full only when the backup is written."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OutputLost("backups: cannot be written: No space left on device")
+
+    monkeypatch.setattr("pyconnect_cli.offsets.backups.Backups.store", full)
+    ended = run("offsets", "reset", "orders", "--stop", "--yes")
+    assert ended.code == 74
+    assert connect.connectors["orders"].state == "RUNNING"
+    assert not [r for r in changes(connect) if r.startswith(("PATCH", "DELETE"))]
+
+
+def test_a_change_of_unknown_outcome_leaves_the_connector_stopped(
+    run: Run, connect: FakeConnect
+) -> None:
+    """A part may be done: the user has to look before the tasks continue."""
+    connect.failures["DELETE /connectors/orders/offsets"] = [(500, "broke in the middle")]
+    ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes")
+    assert ended.code == 10
+    assert connect.connectors["orders"].state == "STOPPED"
+    assert "was stopped and stays STOPPED" in ended.err
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_a_worker_that_changes_no_offsets_stops_no_connector(
+    run: Run, connect: FakeConnect, dry_run: tuple[str, ...]
+) -> None:
+    """Kafka 3.5 stops connectors and lists offsets; it came to change them with 3.6."""
+    connect.version = "3.5.2"
+    ended = run("offsets", "reset", "orders", "--stop", "--resume", "--yes", *dry_run)
+    assert ended.code == 9
+    assert "runs version 3.5.2" in ended.err
     assert changes(connect) == []

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
+from pyconnect_cli.offsets.positions import Lag
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -109,3 +111,49 @@ def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -
     assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
     assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7
     assert changes(connect) == []
+
+
+@pytest.mark.parametrize("command", [("get",), ("export", "--dir", "d"), ("get", "-o", "json")])
+@pytest.mark.parametrize("status", [500, 404, 400])
+def test_one_unreadable_connector_does_not_hide_the_others(
+    run: Run, connect: FakeConnect, command: tuple[str, ...], status: int
+) -> None:
+    """It is named, the others are shown or written, and the exit code is 8."""
+    connect.failures["GET /connectors/broken/offsets"] = [(status, "topic not readable")]
+    ended = run("offsets", *command, "--all")
+    assert ended.code == 8
+    assert "error: broken: " in ended.err
+    assert "1 of 2 could not be read" in ended.err
+    assert "orders" in ended.out or Path("d/orders.json").exists()
+    assert "broken" not in ended.out
+
+
+def test_connectors_that_all_fail_alike_keep_their_exit_code(
+    run: Run, connect: FakeConnect
+) -> None:
+    """A worker without the endpoint fails for each of them: exit 9, once."""
+    for name in connect.connectors:
+        connect.failures[f"GET /connectors/{name}/offsets"] = [(404, "HTTP 404 Not Found")]
+    ended = run("offsets", "get", "--all")
+    assert ended.code == 9
+    assert ended.err.count("error:") == 1
+    assert "1 more failed" in ended.err
+
+
+def test_the_lag_of_the_other_sinks_is_shown(
+    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose offsets cannot be read is named, exit 8."""
+    other = FakeConnector(config={"name": "late"}, type="sink", offsets=[sink_entry("t", 0, 1)])
+    connect.connectors["late"] = other
+    connect.failures["GET /connectors/broken/offsets"] = [(500, "topic not readable")]
+
+    def lags(_kafka: object, _settings: object, name: str, *_: object) -> list[Lag]:
+        return [Lag(name, TopicPartition("t", 0), SinkPosition(offset=1, end=3))]
+
+    monkeypatch.setattr("pyconnect_cli.offsets.positions.kafka_admin", lambda *_: None)
+    monkeypatch.setattr("pyconnect_cli.offsets.positions._lags", lags)
+    ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1")
+    assert ended.code == 8
+    assert "late" in ended.out
+    assert "error: broken: " in ended.err

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from pyconnect_cli.rest.client import kafka_version
+
 WORKER_ID = "worker-1:8083"
 NOT_STOPPED = (
     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done"
@@ -132,7 +134,7 @@ class FakeConnect:
                 changed = self._set_level(name, body["level"])
                 return (204, None) if query.get("scope") == ["cluster"] else (200, changed)
             case _, ["connectors", name, *rest] if name in self.connectors:
-                return self._on_connector(method, name, rest, body)
+                return self._on_connector(method, name, rest, query, body)
             case "PUT", ["connectors", name, "config"]:
                 return self._create({"name": name, "config": body})
             case _, ["connectors", name, *_]:
@@ -163,7 +165,29 @@ class FakeConnect:
         self.connectors[name] = FakeConnector(config=config, state=state, tasks=tasks)
         return 201, self._info(name)
 
-    def _on_connector(self, method: str, name: str, rest: list[str], body: Any) -> tuple[int, Any]:
+    def _restart(self, name: str, query: dict[str, list[str]]) -> tuple[int, Any]:
+        connector = self.connectors[name]
+        flags = query if kafka_version(self.version) >= (3, 0) else {}
+        if not flags:
+            connector.state = "RUNNING"
+            return 204, None
+        chosen = connector.tasks if "includeTasks" in flags else []
+        states = [
+            "RESTARTING" if state == "FAILED" or "onlyFailed" not in flags else state
+            for state in chosen
+        ]
+        plan = self._status(name)
+        if connector.state == "FAILED" or "onlyFailed" not in flags:
+            connector.state = "RUNNING"
+            plan["connector"]["state"] = "RESTARTING"
+        for task, state in zip(plan["tasks"], states, strict=False):
+            task["state"] = state
+        connector.tasks = ["RUNNING" if s == "RESTARTING" else s for s in states] or connector.tasks
+        return 202, plan
+
+    def _on_connector(
+        self, method: str, name: str, rest: list[str], query: dict[str, list[str]], body: Any
+    ) -> tuple[int, Any]:
         connector = self.connectors[name]
         match method, rest:
             case "GET", []:
@@ -200,9 +224,7 @@ class FakeConnect:
             case _, ["offsets"]:
                 return self._on_offsets(connector, method, body)
             case "POST", ["restart"]:
-                connector.state = "RUNNING"
-                connector.tasks = ["RUNNING" for _ in connector.tasks]
-                return 204, None
+                return self._restart(name, query)
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 
     def _on_offsets(self, connector: FakeConnector, method: str, body: Any) -> tuple[int, Any]:

@@ -54,6 +54,7 @@ from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.log_lines import Item, LogQuestion
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.core.reporting import STACKS_FOLLOW
 from pyconnect_agent.core.restart_policy import NoRestart
 
 LOG = logging.getLogger(__name__)
@@ -245,11 +246,11 @@ class ChildProcesses:
         try:
             async with asyncio.timeout(FORCED_STACKS_S if force else None):
                 stacks = await self._inquiries.stacks(task.child)
-            remark = f"Its stacks before that:\n{stacks}"
+            remark = f"{STACKS_FOLLOW}\n{stacks}"
         except AgentError as error:
-            remark = error.message
+            remark = f"{STACKS_FOLLOW} none. {error.message}"
         except TimeoutError:
-            remark = f"It showed no stacks within {FORCED_STACKS_S:g} s."
+            remark = f"{STACKS_FOLLOW} none within {FORCED_STACKS_S:g} s."
         if task.killed_because == reason:
             task.killed_because = f"{reason}\n{remark}"
         await self._tasks.kill(task, graceful_s=graceful_s)

@@ -9,6 +9,9 @@ from typing import Any
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 
+STACKS_FOLLOW = "Its stacks before that:"
+"""The line of a trace after the reason for a kill; the stacks of the process follow."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorInfo:

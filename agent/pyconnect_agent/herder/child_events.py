@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import STACKS_FOLLOW
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.status import StatusStore
@@ -99,6 +100,10 @@ class ChildEvents:
 
 
 def _innermost(trace: str | None) -> str:
-    """Return the line of the last cause; lines of stacks begin with blanks or tabs."""
-    errors = [line for line in (trace or "").splitlines() if line and not line[0].isspace()]
+    """Return the line of the last cause; lines of stacks begin with blanks or tabs.
+
+    After a kill the stacks are no cause.
+    """
+    causes = (trace or "").partition(f"\n{STACKS_FOLLOW}")[0]
+    errors = [line for line in causes.splitlines() if line and not line[0].isspace()]
     return errors[-1] if errors else ""

@@ -66,6 +66,9 @@ _activated: list[str] = []
 """Owned by :func:`activate`; a process only ever adds to it."""
 
 
+NEEDS_EXTRA = "install the extra `"
+
+
 def import_class(path: str) -> type:
     """Return the class of ``module:Class`` or ``module.Class``; raises ConnectException.
 
@@ -92,7 +95,7 @@ def import_plugin_module(name: str) -> ModuleType:
         if extra is not None and isinstance(error, ModuleNotFoundError):
             raise ConnectException(
                 f"{name} needs {error.name}, which is not installed; "
-                f"install the extra `{extra}`: {install_command(extra)}"
+                f"{NEEDS_EXTRA}{extra}`: {install_command(extra)}"
             ) from error
         raise ConnectException(
             f"Failed to load plugin module {name} or one of its dependencies: "

@@ -16,14 +16,16 @@ import argparse
 import faulthandler
 import json
 import os
+import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginNotFoundError
-from pyconnect_agent.plugins.loading import instantiate, load
+from pyconnect_agent.plugins.loading import NEEDS_EXTRA, instantiate, load
 from pyconnect_agent.plugins.scan import scan
 from pyconnect_agent.plugins.trials import Trial, trial_of
 from pyconnect_api.configdef import ConfigDef
@@ -34,6 +36,11 @@ DEFAULT_TIME_S = 10.0
 SPARE_S = 1.0
 """Time beyond that of a step: a step that waits for records uses its whole time."""
 SCAN_S = 60.0
+_NOT_THE_AUTHORS = re.compile(
+    r"^<frozen|[/\\]pyconnect_(?:agent|api)[/\\]|"
+    + re.escape(sysconfig.get_paths()["stdlib"])
+    + r"[/\\](?!site-packages|dist-packages)"
+)
 
 Begin = Callable[[str], None]
 
@@ -104,11 +111,24 @@ def _tried(step: str, action: Callable[[], str]) -> StepResult:
         detail = action()
     # The plugin's code may raise any exception, SystemExit too.
     except (Exception, SystemExit) as error:  # noqa: BLE001  plugin code
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f" ({Path(place.filename).name}:{place.lineno})"
-        return StepResult(step, "failed", f"{type(error).__name__}: {error}{where}")
+        return StepResult(step, "failed", f"{type(error).__name__}: {error}{_place(error)}")
     skipped = detail.startswith("skipped: ")
     return StepResult(step, "skipped" if skipped else "passed", detail.removeprefix("skipped: "))
+
+
+def _place(error: BaseException | None) -> str:
+    """Return ` (file:line)` of the author's code that an error comes from; empty if there is none.
+
+    A cause is looked at when an error was raised by the agent's own code.
+    """
+    while error is not None:
+        if isinstance(error, SyntaxError) and error.filename:
+            return f" ({Path(error.filename).name}:{error.lineno})"
+        frames = traceback.extract_tb(error.__traceback__)
+        if own := [frame for frame in frames if not _NOT_THE_AUTHORS.search(frame.filename)]:
+            return f" ({Path(own[-1].filename).name}:{own[-1].lineno})"
+        error = error.__cause__
+    return ""
 
 
 def _find(name: str, plugin_path: Sequence[str]) -> PluginDesc:
@@ -116,7 +136,9 @@ def _find(name: str, plugin_path: Sequence[str]) -> PluginDesc:
     try:
         return result.catalog.plugin(name)
     except PluginNotFoundError as error:
-        reasons = "".join(f"\n{warning}" for warning in result.warnings)
+        # Parts that need an extra are not the author's, and explain only a name of their own.
+        others = [warning for warning in result.warnings if NEEDS_EXTRA not in warning]
+        reasons = "".join(f"\n{warning}" for warning in others or result.warnings)
         raise ConnectException(
             f"No plugin is named {name}; is its distribution installed here, or its directory in "
             f"an entry of the plugin path?{reasons}"

@@ -90,6 +90,11 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
         )
     except (ArgumentError, NoSuchModuleError, ValueError):
         # The library's error may repeat the URL, which may hold a password.
+        if settings.url.lstrip().lower().startswith("sqlite"):
+            raise ConfigException(
+                "connection.url is not that of a SQLite file, which has no host, user or password;"
+                " example: sqlite:////path/file.db"
+            ) from None
         raise ConfigException(
             "connection.url is not a SQLAlchemy URL of a known database; "
             "examples: sqlite:////path/file.db, postgresql+psycopg://host/database"

@@ -26,6 +26,7 @@ from pyconnect_cli.errors import (
     PreconditionFailed,
     PyconnectError,
 )
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_clients.acls.rules import RULES
 
@@ -50,7 +51,9 @@ def check(
     """
     session = session_of(context)
     report = gather(session, acl_options(session.given)).report()
-    show_report(session.output, report, everything=everything)
+    ready = report.exit_code(accept_unknown=accept_unknown) is ExitCode.OK
+    if not session.output.silent(success=ready and not report.notes):
+        show_report(session.output, report, everything=everything)
     _end(report, accept_unknown=accept_unknown)
 
 
@@ -208,9 +211,10 @@ def _end(report: AclReport, *, accept_unknown: bool) -> None:
         ExitCode.PRECONDITION: "give --kafka-bootstrap and --principal, or --accept-unknown",
     }
     what = {
-        ExitCode.NEGATIVE: f"{len(report.blockers)} blockers are missing",
-        ExitCode.FORBIDDEN: f"listing the ACLs is denied; {len(report.undecided)} blockers unknown",
-        ExitCode.PRECONDITION: f"{len(report.undecided)} blockers could not be decided",
+        ExitCode.NEGATIVE: f"missing: {counted(len(report.blockers), 'blocker')}",
+        ExitCode.FORBIDDEN: f"listing the ACLs is denied; unknown:"
+        f" {counted(len(report.undecided), 'blocker')}",
+        ExitCode.PRECONDITION: f"undecided: {counted(len(report.undecided), 'blocker')}",
     }
     raise PyconnectError(
         f"not ready for {report.phase.value}: {what[code]}", hint=hints[code], exit_code=code

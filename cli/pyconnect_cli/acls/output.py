@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.render.output import Output
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity
 from pyconnect_clients.acls.words import ResourceType
@@ -95,8 +96,9 @@ def summary(report: AclReport) -> str:
     lacking = sum(finding.verdict.lacking for finding in report.findings)
     unknown = sum(finding.verdict is GrantVerdict.UNKNOWN for finding in report.findings)
     return (
-        f"{report.phase.value}: {count} grants needed, {lacking} missing ({len(report.blockers)}"
-        f" of them blockers), {unknown} unknown ({len(report.undecided)} of them blockers)"
+        f"{report.phase.value}: {counted(count, 'grant')} needed, {lacking} missing"
+        f" ({len(report.blockers)} of them blockers), {unknown} unknown"
+        f" ({len(report.undecided)} of them blockers)"
     )
 
 

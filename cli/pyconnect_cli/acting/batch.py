@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.acting.confirmation import UNCHANGED, Asks, confirm_plan
 from pyconnect_cli.errors import (
     ExitCode,
@@ -20,7 +20,8 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, counted, summary
-from pyconnect_cli.render.output import compact_json
+from pyconnect_cli.render.styles import json_text
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.session import Session
 
@@ -96,7 +97,7 @@ def positive_number(session: Session, key: str) -> int | None:
     text = session.given.get(key)
     if text is None:
         return None
-    if not str(text).isdigit() or int(str(text)) < 1:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", str(text)):
         raise UsageError(f"--{key.replace('_', '-')}: `{text}` is not a number from 1 upwards")
     return int(str(text))
 
@@ -243,7 +244,7 @@ class _Batch:
             case "json" | "yaml":
                 return
             case "ndjson":
-                output.line(compact_json(result.to_json()))
+                output.line(json_text(result.to_json()))
             case "name":
                 if result.outcome is Outcome.DONE:
                     output.line(result.name)

@@ -7,7 +7,6 @@ another run holds the lock, exit 124 when the deadline ends the run, every verb 
 from __future__ import annotations
 
 import fcntl
-import json
 import random
 import re
 import signal
@@ -29,6 +28,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.outcomes import ObjectResult, Outcome, counted
 from pyconnect_cli.render.streams import tell, write_data
+from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_command, mask_url
 from pyconnect_cli.session import Session
@@ -75,7 +75,7 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
             results=session.record.results(),
         )
         if given.get("summary_json"):
-            lost = write_data(json.dumps(run.summary(), ensure_ascii=False))
+            lost = write_data(json_text(run.summary()))
             if lost is not None:
                 tell(f"warning: the summary cannot be written: {lost.strerror}")
         if textfile := given.get("textfile"):

@@ -10,6 +10,7 @@ from pyconnect_cli.errors import (
     NotFound,
     OutOfTime,
     PyconnectError,
+    ServerError,
     Unreachable,
     UsageError,
     WaitTimedOut,
@@ -25,6 +26,8 @@ LONGEST_PAUSE_S = 1.0
 SETTLE_S = 2.0
 # A connector is RUNNING before it has generated its task configs.
 NO_TASKS_S = 10.0
+# A worker other than the leader reads the deletion in its config topic.
+GONE_S = 10.0
 
 
 def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool = False) -> None:
@@ -108,6 +111,18 @@ def wait_for_state(
                 hint="wait longer with --timeout 10m, or see why: pyconnect connectors describe "
                 + waiting[0],
             )
+        time.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+
+
+def delete_and_see(session: Session, name: str) -> None:
+    """Delete a connector; ServerError if the cluster still has it although a worker reported so."""
+    session.client.delete_connector(name)
+    until = time.monotonic() + min(GONE_S, session.budget.remaining_s())
+    pause = FIRST_PAUSE_S
+    while name in session.client.connector_names():
+        if time.monotonic() + pause >= until:
+            raise ServerError(f"the worker reported the deletion, but {name} still exists")
         time.sleep(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
 

@@ -15,9 +15,11 @@ from pyconnect_cli.errors import (
     PreconditionFailed,
     PyconnectError,
     Unreachable,
+    UsageError,
 )
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, Health
 from pyconnect_cli.session import Session
@@ -29,7 +31,8 @@ Answer = TypeVar("Answer")
 class WorkerHealth:
     """One worker; `status` is healthy, starting, unhealthy, unreachable or failed.
 
-    `agent`: it is an agent, not a Java worker; False if it did not answer.
+    `version` is that of Kafka's REST interface. `agent`: it is an agent, not a Java worker; False
+    if it did not answer. `agent_version`: an agent's own version, empty for a Java worker.
     """
 
     url: str
@@ -37,6 +40,7 @@ class WorkerHealth:
     message: str
     version: str = ""
     agent: bool = False
+    agent_version: str = ""
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -55,12 +59,19 @@ def all_worker_urls(session: Session, views: Mapping[str, ConnectorView]) -> lis
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
-    """Return the addresses in force and those of `workers`, each worker once."""
+    """Return the addresses in force and those of `workers`, each worker once.
+
+    A worker may advertise a name that is not an address: it cannot be asked.
+    """
     urls = list(session.client.exchange.urls)
     known = {address for url in urls for address in _addresses(url)}
     scheme = urlsplit(urls[0]).scheme
     for worker in sorted(workers):
         url = f"{scheme}://{worker}"
+        try:
+            base_url(url)
+        except UsageError:
+            continue
         addresses = _addresses(url)
         if not addresses & known:
             known |= addresses
@@ -139,6 +150,7 @@ def worker_health(exchange: Exchange) -> WorkerHealth:
             message=health.message,
             version=info.version,
             agent=info.agent,
+            agent_version=info.agent_version,
         )
     except (Unreachable, OutOfTime) as exc:
         return WorkerHealth(url=url, status="unreachable", message=exc.message)

@@ -191,7 +191,8 @@ def doctor(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
         failures,
     )
     findings = examine(examined)
-    if findings:
+    well = all(finding.status == "ok" for finding in findings) and not failures
+    if findings and not session.output.silent(success=well):
         session.output.listing(
             DOCTOR_COLUMNS,
             findings,
@@ -228,10 +229,12 @@ def readiness(
         session.client.plugins(connectors_only=False),
         [view.info for view in views if view.info is not None],
         worker,
+        agent=session.client.worker_info().agent,
     )
-    session.output.listing(
-        READINESS_COLUMNS, findings, document=[finding.to_json() for finding in findings]
-    )
+    if not session.output.silent(success=all(finding.status == "ok" for finding in findings)):
+        session.output.listing(
+            READINESS_COLUMNS, findings, document=[finding.to_json() for finding in findings]
+        )
     if any(finding.status == "failed" for finding in findings):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

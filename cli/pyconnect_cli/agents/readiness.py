@@ -74,18 +74,31 @@ def readiness(
     plugins: Sequence[Plugin],
     connectors: Sequence[ConnectorInfo],
     worker: Mapping[str, str] | None,
+    *,
+    agent: bool = False,
 ) -> list[Readiness]:
-    """Return all findings; `worker`: the properties of a worker, None if not given."""
+    """Return all findings; `worker`: the properties of a worker, None if not given.
+
+    `agent`: an agent was asked. All that it has runs on agents, and the names of its classes do not
+    say whether they are Java's or Python's.
+    """
     return [
-        *_plugins(plugins),
-        *(finding for each in connectors for finding in _connector(each, plugins, worker)),
-        *_worker(worker, plugins),
+        *_plugins(plugins, agent=agent),
+        *(
+            finding
+            for each in connectors
+            for finding in _connector(each, plugins, worker, agent=agent)
+        ),
+        *([] if agent else _worker(worker, plugins)),
     ]
 
 
-def _plugins(plugins: Sequence[Plugin]) -> Iterator[Readiness]:
+def _plugins(plugins: Sequence[Plugin], *, agent: bool) -> Iterator[Readiness]:
     for class_name in dict.fromkeys(plugin.class_name for plugin in plugins):
         if re.fullmatch(_KAFKAS_PARTS, class_name):
+            continue
+        if agent:
+            yield Readiness(about="plugin", name=class_name, status="ok", detail="an agent has it")
             continue
         detail = f"runs in Java; {JAVA_NEEDS}"
         if class_name in PYTHON_CONNECTORS:
@@ -99,13 +112,17 @@ def _plugins(plugins: Sequence[Plugin]) -> Iterator[Readiness]:
 
 
 def _connector(
-    connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str] | None
+    connector: ConnectorInfo,
+    plugins: Sequence[Plugin],
+    worker: Mapping[str, str] | None,
+    *,
+    agent: bool,
 ) -> Iterator[Readiness]:
     """Yield what an agent cannot run of one connector, or one finding that it runs all of it."""
     config = {name: value for name, value in connector.config.items() if value is not None}
     found = [
-        *_classes(connector, plugins, worker or {}),
-        *_references(config, worker),
+        *_classes(connector, plugins, worker or {}, agent=agent),
+        *([] if agent else _references(config, worker)),
         *_overrides(config),
     ]
     for status, detail in found or [("ok", "an agent runs it as it is")]:
@@ -113,13 +130,17 @@ def _connector(
 
 
 def _classes(
-    connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str]
+    connector: ConnectorInfo,
+    plugins: Sequence[Plugin],
+    worker: Mapping[str, str],
+    *,
+    agent: bool,
 ) -> Iterator[tuple[str, str]]:
     known = {name: plugin.class_name for plugin in plugins for name in _names(plugin.class_name)}
     class_name = known.get(connector.class_name)
     if class_name is None:
         yield "warning", f"the worker that was asked has no {connector.class_name}"
-    if class_name not in PYTHON_CONNECTORS:
+    if agent or class_name not in PYTHON_CONNECTORS:
         return
     config = {**worker, **connector.config}
     for key in (*_CONVERTER_KEYS, *_types(connector.config)):

@@ -44,6 +44,11 @@ OF_A_CONTEXT = frozenset(
 )  # fmt: skip
 
 
+OF_THIS_COMMAND = frozenset(
+    {"config", "context", "quiet", "yes", "verbose", "debug", "color", "no_color"}
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRow:
     """One context of the list."""
@@ -162,6 +167,13 @@ def set_context(
     update_user_file(files.user_path, change)
     done = "changed" if exists else "created"
     session.output.message(f"context {name}: {done}{', current' if make_current else ''}")
+    # These options usually concern the command itself.
+    for key in ("output", "timeout"):
+        if values.get(key):
+            session.output.message(
+                f"--{key} {values[key]} is stored: it holds for every command in this context;"
+                f' remove it: pyconnect context set {name} --{key} ""'
+            )
 
 
 @app.command()
@@ -241,7 +253,7 @@ def _refuse_unusable(values: Mapping[str, Setting]) -> None:
 
 def _given_settings(session: Session) -> dict[str, Setting]:
     known = {option.name for option in GLOBAL_OPTIONS}
-    unusable = sorted(set(session.given) & known - OF_A_CONTEXT - {"config", "context"})
+    unusable = sorted(set(session.given) & known - OF_A_CONTEXT - OF_THIS_COMMAND)
     if unusable:
         flags = ", ".join(f"--{name.replace('_', '-')}" for name in unusable)
         raise UsageError(f"{flags} cannot be stored in a context")

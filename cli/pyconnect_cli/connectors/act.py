@@ -12,7 +12,7 @@ from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.acting.wait import kept_state, wait_if_asked
+from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
@@ -114,7 +114,7 @@ def delete(
 
     def act(name: str) -> str | None:
         try:
-            session.client.delete_connector(name)
+            delete_and_see(session, name)
         except NotFound:
             if not ignore_not_found:
                 raise

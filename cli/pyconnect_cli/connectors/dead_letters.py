@@ -15,6 +15,7 @@ from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records
 from pyconnect_cli.parsing.arguments import NameArgument
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
 from pyconnect_cli.topics.commands import (
@@ -94,7 +95,9 @@ def dead_letters(
     records = [r for r in found if context_of(r).get("connector.name", name) == name]
     if len(records) < len(found):
         others = len(found) - len(records)
-        session.output.message(f"left out: {others} records of other connectors in {topic}")
+        session.output.message(
+            f"left out: {counted(others, 'record')} of other connectors in {topic}"
+        )
     if records and not any(map(context_of, records)):
         session.output.warning(f"{topic} does not say why: set {HEADERS}=true for new records")
     session.output.listing(

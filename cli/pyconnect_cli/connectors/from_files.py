@@ -15,7 +15,7 @@ from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
 from pyconnect_cli.acting.looks import config_shows, deletion_shows
 from pyconnect_cli.acting.selection import known_connector, selected_views
-from pyconnect_cli.acting.wait import kept_state, wait_if_asked
+from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
 from pyconnect_cli.connectors.export import write_connector_files
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.plan import (
@@ -231,6 +231,9 @@ def validate(
     else:
         documents = _documents(files, keys, name)
     answers = [(file, validation(session, file)) for file in documents]
+    failed = any(answer.error_count for _, answer in answers)
+    if session.output.silent(success=not failed):
+        return
     if session.output.machine:
         bodies = [mask_document(answer.raw) for _, answer in answers]
         session.output.document(bodies[0] if len(bodies) == 1 else bodies)
@@ -238,7 +241,7 @@ def validate(
         for file, answer in answers:
             for line in validation_lines(file, answer):
                 session.output.line(line)
-    if any(answer.error_count for _, answer in answers):
+    if failed:
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
@@ -262,9 +265,17 @@ def export(
             "--show-secrets", help="passwords in plain text; only you can read the files of --dir"
         ),
     ] = False,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="removal of the files in --dir whose connector does not exist any more"
+        ),
+    ] = False,
 ) -> None:
     """Write configurations as files that `apply` accepts."""
     session = session_of(context)
+    if prune and directory is None:
+        raise UsageError("--prune removes files of a directory", hint="add --dir DIR")
     if not names and not selection_from(session.given, ()).filters:
         session.given["all"] = True
     views = [view for view in selected_views(session, names or ()) if view.info]
@@ -280,7 +291,14 @@ def export(
     if directory is None:
         session.output.document(documents)
         return
-    write_connector_files(session, directory, documents, mode=PRIVATE if show_secrets else None)
+    write_connector_files(
+        session,
+        directory,
+        documents,
+        mode=PRIVATE if show_secrets else None,
+        existing=frozenset(session.client.connector_names()),
+        prune=prune,
+    )
 
 
 def plan_files(
@@ -320,7 +338,7 @@ def _goal(planned: PlannedChange, views: Mapping[str, ConnectorView]) -> str:
 def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
     def act() -> None:
         if planned.file is None:
-            session.client.delete_connector(planned.name)
+            delete_and_see(session, planned.name)
         elif planned.change is Change.CREATE:
             session.client.create_connector(
                 planned.name, planned.file.config, initial_state=planned.file.initial_state

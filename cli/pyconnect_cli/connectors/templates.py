@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.rest.model import ConfigKey, Plugin
 
 WIDTH = 96
@@ -139,7 +140,7 @@ def _line(key: ConfigKey, values: Mapping[str, str | None]) -> TemplateSetting:
 def as_json(template: Template) -> str:
     """Return the settings that have a value."""
     config = {line.key: line.value for line in template.lines if line.value is not None}
-    return json.dumps(config, indent=2, ensure_ascii=False)
+    return json_text(config, indent=2)
 
 
 def as_yaml(template: Template) -> str:

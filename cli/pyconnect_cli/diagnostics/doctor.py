@@ -60,7 +60,8 @@ def doctor(context: typer.Context) -> None:
             break
     document = [finding.to_json() for finding in findings]
     names = [finding.check for finding in findings]
-    session.output.listing(COLUMNS, findings, document=document, names=names)
+    if not session.output.silent(success=all(finding.status == "ok" for finding in findings)):
+        session.output.listing(COLUMNS, findings, document=document, names=names)
     if any(finding.status == "failed" for finding in findings):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
@@ -102,7 +103,8 @@ def _workers(session: Session) -> Iterator[CheckResult]:
     for answer in workers_health(session, worker_urls(session, everywhere=False)):
         answered = answered or answer.status not in {"unreachable", "failed"}
         status = "ok" if answer.status == "healthy" else "warning"
-        version = f"version {answer.version}, " if answer.version else ""
+        software = answer.agent_version or answer.version
+        version = f"version {software}, " if software else ""
         yield CheckResult(check=answer.url, status=status, detail=f"{version}{answer.message}")
     if not answered:
         yield CheckResult(check="workers", status="failed", detail="none answers")

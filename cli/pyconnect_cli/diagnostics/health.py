@@ -18,7 +18,7 @@ app = typer.Typer(help="Check the health of each worker.")
 COLUMNS: Sequence[Column[WorkerHealth]] = (
     worker_column(lambda worker: worker.url),
     Column(title="STATUS", value=lambda worker: worker.status, style=state_style),
-    Column(title="VERSION", value=lambda worker: worker.version or "-"),
+    Column(title="VERSION", value=lambda worker: worker.agent_version or worker.version or "-"),
     Column(title="MESSAGE", value=lambda worker: worker.message, prose=True),
 )
 
@@ -32,13 +32,15 @@ def health(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
     session = session_of(context)
     urls = worker_urls(session, everywhere=all_workers)
     answers = workers_health(session, urls)
-    session.output.listing(
-        COLUMNS,
-        answers,
-        document=[answer.to_json() for answer in answers],
-        names=[answer.url for answer in answers],
-    )
-    if any(answer.status != "healthy" for answer in answers):
+    healthy = all(answer.status == "healthy" for answer in answers)
+    if not session.output.silent(success=healthy):
+        session.output.listing(
+            COLUMNS,
+            answers,
+            document=[answer.to_json() for answer in answers],
+            names=[answer.url for answer in answers],
+        )
+    if not healthy:
         unreachable = all(answer.status == "unreachable" for answer in answers)
         raise PyconnectError(
             "", exit_code=ExitCode.UNREACHABLE if unreachable else ExitCode.NEGATIVE

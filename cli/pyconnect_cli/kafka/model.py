@@ -116,6 +116,11 @@ class SinkGroup:
     state: str
     offsets: Mapping[TopicPartition, int]
 
+    @property
+    def live(self) -> bool:
+        """Whether the group has members."""
+        return self.state in {"STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING"}
+
 
 def latest(records: Iterable[StoredRecord]) -> dict[KeyPlace, StoredRecord]:
     """Return the stored records after all of these, in their order, without deleted ones."""

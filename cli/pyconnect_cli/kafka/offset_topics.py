@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -88,13 +89,15 @@ class OffsetsTopics:
 
 class ConsumerGroups(AdminConnection):
     def starting_with(self, prefix: str) -> list[SinkGroup]:
-        """Return consumer groups with their committed offsets."""
+        """Return consumer groups with their committed offsets, which are not read for live ones."""
         listed = self._result(self._client().list_consumer_groups, "list consumer groups")
-        return [
-            SinkGroup(group=one.group_id, state=one.state.name, offsets=self.offsets(one.group_id))
-            for one in listed.valid
-            if one.group_id.startswith(prefix)
-        ]
+        groups = []
+        for one in listed.valid:
+            if one.group_id.startswith(prefix):
+                group = SinkGroup(group=one.group_id, state=one.state.name, offsets={})
+                offsets = {} if group.live else self.offsets(one.group_id)
+                groups.append(replace(group, offsets=offsets))
+        return groups
 
     def offsets(self, group: str) -> dict[TopicPartition, int]:
         from confluent_kafka import ConsumerGroupTopicPartitions

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
 from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated, translated_errors
+from pyconnect_cli.render.styles import counted
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION, _TOPIC_DENIED = 0, 105, 3, 29
 # Retriable: the coordinator is loading, not available, another one, or still aborting.
@@ -56,7 +57,8 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
     while ids := _not_ready(protocol, ids):
         if time.monotonic() + _RETRY_S > until:
             raise WaitTimedOut(
-                f"the transaction coordinators of {len(ids)} partitions of {_LOG} are not ready",
+                f"the transaction coordinators of {counted(len(ids), 'partition')} of {_LOG} are"
+                " not ready",
                 hint="run the command again when all brokers run and have read their logs",
             )
         time.sleep(_RETRY_S)

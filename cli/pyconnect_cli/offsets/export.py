@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from pyconnect_cli.errors import OutputLost
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
+from pyconnect_cli.render.styles import counted, json_text
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.session import Session
 
@@ -24,7 +24,7 @@ def export_snapshot(session: Session, snapshot: OffsetsSnapshot, file: Path | No
 
     Raises OutputLost when it cannot be written.
     """
-    text = json.dumps(snapshot.to_json(), indent=2, ensure_ascii=False)
+    text = json_text(snapshot.to_json(), indent=2)
     if file is None or str(file) == "-":
         session.output.line(text)
         return
@@ -34,5 +34,5 @@ def export_snapshot(session: Session, snapshot: OffsetsSnapshot, file: Path | No
     except OSError as exc:
         raise OutputLost(f"{file}: cannot be written: {exc.strerror}") from exc
     session.output.message(
-        f"{snapshot.connector}: {len(snapshot.offsets)} partitions written to {file}"
+        f"{snapshot.connector}: {counted(len(snapshot.offsets), 'partition')} written to {file}"
     )

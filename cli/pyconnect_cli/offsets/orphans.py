@@ -68,7 +68,13 @@ COLUMNS: Sequence[Column[Orphan]] = (
 def list_orphans(context: typer.Context, *, topics: TopicsOption = None) -> None:
     """List deleted connectors with offsets; those of sinks are in consumer groups connect-NAME."""
     session = session_of(context)
-    found = _keeper(session, topics).find()
+    keeper = _keeper(session, topics)
+    found = keeper.find()
+    if keeper.live:
+        session.output.message(
+            "left out, because their consumer groups have members (sinks of other Connect"
+            f" clusters): {', '.join(sorted(keeper.live))}"
+        )
     session.output.listing(
         COLUMNS,
         found,
@@ -226,6 +232,11 @@ def _named(found: Sequence[Orphan], names: Sequence[str], keeper: OrphanKeeper) 
             raise PreconditionFailed(
                 f"connector {name} exists, so its offsets are not orphans; nothing was done",
                 hint=f"to delete them: pyconnect offsets reset {name}",
+            )
+        if name in keeper.live and name not in {orphan.name for orphan in found}:
+            raise PreconditionFailed(
+                f"consumer group connect-{name} has members: a sink of another Connect cluster"
+                " uses it; nothing was done"
             )
         if name not in {orphan.name for orphan in found}:
             near = did_you_mean(name, sorted({orphan.name for orphan in found}))

@@ -52,6 +52,8 @@ class OrphanKeeper:
         self._groups = ConsumerGroups(settings, remaining_s)
         self.backups = Backups(backup_directory(session.environ))
         self.stored: list[str] = []
+        self.live: frozenset[str] = frozenset()
+        """Names of sinks that run in no known connector: groups with members, as `find` saw."""
 
     @cached_property
     def existing(self) -> Configs:
@@ -96,6 +98,12 @@ class OrphanKeeper:
                 hint="--topic is the workers' offset.storage.topic, or a connector's own",
             )
         groups = self._groups.starting_with(SINK_GROUP_PREFIX)
+        self.live = frozenset(
+            name
+            for group in groups
+            if group.live
+            and (name := group.group.removeprefix(SINK_GROUP_PREFIX)) not in self.existing
+        )
         return find_orphans(records, groups, self.existing)
 
     def require_own(self, orphans: Iterable[Orphan], confirmed: Collection[str]) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.offsets.plan.change import OffsetsPlan
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.rest.offset_entries import (
-    counted_partitions,
     partition_key,
     show_offset,
     show_partition,
@@ -78,7 +78,7 @@ def since_lines(plan: OffsetsPlan) -> list[str]:
         return ["later changes are not known: the backup is not the newest one"]
     if not plan.since:
         return []
-    changed = counted_partitions(len(plan.since))
+    changed = counted(len(plan.since), "partition")
     return [
         f"warning: the connector or a user has changed {changed} since then; undo loses that change"
     ]

@@ -14,7 +14,13 @@ import typer
 
 from pyconnect_cli.acting.conditions import selected_or_all, selection_from, texts
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import (
@@ -29,7 +35,8 @@ from pyconnect_cli.offsets.options import SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
 from pyconnect_cli.offsets.plan.checks import parse_partition
 from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
-from pyconnect_cli.offsets.run import change_offsets, offsets_view
+from pyconnect_cli.offsets.run import change_offsets
+from pyconnect_cli.offsets.stored import report_unread, sink_offsets, unread_error
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.parsing.moments import parse_moment
 from pyconnect_cli.render.tables import Column
@@ -140,23 +147,43 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     settings = kafka_cluster(session, "lag").librdkafka()
     rows: list[Lag] = []
     selection = selection_from(session.given, names or ())
-    for view in selected_or_all(session.client.connector_views(), selection):
-        if names:
+    views = selected_or_all(session.client.connector_views(), selection)
+    if names:
+        for view in views:
             _require_sink_type(view.name, view.type)
-        if view.type == "sink":
-            offsets = offsets_view(session, view)
-            rows += _lags(kafka, settings, offsets)
+    sinks = [view for view in views if view.type == "sink"]
+    unread: list[PyconnectError] = []
+    for view in sinks:
+        config = view.info.config if view.info else {}
+        try:
+            offsets = sink_offsets(session, view)
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
+            continue
+        try:
+            rows += _lags(kafka, settings, view.name, config, offsets)
+        except Unreachable:
+            raise  # Kafka, which the others need too
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
     session.output.listing(
         COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
     )
+    report_unread(session, unread, len(sinks))
 
 
-def _lags(kafka: KafkaAdmin, settings: Mapping[str, str], view: OffsetsView) -> list[Lag]:
-    topics = sink_topics(view.config, view.offsets)
-    positions = sink_positions(topics, view.offsets, kafka.ends(kafka.partitions(topics)))
-    read = all_read(settings, view.config, positions)
+def _lags(
+    kafka: KafkaAdmin,
+    settings: Mapping[str, str],
+    name: str,
+    config: Mapping[str, str | None],
+    offsets: Sequence[OffsetEntry],
+) -> list[Lag]:
+    topics = sink_topics(config, offsets)
+    positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
+    read = all_read(settings, config, positions)
     return [
-        Lag(view.name, partition, position._replace(all_read=partition in read))
+        Lag(name, partition, position._replace(all_read=partition in read))
         for partition, position in positions.items()
     ]
 

@@ -36,6 +36,7 @@ from pyconnect_cli.offsets.run import Around, change_offsets, offsets_view, snap
 from pyconnect_cli.offsets.show import backups_of
 from pyconnect_cli.offsets.topic_bounds import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.offset_entries import same_entries
 from pyconnect_cli.session import Session, session_of
 
@@ -155,7 +156,8 @@ def _restore_orphan(
     for line in since_lines(plan):
         session.output.message(line)
     if session.given.get("dry_run"):
-        session.output.line(f"would restore {len(snapshot.offsets)} offsets of the deleted {name}")
+        offsets = counted(len(snapshot.offsets), "offset")
+        session.output.line(f"would restore {offsets} of the deleted {name}")
         return
     if backup:
         keeper.backups.require_writable()

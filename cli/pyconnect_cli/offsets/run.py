@@ -18,6 +18,9 @@ from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
+    Forbidden,
+    NotAuthenticated,
+    NotFound,
     OutOfTime,
     PartialFailure,
     PreconditionFailed,
@@ -40,13 +43,17 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
+from pyconnect_cli.render.styles import counted
+from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
-from pyconnect_cli.rest.offset_entries import counted_partitions
 from pyconnect_cli.session import Session
 
 Planner = Callable[[OffsetsView], Planned]
 READ_BACK_S = 10.0
 EXTERNAL = "manages offsets externally"
+FIRST_WITH_CHANGES = (3, 6)
+# The worker did not accept the request, or it was not sent.
+REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFound, OutOfTime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +89,8 @@ def change_offsets(
     needed = [plan.view.name for plan in plans if plan.needed]
     if dry_run and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
+    if needed:
+        _require_changes(session)
     if session.ends_with_plan(changes=bool(needed)):
         return
     run = _Changes(session, action, planner, around)
@@ -144,6 +153,8 @@ class _Changes:
     def __init__(self, session: Session, action: Action, planner: Planner, around: Around) -> None:
         self.session = session
         self.stored: list[str] = []
+        # Connectors whose offsets may have been changed.
+        self._touched: set[str] = set()
         self._action = action
         self._planner = planner
         self._around = around
@@ -175,7 +186,7 @@ class _Changes:
                 client.resume_connector(view.name)
         except PyconnectError as error:
             if stopped_here:
-                error.hint = (
+                error.hint = self._left_as_it_was(view) or (
                     f"{view.name} was stopped and stays STOPPED; to resume it: pyconnect"
                     f" connectors resume {view.name}"
                 )
@@ -184,6 +195,24 @@ class _Changes:
                 raise WaitTimedOut(error.message, hint=error.hint) from error
             raise
         return remark
+
+    def _left_as_it_was(self, view: OffsetsView) -> str | None:
+        """Undo the stop if no offset was changed; return how, or None if the connector is STOPPED.
+
+        The run's time may be over: the request has its own.
+        """
+        if view.name in self._touched:
+            return None
+        try:
+            with self.session.second_look() as client:
+                if view.state == "PAUSED":
+                    client.pause_connector(view.name)
+                else:
+                    client.resume_connector(view.name)
+        except PyconnectError:
+            return None
+        verb = "paused" if view.state == "PAUSED" else "resumed"
+        return f"no offset was changed, and {view.name} was {verb} again"
 
     def _stop(self, name: str) -> None:
         try:
@@ -213,13 +242,15 @@ class _Changes:
         if not plan.needed:
             return "nothing to change"
         backup = self._back_up(plan)
+        self._touched.add(view.name)
         try:
             if plan.everything:
                 message = client.reset_offsets(view.name)
             else:
                 message = client.alter_offsets(view.name, plan.wanted)
-        except (UsageError, PreconditionFailed):
-            # The worker refused: without a change there is nothing to undo.
+        except REFUSALS:
+            # Without a change there is nothing to undo.
+            self._touched.discard(view.name)
             if backup:
                 self.backups.discard(backup.id)
                 self.stored.remove(backup.id)
@@ -237,7 +268,7 @@ class _Changes:
             raise
         else:
             self._read_back(plan)
-        remarks = [counted_partitions(len(plan.changes))]
+        remarks = [counted(len(plan.changes), "partition")]
         if backup:
             remarks.append(f"backup {backup.id}")
         if EXTERNAL in message:
@@ -283,6 +314,16 @@ class _Changes:
                 )
             time.sleep(pause)
             pause = min(pause * 2, 1.0)
+
+
+def _require_changes(session: Session) -> None:
+    """Raise PreconditionFailed before a connector is stopped for a worker that changes nothing."""
+    version = session.client.worker_info().version
+    if kafka_version(version) < FIRST_WITH_CHANGES:
+        raise PreconditionFailed(
+            f"the worker runs version {version}: offsets can be changed over REST since Kafka 3.6"
+            " (KIP-875); nothing was changed",
+        )
 
 
 def _planned(

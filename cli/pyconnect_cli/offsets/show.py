@@ -18,13 +18,19 @@ from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
-from pyconnect_cli.offsets.stored import known_offsets, offset_differences
+from pyconnect_cli.offsets.stored import (
+    known_offsets,
+    offset_differences,
+    report_unread,
+    unread_error,
+)
 from pyconnect_cli.offsets.watch import watch_offsets
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import (
+    ConnectorOffsets,
     OffsetEntry,
     show_offset,
     show_partition,
@@ -98,10 +104,13 @@ def get(
             empty=f"{names[0]} has no stored offsets",
         )
         return
-    found = {
-        view.name: known_offsets(session, view.name)
-        for view in selected_views(session, names or ())
-    }
+    found: dict[str, ConnectorOffsets] = {}
+    unread: list[PyconnectError] = []
+    for view in (views := selected_views(session, names or ())):
+        try:
+            found[view.name] = known_offsets(session, view.name)
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
     rows = [(name, entry) for name, offsets in found.items() for entry in offsets.entries]
     session.output.listing(
         OWNED_COLUMNS,
@@ -110,6 +119,7 @@ def get(
         entries=[{"connector": name, **entry.to_json()} for name, entry in rows],
         empty="no stored offsets",
     )
+    report_unread(session, unread, len(views))
 
 
 @app.command()
@@ -177,9 +187,16 @@ def export(
             f"{len(views)} connectors do not fit into one file", hint="give a directory: --dir DIR"
         )
     worker = session.client.worker_info()
+    unread: list[PyconnectError] = []
     for view in views:
         place = directory / file_name(view.name) if directory else file
-        export_snapshot(session, snapshot_of(offsets_view(session, view), worker), place)
+        try:
+            snapshot = snapshot_of(offsets_view(session, view), worker)
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
+            continue
+        export_snapshot(session, snapshot, place)
+    report_unread(session, unread, len(views))
 
 
 @app.command()

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.kafka.model import OpenProducer
 from pyconnect_cli.overview.gather import Watcher, hanging_transactions
 from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
 from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.transactions.find import MIN_IDLE
 
@@ -49,7 +49,8 @@ def status(
     found = cluster_status(look, context=session.settings.context, lag_known=lag_known)
     style = session.output.style
     text = "\n".join(status_lines(found, width=style.width, colour=style.colour))
-    session.output.document(found.to_json(), text=text)
+    if not session.output.silent(success=found.healthy):
+        session.output.document(found.to_json(), text=text)
     if not found.healthy:
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyconnect_cli.acting.background import ask_all
 from pyconnect_cli.acting.workers import all_worker_urls, ask_workers, worker_health
@@ -22,6 +23,7 @@ from pyconnect_cli.kafka.model import (
     sink_topics,
 )
 from pyconnect_cli.offsets.behind_markers import all_read, near_the_end
+from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
@@ -145,13 +147,13 @@ class Watcher:
         found: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
         for start in range(0, len(sinks), SINKS_AT_ONCE):
             part = sinks[start : start + SINKS_AT_ONCE]
-            answers = ask_all([sink.name for sink in part], self._session.client.connector_offsets)
+            answers = ask_all(part, partial(sink_offsets, self._session))
             for sink, answer in zip(part, answers, strict=True):
                 if isinstance(answer, PyconnectError):
                     if not isinstance(answer, NotFound):  # the connector was deleted meanwhile
                         doubts.append(f"lag of {sink.name}: {answer.message}")
                 else:
-                    found[sink.name] = (sink.info.config if sink.info else {}, answer.entries)
+                    found[sink.name] = (sink.info.config if sink.info else {}, answer)
         return found
 
     def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.agent_client import AgentChild
 from pyconnect_cli.rest.model import ConnectorView, InstanceState
 from pyconnect_cli.rest.traces import root_cause
@@ -90,6 +91,7 @@ class WorkerRow:
     status: str
     message: str
     version: str
+    agent_version: str
     state: str = ""
     leader: bool = False
     phase: str | None = None
@@ -148,11 +150,6 @@ def phase_of(workers: Sequence[WorkerRow]) -> str:
     if not silent:
         return text
     return f"{text}; not known of {counted(silent, 'worker')}{': ' * bool(reasons)}{reasons}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return `1 worker`, `2 workers`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 class _Processes(NamedTuple):
@@ -234,6 +231,7 @@ def _worker_row(worker: WorkerLook, views: Iterable[ConnectorView]) -> WorkerRow
         status=health.status,
         message=health.message,
         version=health.version,
+        agent_version=health.agent_version,
         state=info.state if info else "",
         leader=bool(info and info.leader),
         phase=info.phase if info else None,

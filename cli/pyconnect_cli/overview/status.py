@@ -13,13 +13,12 @@ from pyconnect_cli.overview.rows import (
     TaskRow,
     WorkerRow,
     connector_rows,
-    counted,
     failures,
     phase_of,
     worker_rows,
 )
 from pyconnect_cli.render.output import key_value_lines
-from pyconnect_cli.render.styles import paint, printable
+from pyconnect_cli.render.styles import counted, paint, printable
 from pyconnect_cli.render.tables import Column, state_column, table_lines
 
 MOST_FAILURES = 12
@@ -33,7 +32,7 @@ WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
     Column(title="WORKER", value=lambda row: row.address, whole=True),
     state_column("HEALTH", lambda row: row.status),
     Column(title="KIND", value=lambda row: row.kind),
-    Column(title="VERSION", value=lambda row: row.version or "-"),
+    Column(title="VERSION", value=lambda row: row.agent_version or row.version or "-"),
     Column(title="STATE", value=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
     Column(title="TASKS", value=lambda row: str(row.tasks), right=True),
     Column(title="MEMORY", value=lambda row: memory_text(row.memory), right=True),
@@ -222,11 +221,17 @@ def _lag(status: ClusterStatus) -> str:
         return NEEDS_BROKERS
     if status.look.positions is None:
         return f"not known{_reason(status.look, LAG_DOUBT)}"
-    sinks = [row for row in status.connectors if row.lag is not None]
+    sinks = [view for view in status.look.views.values() if view.type == "sink"]
+    known = [row for row in status.connectors if row.lag is not None]
     if not sinks:
         return "no sinks"
-    total = sum(row.lag or 0 for row in sinks)
-    return f"{number_text(total)} records in {counted(len(sinks), 'sink')}"
+    if not known:
+        reason = _reason(status.look, f"{LAG_DOUBT} of {sinks[0].name}")
+        return f"not known{reason or ': no sink has committed offsets'}"
+    total = sum(row.lag or 0 for row in known)
+    unknown = len(sinks) - len(known)
+    rest = f", not known of {counted(unknown, 'sink')}" if unknown else ""
+    return f"{number_text(total)} records in {counted(len(known), 'sink')}{rest}"
 
 
 def _hanging(status: ClusterStatus) -> str:
@@ -257,6 +262,7 @@ def _worker_json(row: WorkerRow) -> dict[str, object]:
         "health": row.status,
         "message": row.message,
         "version": row.version,
+        "agent_version": row.agent_version,
         "agent": row.kind == "agent",
         "state": row.state or None,
         "leader": row.leader if row.state else None,

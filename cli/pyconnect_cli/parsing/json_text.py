@@ -1,4 +1,4 @@
-"""JSON documents that users give. Pure."""
+"""JSON documents that users and servers give. Pure."""
 
 from __future__ import annotations
 
@@ -7,6 +7,24 @@ import math
 from typing import NoReturn
 
 from pyconnect_cli.errors import UsageError
+
+DEEPEST = 200
+TOO_DEEP = f"its arrays and objects are nested more than {DEEPEST} deep"
+
+
+def shallow(document: object) -> object:
+    """Return a JSON document as it is; RecursionError if it is nested too deep to work with."""
+    level: list[object] = [document]
+    for _ in range(DEEPEST + 1):
+        inside = (
+            item.values() if isinstance(item, dict) else item
+            for item in level
+            if isinstance(item, dict | list)
+        )
+        level = [child for items in inside for child in items]
+        if not level:
+            return document
+    raise RecursionError(TOO_DEEP)
 
 
 def parse_json(text: str, place: str) -> object:
@@ -28,13 +46,17 @@ def parse_json(text: str, place: str) -> object:
         return no_constant(text) if math.isinf(value) else value
 
     try:
-        return json.loads(
-            text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
+        return shallow(
+            json.loads(
+                text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
+            )
         )
     except json.JSONDecodeError as exc:
         raise UsageError(
             f"{place}: line {exc.lineno}, column {exc.colno}: is not JSON: {exc.msg}",
             hint="put keys and texts in double quotes",
         ) from exc
-    except (ValueError, RecursionError) as exc:
+    except ValueError as exc:
         raise UsageError(f"{place}: cannot be read: {exc}") from exc
+    except RecursionError as exc:
+        raise UsageError(f"{place}: cannot be read: {TOO_DEEP}") from exc

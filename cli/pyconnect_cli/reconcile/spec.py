@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -153,6 +154,6 @@ def _list(value: object) -> tuple[object, ...]:
 
 
 def _number(text: str) -> int:
-    if not text.isdigit() or int(text) == 0:
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
         raise UsageError(f"--findings: `{text}` is not a number of findings")
     return int(text)

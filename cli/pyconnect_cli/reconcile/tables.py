@@ -175,7 +175,14 @@ def database_side(config: Config) -> Document:
     scheme = url.partition(":")[0].partition("+")[0]
     zone = {"zone": config["db.timezone"]} if config.get("db.timezone") else {}
     if scheme == "sqlite":
-        file = url.partition("://")[2].partition("?")[0].removeprefix("/")
+        place, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+        file = path if not place else ""
+        if place:
+            raise UsageError(
+                "connection.url is that of a SQLite file with a host, user or password: SQLite has"
+                " none of them",
+                hint="write sqlite:////path/file.db in the connector's configuration",
+            )
         if not file.startswith("/"):
             raise UsageError(
                 "connection.url names a file in the worker's own directory",

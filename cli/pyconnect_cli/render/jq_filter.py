@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyconnect_cli.errors import PreconditionFailed, UsageError
+from pyconnect_cli.render.styles import json_text
 
 JqFilter = Callable[[object], Iterator[str]]
 
@@ -39,11 +40,7 @@ def jq_filter(expression: str) -> JqFilter:
         results: Iterable[Any] = program.input_text(json.dumps(document))
         try:
             for result in results:
-                yield (
-                    result
-                    if isinstance(result, str)
-                    else json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-                )
+                yield (result if isinstance(result, str) else json_text(result))
         except ValueError as fault:
             raise UsageError(f"--jq: {_first_line(fault)}") from fault
 

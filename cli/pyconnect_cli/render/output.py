@@ -12,7 +12,7 @@ from typing import TypeVar
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.render.jq_filter import JqFilter
 from pyconnect_cli.render.streams import tell, write_data
-from pyconnect_cli.render.styles import paint, printable
+from pyconnect_cli.render.styles import CONTROL, json_text, paint, printable, unicode_escape
 from pyconnect_cli.render.tables import Column, choose_columns, table_lines
 
 Item = TypeVar("Item")
@@ -57,29 +57,34 @@ class Output:
         """Print a line of data."""
         self._head(data=True)
         if self.unwritten is None:
-            self.unwritten = write_data(text)
+            self.unwritten = write_data(text, colour=self.style.colour)
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Print a message on stderr, unless the user asked for quiet."""
         if not self.style.quiet:
             self._head()
-            tell(paint(self.propose(text), style, colour=self.style.error_colour))
+            self._tell(paint(self.propose(text), style, colour=self.style.error_colour))
 
     def warning(self, text: str) -> None:
         """Print a warning on stderr, also when quiet."""
         self._head()
-        tell(f"{paint('warning:', 'warning', colour=self.style.error_colour)} {self.propose(text)}")
+        head = paint("warning:", "warning", colour=self.style.error_colour)
+        self._tell(f"{head} {self.propose(text)}")
 
     def error(self, error: PyconnectError) -> None:
         """Print an error and its hint on stderr."""
         if error.message:
             self._head()
         for line in error_lines(error, colour=self.style.error_colour):
-            tell(self.propose(line))
+            self._tell(self.propose(line))
 
     def paint(self, text: str, style: str | None) -> str:
         """Return a text in a style of stdout."""
         return paint(text, style, colour=self.style.colour)
+
+    def silent(self, *, success: bool) -> bool:
+        """Whether a check prints nothing: it found nothing wrong, and the user asked for quiet."""
+        return success and self.style.quiet
 
     def listing(
         self,
@@ -97,7 +102,7 @@ class Output:
                 self.document(document)
             case "ndjson":
                 for entry in _entries(document) if entries is None else entries:
-                    self.line(compact_json(entry))
+                    self.line(json_text(entry))
             case "name":
                 first = columns[0].value
                 for name in names if names is not None else map(first, items):
@@ -117,13 +122,16 @@ class Output:
             case "yaml":
                 self.line(to_yaml(document).rstrip("\n"))
             case "ndjson":
-                self.line(compact_json(document))
+                self.line(json_text(document))
             case "table" | "wide" if text is not None:
                 self.line(text)
             case "name" if name is not None:
                 self.line(name)
             case _:
-                self.line(json.dumps(document, indent=2, ensure_ascii=False))
+                self.line(json_text(document, indent=2))
+
+    def _tell(self, line: str) -> None:
+        tell(line, colour=self.style.error_colour)
 
     def _head(self, *, data: bool = False) -> None:
         """Print the heading once: on stdout, or on stderr if a program reads stdout."""
@@ -167,19 +175,23 @@ def error_lines(error: PyconnectError, *, colour: bool) -> list[str]:
     return lines
 
 
-def compact_json(document: object) -> str:
-    """Return JSON on one line."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
-
-
 def to_yaml(document: object) -> str:
     """Return YAML; keys keep their order."""
     import yaml
 
     # The round trip through JSON leaves only plain maps, lists and scalars.
     plain = json.loads(json.dumps(document))
-    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=1000)
-    return text
+
+    class Dumper(yaml.SafeDumper):
+        """Writes texts with control characters in double quotes, where they can be escaped."""
+
+    def text_node(dumper: Dumper, text: str) -> yaml.ScalarNode:
+        style = '"' if CONTROL.search(text) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, text_node)
+    text: str = yaml.dump(plain, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    return CONTROL.sub(unicode_escape, text)
 
 
 def key_value_lines(

@@ -1,7 +1,7 @@
 """A process's standard streams: absent ones, readers that leave, disks that are full.
 
-The changes of a command must not depend on a reader of its output, so nothing here raises. This
-module imports no other module of the command line.
+The changes of a command must not depend on a reader of its output, so nothing here raises. No
+control character of a text reaches a stream, only colours if they are asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import sys
 from contextlib import suppress
 from typing import TextIO
+
+from pyconnect_cli.render.styles import displayed
 
 
 def prepare_streams() -> None:
@@ -25,18 +27,18 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def tell(line: str) -> None:
+def tell(line: str, *, colour: bool = False) -> None:
     """Print a line on stderr; it is dropped when stderr cannot be written."""
     try:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+        print(displayed(line, colour=colour), file=sys.stderr, flush=True)  # noqa: T201
     except OSError:
         discard(sys.stderr)
 
 
-def write_data(text: str) -> OSError | None:
+def write_data(text: str, *, colour: bool = False) -> OSError | None:
     """Print data on stdout; if it cannot be written return the reason and discard the rest."""
     try:
-        print(text, flush=True)  # noqa: T201
+        print(displayed(text, colour=colour), flush=True)  # noqa: T201
     except OSError as fault:
         discard(sys.stdout)
         return fault

@@ -1,4 +1,8 @@
-"""Colours, as terminal sequences: a table needs no more, and rich takes 100 ms to import."""
+"""Texts on a terminal: colours as sequences, all other control characters as text.
+
+Names, traces and answers come from other systems. `streams` sends every line through `displayed`.
+A table needs no more, and rich takes 100 ms to import.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,8 @@ STATE_STYLES = {
     "failed": "bad",
 }
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+OURS = frozenset({*STYLES.values(), RESET})
+OURS_OR_CONTROL = re.compile(f"{'|'.join(map(re.escape, OURS))}|{CONTROL.pattern}")
 
 
 def paint(text: str, style: str | None, *, colour: bool) -> str:
@@ -38,6 +44,11 @@ def paint(text: str, style: str | None, *, colour: bool) -> str:
     if not colour or not style or not text:
         return text
     return f"{STYLES[style]}{text}{RESET}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 worker`, `2 workers`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def state_style(state: str) -> str | None:
@@ -55,6 +66,27 @@ def state_style(state: str) -> str | None:
 def printable(text: str) -> str:
     """Escape control characters, because names and traces come from other systems."""
     return CONTROL.sub(_escaped, text)
+
+
+def displayed(text: str, *, colour: bool) -> str:
+    """Escape control characters except, with colours, the sequences of `paint`."""
+    if not colour:
+        return printable(text)
+    return OURS_OR_CONTROL.sub(lambda m: m[0] if m[0] in OURS else _escaped(m), text)
+
+
+def json_text(document: object, *, indent: int | None = None) -> str:
+    """Return readable JSON, on one line without `indent`; control characters as JSON escapes."""
+    import json  # help and completion, which are quick, need none
+
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(document, indent=indent, ensure_ascii=False, separators=separators)
+    return CONTROL.sub(unicode_escape, text)
+
+
+def unicode_escape(match: re.Match[str]) -> str:
+    """Return a character as JSON and double-quoted YAML escape it."""
+    return f"\\u{ord(match.group()):04x}"
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
 from pyconnect_cli.rest.binding import Json, as_object, bind, member
 from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.rest.failures import NOT_ACCEPTED
 from pyconnect_cli.rest.model import TaskId, parse, read
 from pyconnect_cli.rest.request import Answer, Request
 
@@ -276,6 +277,8 @@ class AgentClient:
                 hint=ADMIN_ADDRESS,
             ) from exc
         except NotAuthenticated as exc:
+            if exc.hint == NOT_ACCEPTED:
+                raise
             raise NotAuthenticated(
                 exc.message,
                 hint="give the credentials of its agent.admin.* files: --username with"

@@ -1,16 +1,25 @@
 """ConnectClient: one method for each public endpoint of Kafka Connect's REST interface.
 
 Answers are the values of `model`; failures are the errors of `errors`, as `exchange` reads them.
-Names may hold any character: they are percent-encoded whole.
+Names may hold any character: they are percent-encoded whole. A Java worker that is not the leader
+decodes a name before it forwards a change: `a;b` becomes `a`, another connector. No change of such
+a name is sent to a Java worker.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
-from pyconnect_cli.errors import NotFound, RejectedRequest, UsageError
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    RejectedRequest,
+    ServerError,
+    UsageError,
+)
 from pyconnect_cli.rest.binding import as_object, bind
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
@@ -40,7 +49,14 @@ from pyconnect_cli.rest.offset_entries import (
 from pyconnect_cli.rest.request import Answer, Request, query_flags, query_values
 
 Config = Mapping[str, str | None]
-PLAIN_NAME = re.compile(r"[A-Za-z0-9._~-]+")
+PLAIN_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
+# The forwarded request of a name with `/`, `{` or `}` fails.
+FORWARDED_WRONGLY = re.compile("[;%]")
+# Every worker writes these changes itself.
+ANY_WORKER = (("pause",), ("resume",), ("stop",), ("topics",))
+FIRST_WITH_RESTART_OF_TASKS = (3, 0)
+FIRST_WITH_SCOPE = (3, 7)
+FIRST_WITH_PATCH = (3, 8)
 HEALTH_STATUSES = frozenset({500, 503})
 
 
@@ -123,7 +139,16 @@ class ConnectClient:
         body: dict[str, object] = {"name": name, "config": dict(config)}
         if initial_state is not None:
             body["initial_state"] = initial_state
-        answer = self._send("POST", "connectors", body=body, long=True)
+        try:
+            answer = self._send("POST", "connectors", body=body, long=True)
+        except (ServerError, RejectedRequest) as error:
+            if 'Unrecognized field "initial_state"' not in error.message:
+                raise
+            raise PreconditionFailed(
+                f"this worker creates no connector as {initial_state}: `initial_state` came with"
+                " Kafka 3.7 (KIP-980); nothing was created",
+                hint="show its version: pyconnect info",
+            ) from error
         return read("connector", ConnectorInfo, answer.body)
 
     def _require_addressable(self, name: str) -> None:
@@ -136,7 +161,7 @@ class ConnectClient:
         try:
             self._get("connectors", name)
         except NotFound:
-            return
+            self._require_forwarded(name)
         except RejectedRequest as error:
             raise UsageError(
                 f"a connector named `{name}` could be created, but not changed or deleted"
@@ -144,22 +169,35 @@ class ConnectClient:
                 hint="use a name of letters, digits, `.`, `_` and `-`",
             ) from error
 
+    def _require_forwarded(self, name: str) -> None:
+        """Raise PreconditionFailed for a name that a Java worker would forward as another one."""
+        if (wrong := FORWARDED_WRONGLY.search(name)) and not self.worker_info().agent:
+            raise PreconditionFailed(
+                f"connector `{name}`: a Java worker that is not the leader forwards a change of a"
+                f" name with `{wrong[0]}` to another connector; nothing was sent",
+                hint="use names of letters, digits, `.`, `_` and `-`; an existing connector can be"
+                " changed with curl at the leader's own address",
+            )
+
     def put_connector_config(self, name: str, config: Config) -> tuple[ConnectorInfo, bool]:
         """Create or replace a configuration; return the connector and whether it is new."""
         answer = self._send("PUT", "connectors", name, "config", body=dict(config), long=True)
         return read("connector", ConnectorInfo, answer.body), answer.status == 201
 
     def patch_connector_config(self, name: str, patch: Config) -> ConnectorInfo:
-        """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8)."""
-        answer = self._send(
-            "PATCH",
-            "connectors",
-            name,
-            "config",
-            body=dict(patch),
-            since="3.8 (KIP-477)",
-            long=True,
-        )
+        """Merge keys into the configuration; None removes a key (KIP-477, Kafka 3.8).
+
+        For an earlier worker the configuration is read, merged here and replaced.
+        """
+        path = ("connectors", name, "config")
+        try:
+            answer = self._send("PATCH", *path, body=dict(patch), since="3.8 (KIP-477)", long=True)
+        except PreconditionFailed:
+            if kafka_version(self.worker_info().version) >= FIRST_WITH_PATCH:
+                raise
+            merged = {**self.connector_config(name), **patch}
+            kept = {key: value for key, value in merged.items() if value is not None}
+            return self.put_connector_config(name, kept)[0]
         return read("connector", ConnectorInfo, answer.body)
 
     def delete_connector(self, name: str) -> None:
@@ -181,12 +219,49 @@ class ConnectClient:
     def restart_connector(
         self, name: str, *, include_tasks: bool = False, only_failed: bool = False
     ) -> ConnectorStatus | None:
-        """Restart; return the plan's states, None for the plain restart of the connector."""
+        """Restart; return the plan's states, None for the plain restart of the connector.
+
+        Workers before Kafka 3.0 ignore the flags (KIP-745): their tasks are restarted one by one.
+        """
+        if only_failed and kafka_version(self.worker_info().version) < FIRST_WITH_RESTART_OF_TASKS:
+            return self._restart_each(name, include_tasks=include_tasks, only_failed=True)
         query = query_flags(includeTasks=include_tasks, onlyFailed=only_failed)
         answer = self._send("POST", "connectors", name, "restart", query=query)
-        if answer.body is None:
+        if answer.body is not None:
+            return parse("status", read_connector_status, answer.body)
+        if not include_tasks:
             return None
-        return parse("status", read_connector_status, answer.body)
+        return self._restart_each(
+            name, include_tasks=True, only_failed=only_failed, connector=False
+        )
+
+    def _restart_each(
+        self, name: str, *, include_tasks: bool, only_failed: bool, connector: bool = True
+    ) -> ConnectorStatus:
+        """Restart connector and tasks with a request each; return their states as a plan's.
+
+        `connector` False: the connector has been restarted already.
+        """
+        status = self.connector_status(name)
+        failed = status.connector.state == "FAILED"
+        restarted = not connector or failed or not only_failed
+        if restarted and connector:
+            self._send("POST", "connectors", name, "restart")
+        chosen = {
+            task.id
+            for task in status.tasks
+            if include_tasks and (task.state == "FAILED" or not only_failed)
+        }
+        for task in sorted(chosen):
+            self.restart_task(name, task)
+        return replace(
+            status,
+            connector=replace(status.connector, state="RESTARTING" if restarted else "RUNNING"),
+            tasks=tuple(
+                replace(task, state="RESTARTING") if task.id in chosen else task
+                for task in status.tasks
+            ),
+        )
 
     # Offsets
 
@@ -291,7 +366,15 @@ class ConnectClient:
         return read("logger", LoggerLevel, body, name=name)
 
     def set_logger(self, name: str, level: str, *, scope: str = "worker") -> list[str] | None:
-        """Set a level; return the loggers that changed, None for the whole cluster."""
+        """Set a level; return the loggers that changed, None for the whole cluster.
+
+        Earlier workers would ignore the scope and set their own level only.
+        """
+        if scope == "cluster" and kafka_version(self.worker_info().version) < FIRST_WITH_SCOPE:
+            raise PreconditionFailed(
+                "this worker sets only its own level: the scope came with Kafka 3.7 (KIP-976)",
+                hint="set it on each worker: --url WORKER --scope worker",
+            )
         answer = self._send(
             "PUT", "admin", "loggers", name, query=(("scope", scope),), body={"level": level}
         )
@@ -316,6 +399,9 @@ class ConnectClient:
         since: str = "",
         long: bool = False,
     ) -> Answer:
+        if method != "GET" and path[:1] == ("connectors",) and path[2:3] not in ANY_WORKER:
+            for name in path[1:2]:
+                self._require_forwarded(name)
         return self.exchange.send(
             Request(
                 method=method,
@@ -328,6 +414,12 @@ class ConnectClient:
                 long=long,
             )
         )
+
+
+def kafka_version(text: str) -> tuple[int, int]:
+    """Return `4.3.1-rc0` as (4, 3); the latest for a text that is not a version."""
+    found = re.match(r"(\d{1,9})\.(\d{1,9})", text)
+    return (int(found[1]), int(found[2])) if found else (10**9, 0)
 
 
 def _read_topics(name: str, body: object) -> list[str]:

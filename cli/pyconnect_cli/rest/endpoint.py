@@ -34,8 +34,8 @@ class Endpoint:
 def base_url(url: str) -> tuple[str, tuple[str, str] | None]:
     """Split `http://user:password@host:8083/path/` into its address and its credentials."""
     text = url if "://" in url else f"http://{url}"
-    parts = urlsplit(text)
     try:
+        parts = urlsplit(text)
         port = parts.port
     except ValueError as exc:
         raise UsageError(f"`{mask_url(url)}` is not an address: {exc}") from exc

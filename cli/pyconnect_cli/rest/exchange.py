@@ -1,10 +1,11 @@
 """HTTP exchanges with a Connect cluster: addresses in turn, retries, errors in our words.
 
-The only module that imports httpx. Each request has its own limit within the run's budget; once the
-budget is spent, no request is sent. Three kinds of requests are repeated: one with a refused
-connection and an idempotent one without an answer (both at the next address), and one that a
-rebalance refuses for the moment (409, and the 500 of reads). No other request is sent twice. A
-change goes only to a worker that has answered before, so a worker that hangs never gets one.
+The only module that imports httpx. Each request has its own limit within the run's budget, for the
+whole of its answer; once the budget is spent, no request is sent. Three kinds of requests are
+repeated: one with a refused connection and an idempotent one without an answer (both at the next
+address), and one that a rebalance refuses for the moment (409, and the 500 of reads). No other
+request is sent twice. A change goes only to a worker that has answered before, so a worker that
+hangs never gets one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import (
@@ -24,7 +27,9 @@ from pyconnect_cli.errors import (
     UnknownOutcome,
     Unreachable,
 )
+from pyconnect_cli.parsing.json_text import TOO_DEEP, shallow
 from pyconnect_cli.render.streams import tell
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.rest.failures import behind_gateway, read_failure
@@ -35,6 +40,10 @@ if TYPE_CHECKING:
     import httpx
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+NO_WORKER = "is this the address of a Connect worker?"
+LARGEST_BYTES = 128 * 1024 * 1024
+# The library's own limits come first: they say whether there was a connection.
+LATER_S = 0.25
 NO_TIME = "not asked: the time of --timeout is over"
 
 
@@ -69,7 +78,8 @@ def describe_transport_error(error: Exception, allowance: Allowance) -> str:
     name = type(error).__name__
     text = str(error)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return f"its certificate is not trusted ({text.split(': ', 1)[-1]}); see --ca-file"
+        reason = re.sub(r"^.*CERTIFICATE_VERIFY_FAILED\] |\s*\(_ssl\.c:\d+\)$", "", text)
+        return f"its certificate is not trusted ({reason}); see --ca-file"
     if "WRONG_VERSION_NUMBER" in text:
         return "the server does not use TLS; is the address http:// instead of https://?"
     words = {
@@ -151,7 +161,12 @@ class Exchange:
         pause = FIRST_PAUSE_S
         while True:
             response, url = self._send_somewhere(request)
-            failure = read_failure(response, request, self._target(request, (url, None))[0])
+            failure = read_failure(
+                response,
+                request,
+                self._target(request, (url, None))[0],
+                credentials="authorization" in response.request.headers,
+            )
             if failure is None:
                 return Answer(
                     status=response.status_code,
@@ -234,7 +249,8 @@ class Exchange:
         auth = httpx.BasicAuth(*credentials) if credentials else httpx.USE_CLIENT_DEFAULT
         self._note_request(request, url, content)
         started = self._clock()
-        response = client.request(
+        ask = partial(
+            client.stream,
             request.method,
             url + request.target(),
             headers=headers,
@@ -242,6 +258,13 @@ class Exchange:
             timeout=timeout,
             auth=auth,
         )
+        # A timeout of the library is for one read: a server that drips would never reach it.
+        until_s = time.monotonic() + allowance.seconds
+        answer = in_background(lambda: _whole_answer(ask, url, until_s))
+        try:
+            response = answer.result(allowance.seconds + LATER_S)
+        except TimeoutError as exc:
+            raise httpx.ReadTimeout(str(exc)) from exc
         self._note_response(response, self._clock() - started)
         return response
 
@@ -294,8 +317,8 @@ class Exchange:
         )
         if self._verbosity > 1 and response.content:
             try:
-                self._note(f"< {_masked_json(response.json())}")
-            except ValueError:
+                self._note(f"< {_masked_json(shallow(response.json()))}")
+            except (ValueError, RecursionError):
                 self._note(f"< {response.text[:500]}")
 
 
@@ -305,17 +328,61 @@ def import_httpx() -> None:
         sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # as importlib does
 
 
+def _whole_answer(
+    ask: Callable[[], AbstractContextManager[httpx.Response]], url: str, until_s: float
+) -> httpx.Response:
+    """Read an answer to its end; TimeoutError after `until_s` of the monotonic clock.
+
+    ServerError for an answer that no worker gives: it would fill the memory.
+    """
+    import httpx
+
+    parts: list[bytes] = []
+    size = 0
+    try:
+        with ask() as response:
+            for part in response.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if size > LARGEST_BYTES:
+                    raise ServerError(
+                        f"{url}: the answer is larger than {LARGEST_BYTES // 1024**2} MiB and was"
+                        " not read to its end",
+                        hint=NO_WORKER,
+                    )
+                if time.monotonic() > until_s:
+                    raise TimeoutError
+    except httpx.DecodingError as exc:
+        text = f"{url}: the answer is compressed wrongly: {exc}"
+        raise ServerError(text, hint=NO_WORKER) from exc
+    whole = httpx.Response(
+        response.status_code,
+        request=response.request,
+        content=b"".join(parts),
+        extensions=response.extensions,
+    )
+    for name in ("content-type", "location"):
+        if name in response.headers:
+            whole.headers[name] = response.headers[name]
+    return whole
+
+
 def _body(response: httpx.Response, url: str, request: Request) -> object:
     if not response.content:
         return None
     if request.text and response.is_success:
         return response.text
     try:
-        return response.json()
+        return shallow(response.json())
+    except RecursionError as exc:
+        raise ServerError(
+            f"{url} answered {response.status_code} with JSON that cannot be read: {TOO_DEEP}",
+            hint=NO_WORKER,
+        ) from exc
     except ValueError as exc:
         raise ServerError(
             f"{url} answered {response.status_code} with a body that is not JSON",
-            hint="is this the address of a Connect worker?",
+            hint=NO_WORKER,
         ) from exc
 
 

@@ -30,6 +30,8 @@ ALREADY_EXISTS = "already exists"
 # Consumers of tasks that have just been stopped may still be members of the group (KIP-875).
 ZOMBIE_TASKS = "If the connector is in a stopped state, this operation can be safely retried"
 UNKNOWN_PATH = "HTTP 404 Not Found"
+NOT_ACCEPTED = "the given credentials are not accepted: check user, password or token"
+MOST_PAGE = 10_000
 # A gateway in front of a worker that is down; a worker's own 503 has Connect's error body.
 GATEWAY_STATUSES = frozenset({502, 503, 504})
 
@@ -42,14 +44,19 @@ class FailedAttempt:
     momentary: bool = False
 
 
-def read_failure(response: httpx.Response, request: Request, url: str) -> FailedAttempt | None:
-    """Return the failure of an answer: the only place where statuses become errors."""
+def read_failure(
+    response: httpx.Response, request: Request, url: str, *, credentials: bool = False
+) -> FailedAttempt | None:
+    """Return the failure of an answer: the only place where statuses become errors.
+
+    `credentials`: the request had some.
+    """
     status = response.status_code
     if 200 <= status < 300 or status in request.accepted:
         return None
     message = error_message(response)
     where = f"{request.method} {url}{request.target()}"
-    reason = page_title(response.text) or response.reason_phrase
+    reason = page_title(response.text[:MOST_PAGE]) or response.reason_phrase
     text, hint = told(message) if message else (f"{where}: HTTP {status} {reason}".rstrip(), None)
     if status < 400:
         location = response.headers.get("location", "nowhere")
@@ -72,6 +79,8 @@ def read_failure(response: httpx.Response, request: Request, url: str) -> Failed
     match status:
         case 401:
             hint = "give credentials: --username with --password-file, or --token-file"
+            if credentials:
+                hint = NOT_ACCEPTED
             shown = f"{where}: {message}" if message else text
             return FailedAttempt(NotAuthenticated(shown, hint=hint))
         case 403:
@@ -121,7 +130,7 @@ def error_message(response: httpx.Response) -> str | None:
     """
     try:
         body = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if isinstance(body, Mapping) and "error_code" in body:
         return mask_text(str(body.get("message")))

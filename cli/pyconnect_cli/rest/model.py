@@ -15,6 +15,7 @@ from pyconnect_cli.errors import ServerError
 from pyconnect_cli.rest.binding import Json, as_list, as_object, bind, member
 
 Parsed = TypeVar("Parsed")
+AGENT_COMMIT = "pyconnect-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,12 @@ class WorkerInfo:
     @property
     def agent(self) -> bool:
         """Whether an agent answered, which names its own version in `commit`."""
-        return self.commit.startswith("pyconnect-")
+        return self.commit.startswith(AGENT_COMMIT)
+
+    @property
+    def agent_version(self) -> str:
+        """The version of an agent; empty for a Java worker."""
+        return self.commit.removeprefix(AGENT_COMMIT) if self.agent else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

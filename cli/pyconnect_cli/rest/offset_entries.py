@@ -104,11 +104,6 @@ def show_offset(offset: Primitives | None) -> str:
     return _compact(offset)
 
 
-def counted_partitions(count: int) -> str:
-    """Return `1 partition`, `2 partitions`."""
-    return f"{count} partition{'' if count == 1 else 's'}"
-
-
 def is_sink_partition(partition: Primitives) -> bool:
     """Return whether a partition is a partition of a Kafka topic."""
     return set(partition) == SINK_PARTITION_KEYS

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.errors import WaitTimedOut
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
@@ -127,7 +128,7 @@ def demo(
         "lines": count,
     }
     text = [
-        f"{shown.read} -> topic {TOPIC} -> {shown.written}: {count} lines",
+        f"{shown.read} -> topic {TOPIC} -> {shown.written}: {counted(count, 'line')}",
         "to look at it:",
         f"  pyconnect --context {chosen} connectors list",
         f"  pyconnect --context {chosen} topics read {TOPIC}",

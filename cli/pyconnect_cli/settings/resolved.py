@@ -8,6 +8,7 @@ results. Secrets are references until a request needs them.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -333,7 +334,7 @@ def _switch(text: str, variable: str) -> bool:
 
 
 def _number(text: str, variable: str) -> int:
-    if text.strip().isdigit():
+    if re.fullmatch("[0-9]{1,9}", text.strip()):
         return int(text)
     return int(_switch(text, variable))
 

@@ -24,7 +24,7 @@ from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
 from pyconnect_cli.rest.traces import root_cause
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.tasks import on_agents
-from pyconnect_cli.tasks.task_id import parse_task
+from pyconnect_cli.tasks.task_id import task_of
 from pyconnect_cli.verbs import ActingVerb, SelectingVerb
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
@@ -71,7 +71,7 @@ def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
 def describe(context: typer.Context, task: TaskArgument) -> None:
     """Show state, trace and configuration of one task."""
     session = session_of(context)
-    key = parse_task(task)
+    key = task_of(session, task)
     known_connector(session, key.connector)
     try:
         state = session.client.task_status(key.connector, key.task)
@@ -118,7 +118,7 @@ def restart(
     session = session_of(context)
     states: dict[TaskId, str] = {}
     if tasks:
-        chosen = _known_tasks(session, [parse_task(text) for text in tasks])
+        chosen = _known_tasks(session, [task_of(session, text) for text in tasks])
     else:
         views = selected_views(session, ())
         states = {key: "FAILED" for view in views for key, s in _rows(view) if s.state == "FAILED"}

@@ -17,7 +17,7 @@ from pyconnect_cli.errors import WaitTimedOut
 from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.tasks.task_id import parse_task
+from pyconnect_cli.tasks.task_id import task_of
 from pyconnect_cli.verbs import BatchVerb
 
 app = typer.Typer()
@@ -44,7 +44,7 @@ def kill(
     Agents only: a Java worker cannot end a thread (exit 9).
     """
     session = session_of(context)
-    chosen = [parse_task(text) for text in tasks]
+    chosen = [task_of(session, text) for text in tasks]
 
     def act(key: TaskId) -> None:
         at_owner(session, lambda agent: _kill(session, agent, key, force=force))
@@ -85,7 +85,7 @@ def stacks(
 ) -> None:
     """Show the Python stacks of a task's process, for a task that hangs. Agents only."""
     session = session_of(context)
-    key = parse_task(task)
+    key = task_of(session, task)
     text = at_owner(session, lambda agent: agent.task_stacks(key))
     if session.output.machine:
         session.output.document({"task": str(key), "stacks": text})

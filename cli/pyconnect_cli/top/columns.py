@@ -148,7 +148,7 @@ WORKER_COLUMNS: Sequence[PageColumn[WorkerRow]] = (
     PageColumn(title="WORKER", text=lambda row: row.address, letter="N"),
     PageColumn(title="HEALTH", text=lambda row: row.status, style=state_style, letter="S"),
     PageColumn(title="KIND", text=lambda row: row.kind, spare=4),
-    PageColumn(title="VERSION", text=lambda row: row.version or "-", spare=5),
+    PageColumn(title="VERSION", text=lambda row: row.agent_version or row.version or "-", spare=5),
     PageColumn(title="STATE", text=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
     PageColumn(title="PHASE", text=lambda row: row.phase or "-", spare=0),
     _numbers("CONNECTORS", str, lambda row: row.connectors, spare=3),

@@ -14,7 +14,7 @@ from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
 from pyconnect_cli.render.output import Output, OutputStyle, error_lines
-from pyconnect_cli.render.styles import paint
+from pyconnect_cli.render.styles import displayed, paint, printable
 from pyconnect_cli.session import Session
 
 
@@ -39,15 +39,16 @@ class CollectedOutput(Output):
 
     def line(self, text: str = "") -> None:
         """Keep a line of data."""
-        self.lines += text.split("\n")
+        self.lines += displayed(text, colour=True).split("\n")
 
     def message(self, text: str, *, style: str | None = None) -> None:
         """Keep a message."""
-        self.lines.append(paint(text, style, colour=True))
+        self.lines.append(displayed(paint(text, style, colour=True), colour=True))
 
     def warning(self, text: str) -> None:
         """Keep a warning."""
-        self.lines.append(f"{paint('warning:', 'warning', colour=True)} {text}")
+        head = paint("warning:", "warning", colour=True)
+        self.lines.append(f"{head} {printable(text)}")
 
     def error(self, error: PyconnectError) -> None:
         """Keep an error and its hint."""

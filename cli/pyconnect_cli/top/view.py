@@ -20,8 +20,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import DataTable, Input, Static
 
-from pyconnect_cli.acting.background import in_background
 from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
 from pyconnect_cli.top.live_table import LiveTable, styled
 from pyconnect_cli.top.screens import AskScreen, TextScreen

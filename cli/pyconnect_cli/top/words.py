@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from pyconnect_cli.overview.rows import connector_rows, counted, worker_rows
+from pyconnect_cli.overview.rows import connector_rows, worker_rows
 from pyconnect_cli.overview.status import number_text
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.top.keys import KEYS
 from pyconnect_cli.top.state import Page, State
 from pyconnect_cli.top.table import sort_columns

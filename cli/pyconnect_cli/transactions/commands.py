@@ -19,6 +19,7 @@ from pyconnect_cli.kafka.transactions import (
     open_producers,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
 from pyconnect_cli.transactions.find import (
@@ -342,7 +343,7 @@ def terminate(
         listed = Listed(found[0], None, _now_ms())
         session.output.message(
             f"terminate {transactional_id}: {listed.state}, open for {listed.age}, in"
-            f" {len(found[0].partitions)} partitions; its producer is fenced"
+            f" {counted(len(found[0].partitions), 'partition')}; its producer is fenced"
         )
         if session.ends_with_plan(changes=True):
             return

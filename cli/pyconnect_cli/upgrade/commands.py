@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.errors import PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.step_line import StepLine
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.group import UpgradeGroup
@@ -167,8 +168,9 @@ def _upgrade(
     planned = _plan(session, observer, options)
     _show_refusable(session, planned, replaces=unfinished)
     if planned.legs:
-        session.confirm(f"take {len(planned.view.workers)} workers to {wish.target}?")
-        _carry_out(session, observer, limits, planned.started(_run_id(), version()))
+        session.confirm(f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?")
+        started = planned.started(_run_id(), version())
+        _carry_out(session, observer, limits, started, replaces=unfinished)
 
 
 def _tell_unfinished(session: Session, run: Run) -> None:
@@ -196,8 +198,14 @@ def _plan(session: Session, observer: Observer, options: UpgradeOptions) -> Plan
 
 
 def _carry_out(
-    session: Session, observer: Observer, limits: StepLimits, first: Started | Resumed
+    session: Session,
+    observer: Observer,
+    limits: StepLimits,
+    first: Started | Resumed,
+    *,
+    replaces: Run | None = None,
 ) -> None:
+    """Hold the locks and go on; `replaces`: the unfinished run that the plan was shown for."""
     from pyconnect_cli.upgrade.carry_out import Rolling, Tools
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 
@@ -212,6 +220,12 @@ def _carry_out(
             before = journal.run()
             if isinstance(first, Started):
                 if before is not None and not before.finished:
+                    if replaces is None or before.started != replaces.started:
+                        raise Conflict(
+                            f"run {before.started.run_id} to {before.started.target} was begun"
+                            " meanwhile; nothing was changed",
+                            hint="show it: pyconnect upgrade status; then plan again",
+                        )
                     journal.append(Finished(abandoned=True))
                 journal.append(first)
                 run = Run(started=first)
@@ -241,8 +255,16 @@ def _end_run(session: Session, observer: Observer) -> None:
     session.confirm(f"end run {run.started.run_id} to {run.started.target} in its present state?")
     journal = _journal(session, observer)
     journal.lock()
-    journal.append(Finished(abandoned=True))
-    journal.close()
+    try:
+        now = journal.run()
+        if now is None or now.finished or now.started != run.started:
+            raise Conflict(
+                f"run {run.started.run_id} is not the unfinished run any more; nothing was changed",
+                hint="show the runs: pyconnect upgrade status",
+            )
+        journal.append(Finished(abandoned=True))
+    finally:
+        journal.close()
     session.output.message(
         f"run {run.started.run_id} has ended; its workers keep their present phases:"
         " show them with pyconnect agent status"

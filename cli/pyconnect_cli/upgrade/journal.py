@@ -7,6 +7,7 @@ beside the journal, so that this host has no second run.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -96,7 +97,9 @@ class Journal:
             try:
                 end = os.lseek(descriptor, 0, os.SEEK_END)
                 cut = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
-                os.write(descriptor, (("\n" if cut else "") + line + "\n").encode())
+                content = (("\n" if cut else "") + line + "\n").encode()
+                if os.write(descriptor, content) < len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)

@@ -20,6 +20,7 @@ Caused by: builtins.OSError: disk is full
   File "task.py", line 2, in put
     write(values)
 """
+KILLED = "The task was killed through the admin interface (SIGKILL). It is not restarted by itself."
 JAVA = """\
 java.lang.IllegalStateException: boom
 \tat io.example.Task.poll(Task.java:1)
@@ -33,6 +34,11 @@ java.lang.IllegalStateException: boom
         (PYTHON, "Caused by: builtins.OSError: disk is full"),
         (JAVA, "java.lang.IllegalStateException: boom"),
         (None, ""),
+        (
+            f"{KILLED}\nIts stacks before that:\nThread 0x1 (most recent call first):\n  File",
+            KILLED,
+        ),
+        (f"{KILLED}\nIts stacks before that: none within 5 s.", KILLED),
     ],
 )
 def test_reason_of_a_failure(

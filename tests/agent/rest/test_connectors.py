@@ -380,3 +380,16 @@ def test_requests_do_not_wait_for_one_another(herder: FakeHerder) -> None:
         return answer
 
     assert asyncio.run(run()).status == 200
+
+
+@pytest.mark.parametrize("name", [".", "..", " .. "])
+def test_a_name_that_no_path_carries_is_refused(herder: FakeHerder, name: str) -> None:
+    """Clients and proxies resolve it, so the connector could be neither seen nor deleted."""
+    created = call(herder, "POST", "/connectors", {"name": name, "config": CONFIG})
+    assert created.status == 400
+    assert "is not possible" in created.json()["message"]
+    if name == name.strip():
+        path = f"/connectors/{name.replace('.', '%2E')}/config"
+        assert call(herder, "PUT", path, CONFIG).status in {400, 404, 405}
+    assert herder.submitted == []
+    assert call(herder, "POST", "/connectors", {"name": "...", "config": CONFIG}).status == 201

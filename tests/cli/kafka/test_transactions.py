@@ -125,7 +125,7 @@ def test_a_log_that_is_not_read_in_time_is_an_error() -> None:
     """The message names the number of partitions."""
     broker = FakeBroker({1: LOADING})
     broker.time_s = 0.0
-    with pytest.raises(WaitTimedOut, match="of 1 partitions of __transaction_state"):
+    with pytest.raises(WaitTimedOut, match="of 1 partition of __transaction_state"):
         list_transactional_ids(broker)  # type: ignore[arg-type] # a fake
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.errors import Conflict, UsageError
+from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.upgrade.journal import Journal, last_runs, read_entry, unfinished_group
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
@@ -167,3 +168,20 @@ def test_the_group_of_an_unfinished_run_is_that_of_the_same_kafka_cluster(tmp_pa
     journal.append(Finished())
     journal.close()
     assert unfinished_group(directory, "k", ["http://w"]) is None
+
+
+def test_an_entry_that_the_disk_took_only_in_part_is_not_written(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk takes the beginning without an error; the run must not go on as if it were."""
+    journal.lock()
+    journal.append(STARTED)
+    whole = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: whole(descriptor, content[:9]))
+    with pytest.raises(PreconditionFailed, match="No space left"):
+        journal.append(Finished())
+    monkeypatch.undo()
+    journal.close()
+    run = journal.run()
+    assert run is not None
+    assert not run.finished

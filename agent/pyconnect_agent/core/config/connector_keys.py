@@ -15,6 +15,7 @@ from pyconnect_agent.core.config.plugin_source import (
     PluginClassValidator,
     PluginSource,
 )
+from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_api.config_validators import unique
 from pyconnect_api.configdef import (
@@ -101,6 +102,19 @@ errors.log.include.messages  BOOLEAN  MEDIUM  false
     [Error Handling, 5, SHORT] Log Error Details
     Whether the log line includes the record; for source records this shows the data.
 """
+
+
+def require_addressable(name: str | None) -> None:
+    """Raise BadRequestError for a name of a new connector that no URL can address.
+
+    Apache's worker accepts `.` and `..`, but clients and proxies resolve such a segment of a path:
+    the connector could be neither seen nor deleted.
+    """
+    if name in {".", ".."}:
+        raise BadRequestError(
+            f"Connector name '{name}' is not possible: clients and proxies resolve it as a part of"
+            " a path, so that no request could reach the connector"
+        )
 
 
 def connector_config_def(defaults: PluginDefaults) -> ConfigDef:

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.herder.requests.messages import (
     DeleteConnector,
@@ -135,6 +136,7 @@ def _with_name(config: ConfigBody | None, name: str) -> ConfigBody:
     """Return the config with its name; BadRequestError when it has another one."""
     if config is None:
         raise NullBodyError("a connector config")
+    require_addressable(name)
     included = config.get("name")
     if included is None:
         return {**config, "name": name}

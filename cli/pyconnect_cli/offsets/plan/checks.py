@@ -113,8 +113,8 @@ def parse_assignment(text: str, connector_type: str) -> OffsetEntry:
     if text.lstrip().startswith("{"):
         try:
             _, end = json.JSONDecoder().raw_decode(text.lstrip())
-        except json.JSONDecodeError as exc:
-            raise UsageError(f"{place}: the partition is not JSON: {exc.msg}") from exc
+        except (ValueError, RecursionError) as exc:
+            raise UsageError(f"{place}: the partition is not JSON: {exc}") from exc
         start, rest = text.lstrip()[:end], text.lstrip()[end:].lstrip()
         equals, value = rest[:1], rest[1:]
     else:

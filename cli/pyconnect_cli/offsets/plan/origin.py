@@ -6,7 +6,8 @@ from pyconnect_cli.acting.conditions import is_class
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.rest.offset_entries import counted_partitions, show_offset, show_partition
+from pyconnect_cli.render.styles import counted
+from pyconnect_cli.rest.offset_entries import show_offset, show_partition
 
 FORCE = "if this is intended: --force"
 
@@ -56,7 +57,7 @@ def require_untouched(snapshot: OffsetsSnapshot, plan: OffsetsPlan) -> None:
     """Raise when an undo without a question would overwrite later changes."""
     if not plan.since:
         return
-    first, changed = plan.since[0], counted_partitions(len(plan.since))
+    first, changed = plan.since[0], counted(len(plan.since), "partition")
     raise PreconditionFailed(
         f"{plan.view.name}: since the {snapshot.action} of {snapshot.time} the"
         f" connector or a user has changed {changed}:"

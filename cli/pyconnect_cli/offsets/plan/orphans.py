@@ -56,7 +56,10 @@ class Orphan:
 def find_orphans(
     records: Iterable[StoredRecord], groups: Iterable[SinkGroup], existing: Configs
 ) -> list[Orphan]:
-    """Return the orphans by name; a key that is not a Connect key belongs to no connector."""
+    """Return the orphans by name; a key that is not a Connect key belongs to no connector.
+
+    A group with members has a sink that runs, in another Connect cluster.
+    """
     by_name: dict[str, list[StoredRecord]] = {}
     for record in records:
         name = connector_of(record.key)
@@ -68,6 +71,8 @@ def find_orphans(
     ]
     used = {sink_group_id(name, config) for name, config in existing.items()}
     for group in groups:
+        if group.live:
+            continue
         name = group.group.removeprefix(SINK_GROUP_PREFIX)
         if name != group.group and name not in existing and group.group not in used:
             found.append(Orphan(name=name, group=group, entries=sink_entries(group.offsets)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
 from pyconnect_cli.upgrade.plan.model import Brokers
 
@@ -55,9 +56,10 @@ def _transaction_log(
     behind = sum(len(partition.isr_nodes) < least for partition in partitions)
     problems = []
     if leaderless:
-        problems.append(f"{leaderless} partitions of {TRANSACTION_LOG} have no leader")
+        problems.append(f"{counted(leaderless, 'partition')} of {TRANSACTION_LOG} without a leader")
     elif behind:
-        problems.append(f"{behind} partitions of {TRANSACTION_LOG} have fewer than {least} in sync")
+        part = counted(behind, "partition")
+        problems.append(f"{part} of {TRANSACTION_LOG} with fewer than {least} replicas in sync")
     fewest = min(len(partition.replica_nodes) for partition in partitions)
     warnings = []
     if fewest < RECOMMENDED_REPLICAS:
@@ -104,8 +106,8 @@ def topic_findings(
         problems.append(f"{title} has cleanup.policy={policy}; it must be compact")
     if behind := sum(in_sync < least_in_sync for _, in_sync in replicas):
         problems.append(
-            f"{behind} partitions of {title} have fewer than {least_in_sync} replicas in sync"
-            " (min.insync.replicas): nothing can be written"
+            f"{counted(behind, 'partition')} of {title} with fewer than {least_in_sync} replicas in"
+            " sync (min.insync.replicas): nothing can be written"
         )
     fewest = min(count for count, _ in replicas)
     # A topic with one replica cannot lose one.

@@ -7,6 +7,7 @@ file of a Java worker only the connector's own layer is known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from pyconnect_clients.acls.model import Role
@@ -104,4 +105,4 @@ def _text(value: str | None) -> str:
 
 def _number(value: str | None) -> int | None:
     text = _text(value)
-    return int(text) if text.isdigit() else None
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pyconnect_cli.render.styles import counted
 from pyconnect_cli.upgrade.plan.gates import (
     broken_invariant,
     gate_problem,
@@ -321,7 +322,7 @@ def _verified(turn: _Turn, step: WorkerStep, worker: UpgradedWorker) -> StepVeri
     )
     members = sum(each.member for each in turn.view.workers)
     evidence = (
-        f"{worker.phase_text}, {how}; version {worker.version}; {members} members,"
+        f"{worker.phase_text}, {how}; version {worker.version}; {counted(members, 'member')},"
         f" {turn.view.protocol}, {turn.view.group_state}"
     )
     return StepVerified(url=step.url, phase=step.phase, evidence=evidence)

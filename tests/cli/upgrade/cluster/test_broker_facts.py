@@ -15,7 +15,7 @@ from pyconnect_cli.upgrade.cluster.broker_facts import topic_findings
         ([(3, 3)] * 25, "compact", 2, False, "", ""),
         ([(3, 3)] * 2, "compact", 2, True, "t has 2 partitions; it must have one", ""),
         ([(3, 3)], "compact,delete", 2, False, "t has cleanup.policy=compact,delete", ""),
-        ([(3, 1), (3, 3)], "compact", 2, False, "1 partitions of t have fewer than 2", ""),
+        ([(3, 1), (3, 3)], "compact", 2, False, "1 partition of t with fewer than 2", ""),
         ([(2, 2)], "compact", 2, False, "", "t has min.insync.replicas=2 and 2 replicas"),
     ],
 )

@@ -1,0 +1,251 @@
+"""Java workers of earlier versions, with the answers of Kafka Connect 2.8.2, and odd names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_cli.errors import ExitCode, PreconditionFailed
+from pyconnect_cli.kafka.model import SinkGroup, TopicPartition
+from pyconnect_cli.offsets.plan.orphans import find_orphans
+from pyconnect_cli.offsets.stored import sink_offsets
+from pyconnect_cli.rest.client import kafka_version
+from pyconnect_cli.session import Session
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect, FakeConnector
+
+
+@pytest.fixture
+def old(connect: FakeConnect) -> FakeConnect:
+    connect.version = "2.8.2"
+    return connect
+
+
+def posts(connect: FakeConnect) -> list[str]:
+    return [request for request in connect.requests if request.startswith("POST")]
+
+
+def test_tasks_of_a_worker_before_3_0_are_restarted_one_by_one(run: Run, old: FakeConnect) -> None:
+    """It ignores `includeTasks` and answers 204, as for a restart of the connector alone."""
+    ended = run("connectors", "restart", "broken")
+    assert (ended.code, ended.out) == (0, "broken: restarted (connector, task 0, task 1)\n")
+    assert old.connectors["broken"].tasks == ["RUNNING", "RUNNING"]
+    assert posts(old) == [
+        "POST /connectors/broken/restart",
+        "POST /connectors/broken/tasks/0/restart",
+        "POST /connectors/broken/tasks/1/restart",
+    ]
+
+
+def test_only_failed_restarts_nothing_else_before_3_0(run: Run, old: FakeConnect) -> None:
+    """The connector runs: the flag would be ignored, and it would be restarted."""
+    ended = run("connectors", "restart", "--all", "--only-failed")
+    assert ended.code == 0, ended.err
+    assert "broken: restarted (task 1)\n" in ended.out
+    assert "orders: restarted (nothing had failed)\n" in ended.out
+    assert posts(old) == ["POST /connectors/broken/tasks/1/restart"]
+    old.connectors["broken"].state = "FAILED"
+    old.requests.clear()
+    run("connectors", "restart", "broken", "--only-failed", "--connector-only")
+    assert posts(old) == ["POST /connectors/broken/restart"]
+
+
+def test_the_connector_alone_is_restarted_in_any_version(run: Run, old: FakeConnect) -> None:
+    """This request has been there from the beginning."""
+    assert run("connectors", "restart", "broken", "--connector-only").code == 0
+    assert posts(old) == ["POST /connectors/broken/restart"]
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("2.8.2", (2, 8)), ("3.0.0-cp1", (3, 0)), ("4.4", (4, 4)), ("trunk", (10**9, 0))],
+)
+def test_versions_are_compared_as_numbers(text: str, version: tuple[int, int]) -> None:
+    """An unknown text counts as the latest."""
+    assert kafka_version(text) == version
+
+
+@pytest.mark.parametrize("name", ["semi;colon", "pct%41"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("connectors", "delete", "NAME", "--yes"),
+        ("connectors", "restart", "NAME"),
+        ("connectors", "patch", "NAME", "--set", "a=b"),
+        ("tasks", "restart", "NAME/0"),
+        ("offsets", "reset", "NAME", "--yes"),
+    ],
+)
+def test_a_java_worker_gets_no_change_that_it_could_forward_to_another_connector(
+    run: Run, connect: FakeConnect, name: str, command: tuple[str, ...]
+) -> None:
+    """A follower decodes the name: of `semi;colon` it would delete `semi`."""
+    connect.connectors[name] = FakeConnector(config={"name": name}, state="STOPPED", tasks=[])
+    ended = run(*(word.replace("NAME", name) for word in command))
+    assert ended.code == ExitCode.PRECONDITION, ended.err
+    assert "is not the leader forwards" in ended.err
+    assert not [request for request in connect.requests if not request.startswith("GET")]
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "stop"])
+def test_a_state_is_written_by_the_worker_that_is_asked(
+    run: Run, connect: FakeConnect, verb: str
+) -> None:
+    """No name is refused for it."""
+    connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
+    assert run("connectors", verb, "semi;colon").code == 0
+
+
+def test_an_agent_forwards_every_name_as_it_is(
+    run: Run, connect: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names are refused for Java workers only."""
+    monkeypatch.setattr("pyconnect_cli.rest.model.WorkerInfo.agent", property(lambda _: True))
+    connect.connectors["semi;colon"] = FakeConnector(config={"name": "semi;colon"})
+    assert run("connectors", "delete", "semi;colon", "--yes").code == 0
+    assert "semi;colon" not in connect.connectors
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [(".", ExitCode.USAGE), ("..", ExitCode.USAGE), ("a;b", ExitCode.PRECONDITION)],
+)
+@pytest.mark.parametrize("verb", [("create", "--set", "connector.class=C"), ("apply",)])
+def test_a_name_that_no_path_carries_is_not_created(
+    run: Run, connect: FakeConnect, tmp_path: Path, name: str, code: int, verb: tuple[str, ...]
+) -> None:
+    """The connector could be neither seen nor deleted."""
+    file = tmp_path / "c.json"
+    file.write_text(f'{{"name": "{name}", "connector.class": "C"}}')
+    given = (name,) if verb[0] == "create" else ("-f", str(file), "--yes")
+    ended = run("connectors", *verb, *given)
+    assert ended.code == code, ended.err
+    assert name not in connect.connectors
+
+
+def test_a_deletion_is_read_back(run: Run, connect: FakeConnect) -> None:
+    """A worker's 204 is not the proof."""
+    connect.failures["DELETE /connectors/orders"] = [(200, "")]
+    ended = run("connectors", "delete", "orders", "--yes", "--timeout", "2s")
+    assert ended.code == ExitCode.SERVER_ERROR
+    assert "orders still exists" in ended.err
+
+
+@pytest.mark.parametrize("verb", [("kill", "--yes"), ("restart",), ("stacks",), ("describe",)])
+def test_a_connectors_name_is_never_read_as_a_task(
+    run: Run, connect: FakeConnect, verb: tuple[str, ...]
+) -> None:
+    """`t-1` is task 1 of `t` only if no connector is named so."""
+    connect.connectors["t-1"] = FakeConnector(config={"name": "t-1"})
+    connect.connectors["t"] = FakeConnector(config={"name": "t"}, tasks=["RUNNING"] * 2)
+    ended = run("tasks", verb[0], "t-1", *verb[1:])
+    assert ended.code == ExitCode.USAGE
+    assert "`t-1` is the name of a connector" in ended.err
+    assert "pyconnect tasks list t-1" in ended.err
+    assert run("tasks", "describe", "t-0").code == 0
+    assert run("tasks", "describe", "t/1").code == 0
+
+
+@pytest.mark.parametrize("text", ["t/²", "t/" + "9" * 5000, "t/", "/1", "t"])
+def test_a_number_of_a_task_has_decimal_digits(run: Run, text: str) -> None:
+    """Other digits of Unicode are not numbers here, and a long number is no internal error."""
+    ended = run("tasks", "describe", text)
+    assert ended.code == ExitCode.USAGE
+    assert "is not the name of a task" in ended.err
+
+
+def test_a_patch_before_3_8_is_read_merged_and_replaced(run: Run, old: FakeConnect) -> None:
+    """GET and PUT of the configuration do the same there."""
+    old.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
+    ended = run("connectors", "patch", "orders", "--set", "a=b", "--unset", "team")
+    assert ended.code == 0, ended.err
+    config = old.connectors["orders"].config
+    assert (config["a"], "team" in config, config["db.password"]) == ("b", False, "hunter2")
+
+
+def test_a_patch_that_a_later_worker_lacks_is_not_replaced(run: Run, connect: FakeConnect) -> None:
+    """The address is then not a worker's."""
+    connect.failures["PATCH /connectors/orders/config"] = [(405, "HTTP 405 Method Not Allowed")]
+    assert run("connectors", "patch", "orders", "--set", "a=b").code == ExitCode.PRECONDITION
+    assert "PUT /connectors/orders/config" not in connect.requests
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_initial_state_before_3_7_is_refused_in_words(
+    run: Run, old: FakeConnect, status: int
+) -> None:
+    """Not with the text of the worker's JSON library."""
+    text = (
+        'Unrecognized field "initial_state" (class org.apache.kafka.connect.runtime.rest.entities'
+        ".CreateConnectorRequest), not marked as ignorable (2 known properties: ..."
+    )
+    old.failures["POST /connectors"] = [(status, text)]
+    ended = run("connectors", "create", "c", "-s", "connector.class=C", "--initial-state", "paused")
+    assert ended.code == ExitCode.PRECONDITION
+    assert "came with Kafka 3.7 (KIP-980); nothing was created" in ended.err
+    assert "Unrecognized" not in ended.err
+
+
+def test_a_scope_that_the_worker_ignores_is_refused(run: Run, old: FakeConnect) -> None:
+    """It would set its own level and no other worker's."""
+    ended = run("loggers", "set", "org.x", "DEBUG", "--scope", "cluster")
+    assert ended.code == ExitCode.PRECONDITION
+    assert "org.x" not in old.loggers
+    assert run("loggers", "set", "org.x", "DEBUG", "--scope", "worker").code == 0
+
+
+class Groups:
+    """Consumer groups without brokers."""
+
+    asked: list[str] = []  # noqa: RUF012 - one test looks at it
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def offsets(self, group: str) -> dict[TopicPartition, int]:
+        self.asked.append(group)
+        return {TopicPartition("t", 0): 40}
+
+
+def test_a_sinks_offsets_before_3_5_are_those_of_its_group(
+    environ: dict[str, str], url: str, old: FakeConnect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REST does not have them, Kafka does; a group in another Kafka is not looked for here."""
+    monkeypatch.setattr("pyconnect_cli.offsets.stored.ConsumerGroups", Groups)
+    missing = [(404, "HTTP 404 Not Found")] * 3
+    old.failures["GET /connectors/broken/offsets"] = missing
+    session = Session({**environ, "PYCONNECT_URL": url, "PYCONNECT_KAFKA_BOOTSTRAP": "k:9"})
+    view = session.client.connector_views()["broken"]
+    assert [entry.to_json() for entry in sink_offsets(session, view)] == [
+        {
+            "partition": {"kafka_topic": "t", "kafka_partition": 0},
+            "offset": {"kafka_offset": 40},
+        }
+    ]
+    assert Groups.asked == ["connect-broken"]
+    old.connectors["broken"].config["consumer.override.bootstrap.servers"] = "other:9"
+    elsewhere = session.client.connector_views()["broken"]
+    with pytest.raises(PreconditionFailed, match=r"3\.5"):
+        sink_offsets(session, elsewhere)
+    session.close()
+
+
+def test_sinks_without_a_known_lag_are_not_no_sinks(run: Run, old: FakeConnect) -> None:
+    """`status` says why it does not know."""
+    old.connectors["broken"].type = "sink"
+    old.failures["GET /connectors/broken/offsets"] = [(404, "HTTP 404 Not Found")]
+    ended = run("status", "--kafka-bootstrap", "127.0.0.1:1", "--timeout", "10s")
+    assert "no sinks" not in ended.out
+    lag = next(line for line in ended.out.splitlines() if line.startswith("lag"))
+    assert "not known" in lag
+
+
+def test_a_group_with_members_is_no_orphan() -> None:
+    """It has a sink that runs, in another Connect cluster."""
+    partitions = {TopicPartition("t", 0): 4}
+    groups = [
+        SinkGroup(group=f"connect-{state.lower()}", state=state, offsets=partitions)
+        for state in ("STABLE", "PREPARING_REBALANCING", "COMPLETING_REBALANCING", "EMPTY")
+    ]
+    assert [orphan.name for orphan in find_orphans((), groups, {})] == ["empty"]

@@ -1,0 +1,121 @@
+"""Texts that named the wrong thing: each says what is wrong, in the words of this program."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+
+from pyconnect_api.errors import ConfigException
+from pyconnect_cli.errors import UsageError
+from pyconnect_cli.reconcile.tables import database_side
+from pyconnect_cli.rest.budget import Allowance
+from pyconnect_cli.rest.exchange import describe_transport_error
+from pyconnect_cli.session import Session
+from pyconnect_connectors.sql.database import open_engine
+from pyconnect_connectors.sql.settings import Connection
+from tests.cli.conftest import Run
+from tests.support.connect_server import FakeConnect
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:1006)",  # noqa: E501
+            "certificate verify failed: self-signed certificate",
+        ),
+        (
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: Hostname mismatch, certificate is not valid for 'x: y'. (_ssl.c:1006)",  # noqa: E501
+            "certificate verify failed: Hostname mismatch, certificate is not valid for 'x: y'.",
+        ),
+    ],
+)
+def test_the_reason_of_tls_is_whole(text: str, reason: str) -> None:
+    """Without half a bracket, and without a line of Python's own source."""
+    shown = describe_transport_error(httpx.ConnectError(text), Allowance(1, "--timeout"))
+    assert shown == f"its certificate is not trusted ({reason}); see --ca-file"
+
+
+def test_refused_credentials_are_not_asked_for_again(run: Run, connect: FakeConnect) -> None:
+    """They were given, and are wrong; without any the hint says how to give them."""
+    connect.authorization = "Basic x"
+    given = run("connectors", "list", "--username", "u", "--password", "p")
+    assert "hint: the given credentials are not accepted" in given.err
+    assert "give credentials" not in given.err
+    assert "hint: give credentials" in run("connectors", "list").err
+    assert run("connectors", "list", "--token", "t").code == 4
+
+
+@pytest.mark.parametrize("url", ["sqlite://user:secret@/data/a.db", "sqlite://host/a.db"])
+def test_a_sqlite_url_with_a_password_is_called_so(url: str) -> None:
+    """It is a known database, and the password is not repeated."""
+    settings = Connection(
+        url=url, user=None, password=None, zone=ZoneInfo("UTC"), max_retries=0, backoff_ms=1
+    )
+    with pytest.raises(ConfigException, match="SQLite file, which has no host, user") as refused:
+        open_engine(settings, writes=False)
+    assert "secret" not in str(refused.value)
+    with pytest.raises(UsageError, match="SQLite file with a host, user or password") as audited:
+        database_side({"connection.url": url})
+    assert "secret" not in audited.value.message
+
+
+def test_an_answer_that_is_neither_yes_nor_no_is_asked_for_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, connect: FakeConnect
+) -> None:
+    """In the form of every other error."""
+    monkeypatch.setattr(Session, "interactive", True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("perhaps\ny\n"))
+    ended = run("connectors", "delete", "orders")
+    assert ended.code == 0, ended.err
+    assert "error: answer y or n" in ended.err
+    assert "Error:" not in ended.out + ended.err
+    assert "orders" not in connect.connectors
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "place"),
+    [
+        ("class Broken(\n", "SyntaxError", "broken.py"),
+        ("import nothing_of_this_name\n", "ModuleNotFoundError", "nothing_of_this_name"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_shows_its_own_error_alone(
+    run: Run, tmp_path: Path, source: str, error: str, place: str
+) -> None:
+    """Extras of other plugins explain nothing, and our files are not the author's."""
+    directory = tmp_path / "plugins" / "one"
+    directory.mkdir(parents=True)
+    (directory / "broken.py").write_text(source)
+    path = ("--plugin-path", str(directory.parent))
+    ended = run("plugins", "test", "Broken", *path, address=None)
+    assert ended.code == 1
+    assert error in ended.err
+    assert place in ended.err
+    for ours in ("install the extra", "self_check.py", "loading.py", "scan.py", "catalog.py"):
+        assert ours not in ended.err
+
+
+def test_an_error_inside_a_plugin_names_the_authors_line(run: Run, tmp_path: Path) -> None:
+    """Not the line of the agent that reported it."""
+    directory = tmp_path / "plugins" / "one"
+    directory.mkdir(parents=True)
+    (directory / "late.py").write_text(
+        "from pyconnect_api import *\n"
+        "class Late(Transformation):\n"
+        "    def __init__(self):\n"
+        "        raise KeyError('x')\n"
+        "    def config(self):\n"
+        "        return ConfigDef()\n"
+        "    def apply(self, record):\n"
+        "        return record\n"
+    )
+    path = ("--plugin-path", str(directory.parent))
+    ended = run("plugins", "test", "Late", *path, address=None)
+    assert ended.code == 1
+    assert "(late.py:4)" in ended.err

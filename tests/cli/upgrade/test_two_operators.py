@@ -1,0 +1,86 @@
+"""Two operators at once: the plan of the second is of a cluster that the first has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pyconnect_cli.errors import Conflict
+from pyconnect_cli.session import Session
+from pyconnect_cli.upgrade import commands
+from pyconnect_cli.upgrade.cluster import lock
+from pyconnect_cli.upgrade.journal import Journal, journal_directory
+from pyconnect_cli.upgrade.plan.run import Finished, Leg, Run, Started
+from pyconnect_clients.phases import Phase
+
+OURS = Started(
+    run_id="ours",
+    group_id="g",
+    cluster_id="k",
+    target=Phase.PREPARING,
+    legs=(Leg(start=Phase.DISABLED, target=Phase.PREPARING),),
+    inventory=(),
+    protocol="sessioned",
+    tool_version="1",
+)
+THEIRS = Started(
+    run_id="theirs",
+    group_id="g",
+    cluster_id="k",
+    target=Phase.ENABLED,
+    legs=(Leg(start=Phase.PREPARING, target=Phase.ENABLED),),
+    inventory=(),
+    protocol="sessioned",
+    tool_version="1",
+)
+# The parts of an observer that are used before the first step.
+OBSERVER = cast("Any", SimpleNamespace(cluster_id=lambda: "k", group_id="g", protocol=None))
+
+
+@pytest.fixture
+def session(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Session:
+    @contextmanager
+    def free(*_: object) -> Iterator[None]:
+        yield
+
+    monkeypatch.setattr(lock, "cluster_lock", free)
+    monkeypatch.setattr(Session, "confirm", lambda *_: None)
+    return Session({**environ, "PYCONNECT_KAFKA_BOOTSTRAP": "127.0.0.1:1"})
+
+
+@pytest.fixture
+def journal(environ: dict[str, str]) -> Journal:
+    journal = Journal(journal_directory(environ), "k", "g")
+    journal.lock()
+    journal.append(THEIRS)
+    journal.close()
+    return journal
+
+
+def test_a_run_that_was_begun_meanwhile_is_not_abandoned(
+    session: Session, journal: Journal
+) -> None:
+    """It was killed or halted in the middle of a step, and the shown plan does not know it."""
+    with pytest.raises(Conflict, match="run theirs to enabled was begun meanwhile"):
+        commands._carry_out(session, OBSERVER, cast("Any", None), OURS)
+    run = journal.run()
+    assert run is not None
+    assert (run.started, run.finished) == (THEIRS, False)
+
+
+def test_a_run_that_another_operator_has_ended_is_not_ended_again(
+    session: Session, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question was asked about an unfinished run; meanwhile it was finished."""
+    monkeypatch.setattr(commands, "_unfinished", lambda *_: Run(started=THEIRS))
+    journal.lock()
+    journal.append(Finished())
+    journal.close()
+    lines = len(journal.lines())
+    with pytest.raises(Conflict, match="run theirs is not the unfinished run any more"):
+        commands._end_run(session, OBSERVER)
+    assert len(journal.lines()) == lines
