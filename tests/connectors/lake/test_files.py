@@ -29,7 +29,7 @@ from pyconnect_api import (
     timestamp_builder,
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
-from pyconnect_connectors.lake.partitioners import strftime_format
+from pyconnect_connectors.lake.partitioners import path_template
 from pyconnect_connectors.lake.sink import LakeSinkConnector
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from tests.connectors.lake.rows import ROW, TOPIC, send
@@ -267,7 +267,7 @@ def test_directories_are_those_of_times(tmp_path: Path) -> None:
 def test_a_path_format_has_known_letters_only(pattern: str) -> None:
     """Others would be taken for text, or lost."""
     with pytest.raises(ConfigException, match=r"path\.format"):
-        strftime_format(pattern)
+        path_template(pattern)
 
 
 def test_a_change_of_the_schema_begins_a_file(tmp_path: Path) -> None:
