@@ -13,11 +13,9 @@ What Arrow has and Connect has not is read as the next type that holds it, or el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyconnect_api import (
     DATE_NAME,
@@ -26,14 +24,9 @@ from pyconnect_api import (
     TIMESTAMP_NAME,
     DataException,
     Schema,
-    SchemaBuilder,
     SinkRecord,
     Struct,
     Type,
-    date_builder,
-    decimal_builder,
-    time_builder,
-    timestamp_builder,
 )
 from pyconnect_api.logical import scale_of
 
@@ -188,136 +181,3 @@ def flat_names(schema: Schema) -> Sequence[str] | None:
     if any(field.schema.default is not None for field in schema.fields):
         return None
     return [field.name for field in schema.fields]
-
-
-# From Arrow to Connect
-
-
-class Rows:
-    """Makes structs of Arrow batches of one schema."""
-
-    def __init__(self, schema: Any, name: str) -> None:
-        """`name` is that of the struct's schema."""
-        builder = SchemaBuilder.struct().name(name)
-        for field in schema:
-            builder.field(field.name, _connect_schema(field))
-        self.schema = builder.build()
-        self._columns = [
-            _reading(f.type, c.schema) for f, c in zip(schema, self.schema.fields, strict=True)
-        ]
-
-    def structs(self, batch: Any) -> list[Struct]:
-        """Return a struct for each row."""
-        columns = [read(column) for read, column in zip(self._columns, batch.columns, strict=True)]
-        return Struct.all_of_checked(self.schema, map(list, zip(*columns, strict=True)))
-
-
-def _connect_schema(field: Any) -> Schema:
-    builder = _builder(field.type)
-    return (builder.optional() if field.nullable else builder).build()
-
-
-def _builder(kind: Any) -> SchemaBuilder:
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _builder(kind.value_type)
-    if types.is_decimal(kind):
-        return decimal_builder(kind.scale)
-    if types.is_date(kind):
-        return date_builder()
-    if types.is_time(kind):
-        return time_builder()
-    if types.is_timestamp(kind):
-        return timestamp_builder()
-    if _is_list(kind):
-        return SchemaBuilder.array(_connect_schema(kind.value_field))
-    if types.is_map(kind):
-        return SchemaBuilder.map(_builder(kind.key_type).build(), _connect_schema(kind.item_field))
-    if types.is_struct(kind):
-        builder = SchemaBuilder.struct()
-        for index in range(kind.num_fields):
-            builder.field(kind.field(index).name, _connect_schema(kind.field(index)))
-        return builder
-    for is_kind, make in _READ_AS:
-        if is_kind(kind):
-            return make()
-    return SchemaBuilder.string()
-
-
-def _is_list(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-_READ_AS: Sequence[tuple[Callable[[Any], bool], Callable[[], SchemaBuilder]]] = (
-    (pa.types.is_boolean, SchemaBuilder.boolean),
-    (pa.types.is_int8, SchemaBuilder.int8),
-    (lambda kind: pa.types.is_int16(kind) or pa.types.is_uint8(kind), SchemaBuilder.int16),
-    (lambda kind: pa.types.is_int32(kind) or pa.types.is_uint16(kind), SchemaBuilder.int32),
-    (lambda kind: pa.types.is_int64(kind) or pa.types.is_uint32(kind), SchemaBuilder.int64),
-    (lambda kind: pa.types.is_float16(kind) or pa.types.is_float32(kind), SchemaBuilder.float32),
-    (pa.types.is_float64, SchemaBuilder.float64),
-    (
-        lambda kind: (
-            pa.types.is_binary(kind)
-            or pa.types.is_large_binary(kind)
-            or pa.types.is_fixed_size_binary(kind)
-        ),
-        SchemaBuilder.bytes,
-    ),
-)
-
-
-def _reading(kind: Any, schema: Schema) -> Convert:
-    """Return a conversion of an array to a list of Connect's values."""
-    if pa.types.is_timestamp(kind):
-        milliseconds = pa.timestamp("ms", "UTC")
-        return lambda column: pc.cast(
-            column if kind.tz is not None else pc.assume_timezone(column, "UTC"),
-            milliseconds,
-            safe=False,
-        ).to_pylist()
-    if pa.types.is_time(kind):
-        return lambda column: pc.cast(column, pa.time32("ms"), safe=False).to_pylist()
-    if pa.types.is_date64(kind):
-        return lambda column: pc.cast(column, pa.date32()).to_pylist()
-    nested = _is_list(kind) or pa.types.is_map(kind) or pa.types.is_struct(kind)
-    if nested:
-        convert = _reading_nested(schema)
-        return lambda column: [None if v is None else convert(v) for v in column.to_pylist()]
-    if schema.type is Type.STRING and not _is_text(kind):
-        return lambda column: [None if v is None else str(v) for v in column.to_pylist()]
-    return lambda column: column.to_pylist()
-
-
-def _is_text(kind: Any) -> bool:
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
-
-
-def _reading_nested(schema: Schema) -> Convert:
-    """Return a conversion of Python's lists, pairs and dicts to a value of a nested schema."""
-    match schema.type:
-        case Type.ARRAY:
-            inner = _optional(_reading_nested(_inner(schema.value_schema)))
-            return lambda value: list(map(inner, value))
-        case Type.MAP:
-            keys = _reading_nested(_inner(schema.key_schema))
-            values = _optional(_reading_nested(_inner(schema.value_schema)))
-            return lambda value: {keys(k): values(v) for k, v in value}
-        case Type.STRUCT:
-            fields = [(f.name, _optional(_reading_nested(f.schema))) for f in schema.fields]
-            return lambda value: Struct.of_checked(
-                schema, [convert(value[name]) for name, convert in fields]
-            )
-    if schema.name == TIMESTAMP_NAME:
-        return _timestamp
-    return str if schema.type is Type.STRING else _same
-
-
-def _optional(convert: Convert) -> Convert:
-    return lambda value: None if value is None else convert(value)
-
-
-def _timestamp(value: Any) -> Any:
-    return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyconnect_api import ConfigDef, ConfigType, Importance, NonEmptyString, Range, ValidString
 from pyconnect_api.key_table import define_table
 from pyconnect_connectors.lake import names
+from pyconnect_connectors.odd_values import define_odd_values
 from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries
 
 _STORAGE = """
@@ -129,7 +130,7 @@ def _storage_config_def() -> ConfigDef:
 def sink_config_def() -> ConfigDef:
     """Return the settings of LakeSink."""
     return define_table(
-        _storage_config_def(),
+        define_odd_values(_storage_config_def(), texts=False),
         _SINK,
         {
             names.FORMAT: ValidString.one_of(*names.Format),
@@ -154,7 +155,7 @@ def sink_config_def() -> ConfigDef:
 def source_config_def() -> ConfigDef:
     """Return the settings of LakeSource."""
     definition = define_table(
-        _storage_config_def(),
+        define_odd_values(_storage_config_def(), texts=True),
         _SOURCE,
         {
             names.TOPIC: NonEmptyString(),

@@ -21,6 +21,7 @@ from pyconnect_connectors.lake.names import (
     Order,
     Partitioning,
 )
+from pyconnect_connectors.odd_values import OUT_OF_RANGE, OddValues, tolerates_errors
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 
 LOCAL_SCHEMES = ("", "file")
@@ -158,6 +159,7 @@ class SinkSettings:
     format: Format = setting(names.FORMAT)
     guarantee: Guarantee = setting(GUARANTEE)
     nulls: str = setting(names.NULLS)
+    odd_values: OddValues = setting(OUT_OF_RANGE)
     max_bytes: int = setting(names.MAX_BYTES)
     compatibility: Compatibility = setting(names.COMPATIBILITY)
     files: FileSettings
@@ -219,6 +221,9 @@ class SourceSettings:
     order: Order = setting(names.ORDER)
     poll_ms: int = setting(names.POLL_MS)
     batch_rows: int = setting(names.BATCH_ROWS)
+    odd_values: OddValues = setting(OUT_OF_RANGE)
+    tolerant: bool
+    """Whether a row that cannot be read is left out (`errors.tolerance=all`)."""
     task_number: int = setting(names.TASK_NUMBER)
     task_count: int = setting(names.TASK_COUNT)
 
@@ -227,7 +232,13 @@ class SourceSettings:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
         prefix = str(config["prefix"] or "").strip("/")
-        settings = bound(cls, config, location=bound(Location, config), prefix=prefix)
+        settings = bound(
+            cls,
+            config,
+            location=bound(Location, config),
+            prefix=prefix,
+            tolerant=tolerates_errors(props),
+        )
         refuse(settings.problems())
         return settings
 

@@ -10,8 +10,9 @@ Where Apache's converter alters data silently, this one raises DataException:
   null), others than booleans for BOOLEAN (read as false), others than arrays for ARRAY;
 - dates and timestamps outside the years 1 to 9999, and the Time 86400000.
 
-The texts `NaN`, `Infinity` and `-Infinity`, which the writer makes, are read for float types.
-A fraction for an integer type is cut, as there. Map keys that are arrays become tuples.
+Without a schema a number that 64 bits would change is a Decimal (Apache rounds it, or keeps the
+low bits). The texts `NaN`, `Infinity` and `-Infinity`, which the writer makes, are read for float
+types. A fraction for an integer type is cut, as there. Map keys that are arrays become tuples.
 """
 
 from base64 import b64decode
@@ -37,7 +38,7 @@ from pyconnect_api.logical import (
     time_from_milliseconds,
     timestamp_from_milliseconds,
 )
-from pyconnect_api.validation import INTEGER_RANGES, hashable_key
+from pyconnect_api.validation import INTEGER_RANGES, hashable_key, kept_number
 
 Read = Callable[[object], object]
 """Makes the value of parsed JSON; DataException if it does not fit the schema."""
@@ -91,9 +92,9 @@ def _schemaless(found: object) -> object:
         return {name: _schemaless(member) for name, member in found.items()}
     if isinstance(found, list):
         return [_schemaless(element) for element in found]
-    if found.__class__ is Decimal:
-        return float(found)
-    return _in_range(found, Type.INT64) if found.__class__ is int else found
+    if found.__class__ is not bool and isinstance(found, int | Decimal):
+        return kept_number(found)
+    return found
 
 
 def _unfit(schema: Schema, found: object) -> DataException:
