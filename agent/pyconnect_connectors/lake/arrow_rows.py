@@ -43,6 +43,7 @@ from pyconnect_api.logical import (
     time_from_milliseconds,
     timestamp_from_milliseconds,
 )
+from pyconnect_connectors.lake.odd_value import OddValue
 from pyconnect_connectors.odd_values import OddValues
 
 Convert: TypeAlias = Callable[[Any], object]
@@ -50,16 +51,6 @@ _PER_SECOND = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 _FIRST_DAY, _LAST_DAY = date_to_days(date.min), date_to_days(date.max)
 _DAYS_OF_400_YEARS = 146_097
 _UTC_MS = pa.timestamp("ms", "UTC")
-
-
-class OddValue(Exception):
-    """A value that Connect's type cannot hold; `column` is the path of its field."""
-
-    def __init__(self, column: str, kind: str, target: str) -> None:
-        super().__init__()
-        self.column = column
-        self.kind = kind
-        self.target = target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

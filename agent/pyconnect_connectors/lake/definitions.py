@@ -79,7 +79,8 @@ timestamp.field  STRING  MEDIUM  timestamp
     Field for timestamp.extractor=RecordField: a timestamp, milliseconds since 1970, or ISO 8601
     text.
 iceberg.tables  STRING  MEDIUM  default.${topic}
-    Table of a topic, whose name replaces ${topic}; points separate namespaces from it.
+    Table of a topic: a namespace, a point and a name. The topic's name replaces ${topic}, with _ in
+    place of its points.
 iceberg.tables.auto-create-enabled  BOOLEAN  MEDIUM  false
     Whether a missing table and its namespace are created.
 iceberg.tables.evolve-schema-enabled  BOOLEAN  MEDIUM  false

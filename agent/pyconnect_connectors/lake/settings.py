@@ -133,6 +133,10 @@ class TableSettings:
         catalog = str(config[names.CATALOG] or "iceberg")
         return bound(cls, config, catalog=catalog, properties=properties)
 
+    def table_of(self, topic: str) -> str:
+        """Return the table of a topic; points of its name do not separate namespaces."""
+        return self.table.replace("${topic}", topic.replace(".", "_"))
+
     def problems(self) -> list[tuple[str, str]]:
         """Return rules that are broken, as pairs of a setting and a text."""
         found = []
@@ -140,8 +144,16 @@ class TableSettings:
             found.append((names.CATALOG_URI, "the catalog needs an address"))
         if "warehouse" not in self.properties and self.properties["type"] == "sql":
             found.append((names.CATALOG_WAREHOUSE, f"set it or {names.URL}"))
-        if "." not in self.table:
+        levels = self.table_of("topic").split(".")
+        if len(levels) < 2 or not all(levels):
             found.append((names.TABLE, "it must be a namespace, a point and a name"))
+        elif len(levels) > 2 and self.properties["type"] != "rest":
+            found.append(
+                (
+                    names.TABLE,
+                    f"a catalog of type {self.properties['type']} has no nested namespaces",
+                )
+            )
         found.extend(
             (names.PARTITION_BY, f"{field} is neither a field nor year, month, day, hour of one")
             for field in self.partition_by
