@@ -28,8 +28,8 @@ from pyconnect_api import (
     decimal_builder,
 )
 from pyconnect_api.testing import RecordingReporter, SinkHarness
-from pyconnect_connectors.lake.sink import LakeSinkConnector
 from pyconnect_connectors.lake.settings import SinkSettings
+from pyconnect_connectors.lake.sink import LakeSinkConnector
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.lake.storage import Storage
 from pyconnect_connectors.odd_values import OddValueException
