@@ -45,41 +45,33 @@ def csv_chunks(file: Any, source: Source) -> Iterator[Chunk]:
     csv.field_size_limit(LONGEST_VALUE)
     faults = _decoded_badly
     with io.TextIOWrapper(file, "utf-8-sig", _KEPT, newline="") as text:
-        lines = _lines(csv.reader(text, strict=True), source)
-        names = next(lines, None)
+        lines = filter(None, csv.reader(text, strict=True))
+        try:
+            names: list[str] | None = next(lines, None)
+        except csv.Error as error:
+            raise source.broken(f"the first line: {_problem(error)}") from None
         if names is None:
             return
         rows = _Rows(names, source)
         row = sum(1 for _ in islice(lines, source.begin))
-        while True:
+        failure = None
+        while failure is None:
             chunk: list[list[Any]] = []
-            failure = None
             try:
                 chunk.extend(islice(lines, source.batch_rows))
-            except DataException as error:
-                failure = error
+            except csv.Error as error:
+                failure = source.broken(_problem(error), row + len(chunk))
             if chunk:
                 yield rows.chunk(chunk, row, is_utf8=_decoded_badly == faults)
-            if failure is not None:
-                raise failure
-            if not chunk:
+            elif failure is None:
                 return
             row += len(chunk)
+        raise failure
 
 
-def _lines(reader: Any, source: Source) -> Iterator[list[str]]:
-    """Yield the lines that are not empty."""
-    row = -1
-    try:
-        for line in filter(None, reader):
-            row += 1
-            yield line
-    except csv.Error as error:
-        text = str(error)
-        problem = next((t for begin, t in _ERRORS.items() if text.startswith(begin)), text)
-        if row < 0:
-            raise source.broken(f"the first line: {problem}") from None
-        raise source.broken(problem, row) from None
+def _problem(error: csv.Error) -> str:
+    text = str(error)
+    return next((known for begin, known in _ERRORS.items() if text.startswith(begin)), text)
 
 
 class _Rows:

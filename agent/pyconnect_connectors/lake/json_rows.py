@@ -21,7 +21,12 @@ from pyconnect_api.validation import kept_number
 from pyconnect_connectors.lake.file_rows import Chunk, Source
 from pyconnect_connectors.odd_values import OddValues
 
-_LONG_DIGITS = re.compile(rb"[0-9]{19}")
+_CLASSES = bytes(
+    ord("0" if chr(octet) in "0123456789." else "e" if chr(octet) in "eE" else " ")
+    for octet in range(256)
+)
+_LONG = b"0" * 17
+"""A point and 16 digits. A double has any 15 digits, and an integer of 64 bits any 18."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -29,16 +34,20 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
     """Yield the rows of a binary file; DataException if it is broken."""
     if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
         file.read(len(BOM_UTF8))
-    decode = msgspec.json.Decoder(float_hook=_number).decode
+    quick, exact = msgspec.json.Decoder().decode, msgspec.json.Decoder(float_hook=_number).decode
     # Without a loop in Python, and without a text of each line, which the decoder does not need.
     lines = filter(bytes.strip, file)
     row = sum(1 for _ in islice(lines, source.begin))
     while chunk := list(islice(lines, source.batch_rows)):
         bad: dict[int, DataException] = {}
         try:
-            values = list(map(decode, chunk))
-            if any(map(_LONG_DIGITS.search, chunk)):
-                values = list(map(_of_64_bits, values))
+            if _may_be_long(b"".join(chunk)):
+                values = [
+                    _of_64_bits(exact(line)) if _may_be_long(line) else quick(line)
+                    for line in chunk
+                ]
+            else:
+                values = list(map(quick, chunk))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             values = []
             for index, line in enumerate(chunk):
@@ -53,6 +62,12 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
                 ) from None
         yield Chunk(schema=None, values=values, bad=bad)
         row += len(chunk)
+
+
+def _may_be_long(text: bytes) -> bool:
+    """Return whether there may be a number that 64 bits would change, without a loop in Python."""
+    classes = text.translate(_CLASSES)
+    return _LONG in classes or b"0e" in classes
 
 
 def _number(digits: str) -> object:
