@@ -29,7 +29,7 @@ _FLOAT = re.compile(rb"-?[0-9]+\.[0-9]+(?:E-?[0-9]+)?")
 _LONE_SURROGATE_ESCAPE = re.compile(rb"\\uD[89A-F]")
 _BLANK = re.compile(r"[\x00-\x20]")
 _REFUSED_ON_READING = re.compile(
-    r"A number is out of range"
+    r"A number (?:is out of range|has a fraction)"
     r"|Invalid type for \w+: found \w+ in the JSON"
     r"|Invalid value for BOOLEAN"
     r"|.*unexpected characters after the JSON value"
