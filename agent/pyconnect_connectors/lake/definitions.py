@@ -68,9 +68,9 @@ path.format  STRING  MEDIUM  'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH
     Directory of the time partitioner: YYYY, MM, dd, HH, mm and ss are replaced by the time, text
     between single quotes is kept.
 partition.duration.ms  LONG  MEDIUM  3600000
-    Milliseconds of time that share a directory.
+    Milliseconds of local time that share a directory.
 timezone  STRING  MEDIUM  UTC
-    Time zone of the directories.
+    Time zone of the directories: days begin at its midnight.
 timestamp.extractor  STRING  MEDIUM  Record
     Record: the time is the record's timestamp. RecordField: it is a field of the value. Wallclock:
     it is the worker's clock, which exactly-once delivery does not allow, because a repeated row
