@@ -67,7 +67,7 @@ class OddValueException(DataException):
     hold it, such as "Timestamp" or "DATE". None of them contains the value.
     """
 
-    def __init__(  # noqa: PLR0913  the parts of the text
+    def __init__(
         self, place: str, *, column: str, row: str, kind: str, target: str, is_key: bool = False
     ) -> None:
         way_out = "correct the row, or " if is_key else f"set {OUT_OF_RANGE}=null, or "
