@@ -88,6 +88,6 @@ def define_odd_values(definition: ConfigDef, *, texts: bool) -> ConfigDef:
     return define_table(definition, table, {OUT_OF_RANGE: ValidString.one_of(*policies)})
 
 
-def tolerates_errors(props: Mapping[str, str]) -> bool:
+def tolerates_errors(props: Mapping[str, object]) -> bool:
     """Return whether a task goes on after a row that it cannot read (`errors.tolerance=all`)."""
-    return props.get(TOLERANCE, "none").lower() == "all"
+    return str(props.get(TOLERANCE, "none")).lower() == "all"
