@@ -1,0 +1,101 @@
+"""What the documentation promises for each cell: equal, or refused at reading or writing.
+
+Derived from the types alone, never from the connectors' code. Where ours differs from Debezium or
+Confluent's connectors on purpose, the rule says so.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+
+from tests.connectors.matrix.columns import Cell, Column
+from tests.connectors.matrix.meanings import Kind, Odd
+from tests.connectors.matrix.topics import Topic
+
+INT64 = range(-(2**63), 2**63)
+NEEDS_SCHEMA = ("Parquet", "CSV", "Iceberg")
+WITHOUT_SIGN_OF_ZERO = ("MariaDB", "SQLite")
+"""Databases that keep no minus before zero."""
+WITHOUT_NAN = ("MariaDB", "SQLite", "JSON")
+WITHOUT_INFINITY = ("MariaDB", "JSON")
+ARROW_DIGITS = 38
+"""Most digits of a decimal in Parquet, Iceberg, and CSV, which is made of the same columns."""
+MARIADB_DIGITS, MARIADB_SCALE = 65, 30
+BYTES_OF_NUMBERS = (Kind.BYTES, Kind.DATE, Kind.TIME, Kind.STAMP, Kind.DECIMAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """`place` is reading or writing, `reason` a noun phrase."""
+
+    place: str
+    reason: str
+
+
+def unsupported(source: str, topic: Topic, target: str) -> str:
+    """Return why a whole path is refused, an empty text when it is not."""
+    if source == "JSON" and topic is Topic.AVRO:
+        return "a file of JSON has no schema, which Avro needs"
+    if (source == "JSON" or topic is Topic.PLAIN) and target in NEEDS_SCHEMA:
+        return "the target needs a schema"
+    return ""
+
+
+def omitted(column: Column, topic: Topic, target: str) -> str:
+    """Return why a column is not tried on a path, an empty text when it is."""
+    if topic is Topic.PLAIN and target.endswith("same types") and column.kind in BYTES_OF_NUMBERS:
+        return "without a schema the topic has a number or base64 text"
+    return ""
+
+
+def refused_at_reading(cell: Cell) -> str:
+    """Return the reason for which a source refuses a value, an empty text when it does not."""
+    meaning, column = cell.value.meaning, cell.column
+    if cell.value.refused:
+        return cell.value.refused
+    if isinstance(meaning, Odd):
+        is_text = column.kind is Kind.DECIMAL and column.scale is None
+        return "" if is_text or meaning.text == "null" else cell.value.name
+    if column.kind is Kind.INT and meaning is not None and meaning not in INT64:
+        return "an integer beyond 64 bits"
+    return ""
+
+
+def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
+    """Return the reason for which a sink refuses a value, an empty text when it does not."""
+    meaning, column = cell.value.meaning, cell.column
+    system = target.partition(",")[0]
+    match meaning:
+        case str() if "\0" in meaning and system == "PostgreSQL":
+            return "NUL"
+        case float() if topic is Topic.PLAIN:
+            # Apache's JsonConverter writes the texts NaN and Infinity, which are texts then.
+            return ""
+        case float() if math.isnan(meaning) and system in WITHOUT_NAN:
+            return "NaN"
+        case float() if math.isinf(meaning) and system in WITHOUT_INFINITY:
+            return "Infinity"
+        case Decimal() if column.kind is Kind.DECIMAL and column.scale is not None:
+            return "" if topic is Topic.PLAIN else _digits(meaning, column.scale, target)
+    return ""
+
+
+def _digits(value: Decimal, scale: int, target: str) -> str:
+    digits = len(value.as_tuple().digits) + value.as_tuple().exponent + scale  # type: ignore[operator]
+    if target in NEEDS_SCHEMA:
+        return "more than 38 digits" if digits > ARROW_DIGITS and 0 <= scale <= ARROW_DIGITS else ""
+    if target == "MariaDB":
+        wide = digits > MARIADB_DIGITS or scale > MARIADB_SCALE
+        return "more than 65 digits" if wide else ""
+    return ""
+
+
+def refusal(cell: Cell, topic: Topic, target: str) -> Refusal | None:
+    """Return what is promised for a cell, None for equality."""
+    if reason := refused_at_reading(cell):
+        return Refusal("reading", reason)
+    if reason := refused_at_writing(cell, topic, target):
+        return Refusal("writing", reason)
+    return None
