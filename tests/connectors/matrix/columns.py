@@ -59,7 +59,8 @@ def column(
     setup: str = "",
     scale: int | None = None,
 ) -> Column:
-    """Return a column of SQL; each value is an expression, or a pair of it and its meaning.
+    """Return a column of SQL; each value is an expression, or a tuple of it, its meaning and, if a
+    source refuses it, the reason.
 
     The meaning of an expression alone is that of the text between its quotes.
     """
@@ -75,8 +76,9 @@ def column(
 
 def _value(kind: Kind, name: str, given: Any, *, is_odd: bool) -> Value:
     if isinstance(given, tuple):
-        expression, meaning = given
-        return Value(name=name, given=expression, meaning=meaning, is_odd=is_odd)
+        expression, meaning, *refused = given
+        reason = refused[0] if refused else ""
+        return Value(name=name, given=expression, meaning=meaning, refused=reason, is_odd=is_odd)
     text = str(given)
     if text.startswith("'"):
         text = text[1:-1].replace("''", "'")

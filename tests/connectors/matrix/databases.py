@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from tests.connectors.matrix.columns import Cell, Column, Kind
 from tests.connectors.matrix.meanings import of_python, of_text
@@ -22,9 +22,9 @@ class Database(Protocol):
 
     @property
     def name(self) -> str: ...
-    @property
-    def natural(self) -> Mapping[Kind, str]:
-        """Types of columns that hold what JSON without a schema has."""
+
+    natural: ClassVar[Mapping[Kind, str]]
+    """Types of columns that hold what JSON without a schema has."""
 
     def settings(self) -> dict[str, str]: ...
     def execute(self, *statements: str) -> None: ...
@@ -73,9 +73,13 @@ class Postgres:
     """A database of its own; the texts are those of its output functions."""
 
     name = "PostgreSQL"
-    natural = {
-        Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT64: "double precision",
-        Kind.FLOAT32: "double precision", Kind.TEXT: "text", Kind.JSON: "jsonb",
+    natural: ClassVar[Mapping[Kind, str]] = {
+        Kind.BOOL: "boolean",
+        Kind.INT: "bigint",
+        Kind.FLOAT64: "double precision",
+        Kind.FLOAT32: "double precision",
+        Kind.TEXT: "text",
+        Kind.JSON: "jsonb",
         Kind.DECIMAL: "text",
     }
 
@@ -107,9 +111,13 @@ class MariaDb:
     """A database of its own, of utf8mb4, in a session that takes zero dates."""
 
     name = "MariaDB"
-    natural = {
-        Kind.BOOL: "boolean", Kind.INT: "bigint", Kind.FLOAT64: "double",
-        Kind.FLOAT32: "double", Kind.TEXT: "longtext", Kind.JSON: "json",
+    natural: ClassVar[Mapping[Kind, str]] = {
+        Kind.BOOL: "boolean",
+        Kind.INT: "bigint",
+        Kind.FLOAT64: "double",
+        Kind.FLOAT32: "double",
+        Kind.TEXT: "longtext",
+        Kind.JSON: "json",
         Kind.DECIMAL: "longtext",
     }
 
@@ -152,9 +160,14 @@ class Sqlite:
     """A file; values come as the driver has them, which is as they are stored."""
 
     name = "SQLite"
-    natural = {
-        Kind.BOOL: "BOOLEAN", Kind.INT: "INTEGER", Kind.FLOAT64: "REAL", Kind.FLOAT32: "REAL",
-        Kind.TEXT: "TEXT", Kind.JSON: "JSON", Kind.DECIMAL: "TEXT",
+    natural: ClassVar[Mapping[Kind, str]] = {
+        Kind.BOOL: "BOOLEAN",
+        Kind.INT: "INTEGER",
+        Kind.FLOAT64: "REAL",
+        Kind.FLOAT32: "REAL",
+        Kind.TEXT: "TEXT",
+        Kind.JSON: "JSON",
+        Kind.DECIMAL: "TEXT",
     }
 
     def __init__(self, file: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tests.connectors.matrix.databases import Rows, grid
 from tests.connectors.matrix.file_columns import PARQUET_TYPES
 from tests.connectors.matrix.meanings import Kind, of_python, parsed_json
 from tests.connectors.matrix.paths import (
+    NO_SETTINGS,
     Message,
     Scratch,
     UnreadableError,
@@ -40,7 +40,9 @@ class FileSource:
         self._scratch = Scratch(scratch / f"from-{format_}")
         self.name = NAMES[format_]
 
-    def read(self, cells: Sequence[Cell]) -> list[SourceRecord]:
+    def read(
+        self, cells: Sequence[Cell], settings: Mapping[str, str] = NO_SETTINGS
+    ) -> list[SourceRecord]:
         lake = self._scratch.new()
         count = max(len(found) for _, found in grid(cells))
         _WRITERS[self._format](lake / f"a.{self._format}", cells, count)
@@ -51,8 +53,9 @@ class FileSource:
             "poll.interval.ms": "1",
             "retry.backoff.ms": "0",
             "max.retries": "0",
+            **settings,
         }
-        return polled(SourceHarness(LakeSourceTask, props), count)
+        return polled(SourceHarness(LakeSourceTask, props))
 
 
 def _write_parquet(file: Path, cells: Sequence[Cell], count: int) -> None:
@@ -106,8 +109,10 @@ class LakeTarget:
             "max.retries": "0",
         }
         if self._format == "iceberg":
-            props |= {"iceberg.tables": f"lake.{TOPIC}",
-                      "iceberg.tables.auto-create-enabled": "true"}
+            props |= {
+                "iceberg.tables": f"lake.{TOPIC}",
+                "iceberg.tables.auto-create-enabled": "true",
+            }
         delivered(LakeSinkTask, props, messages)
         try:
             rows = self._rows(lake)
@@ -129,7 +134,7 @@ def _parquet_rows(file: Path) -> list[dict[str, Any]]:
 
 
 def _json_rows(file: Path) -> list[dict[str, Any]]:
-    data = gzip.open(file).read() if file.suffix == ".gz" else file.read_bytes()
+    data = file.read_bytes()
     # Only LF ends a row.
     return [parsed_json(line) for line in data.decode().split("\n") if line]  # type: ignore[misc]
 

