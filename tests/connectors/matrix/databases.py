@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -29,6 +31,8 @@ class Database(Protocol):
     def settings(self) -> dict[str, str]: ...
     def execute(self, *statements: str) -> None: ...
     def read(self, table: str, kinds: Mapping[str, Kind]) -> Rows: ...
+    def change(self, table: str, column: str, row: int, value: object) -> None:
+        """Change a value in the row of an `id`."""
 
 
 def grid(cells: Sequence[Cell]) -> list[tuple[Column, list[Cell]]]:
@@ -106,6 +110,11 @@ class Postgres:
         texts = [[None if v is None else v.decode() for v in row] for row in raw]
         return _meant(texts, kinds)
 
+    def change(self, table: str, column: str, row: int, value: object) -> None:
+        instant = value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
+        statement = f'UPDATE "{table}" SET "{column}" = %s WHERE id = %s'
+        self._connection.execute(statement.encode(), [instant, row])
+
 
 class MariaDb:
     """A database of its own, of utf8mb4, in a session that takes zero dates."""
@@ -144,6 +153,10 @@ class MariaDb:
         with self._connection.cursor() as cursor:
             cursor.execute(f"SELECT {texts} FROM `{table}` ORDER BY id")
             return _meant(cursor.fetchall(), kinds)
+
+    def change(self, table: str, column: str, row: int, value: object) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"UPDATE `{table}` SET `{column}` = %s WHERE id = %s", (value, row))
 
 
 def _maria_text(name: str, kind: Kind) -> str:
@@ -195,6 +208,12 @@ class Sqlite:
             {name: of_python(kinds[name], value) for name, value in zip(kinds, row, strict=True)}
             for row in found
         ]
+
+    def change(self, table: str, column: str, row: int, value: object) -> None:
+        # As the sink writes them.
+        stored = f"{value}" if isinstance(value, datetime | date | time | Decimal) else value
+        with self._connected() as connection:
+            connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE id = ?', (stored, row))
 
 
 def _meant(rows: Sequence[Sequence[Any]], kinds: Mapping[str, Kind]) -> Rows:

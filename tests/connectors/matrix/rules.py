@@ -18,6 +18,8 @@ INT64 = range(-(2**63), 2**63)
 NEEDS_SCHEMA = ("Parquet", "CSV", "Iceberg")
 WITHOUT_SIGN_OF_ZERO = ("MariaDB", "SQLite")
 """Databases that keep no minus before zero."""
+READ_AS_TEXT = ("uint64",)
+"""Integers of Parquet that may be beyond 64 bits; their column is a text."""
 WITHOUT_NAN = ("MariaDB", "SQLite", "JSON")
 WITHOUT_INFINITY = ("MariaDB", "JSON")
 ARROW_DIGITS = 38
@@ -58,6 +60,8 @@ def refused_at_reading(cell: Cell) -> str:
     if isinstance(meaning, Odd):
         is_text = column.kind is Kind.DECIMAL and column.scale is None
         return "" if is_text or meaning.text == "null" else cell.value.name
+    if column.type in READ_AS_TEXT:
+        return ""
     if column.kind is Kind.INT and meaning is not None and meaning not in INT64:
         return "an integer beyond 64 bits"
     return ""
@@ -120,7 +124,6 @@ _INTEGERS = {
         "uint8": 16,
         "uint16": 32,
         "uint32": 64,
-        "uint64": 64,
     },
 }
 _NAMES = {
@@ -140,6 +143,8 @@ def in_topic(system: str, column: Column) -> str:
     if system == "JSON":
         return "no schema"
     match column.kind:
+        case Kind.INT if column.type in READ_AS_TEXT:
+            return "STRING"
         case Kind.INT:
             return f"INT{_INTEGERS.get(system, {}).get(column.type, 64)}"
         case Kind.DECIMAL:
