@@ -18,6 +18,8 @@ class Value:
     meaning: Any = field(hash=False, compare=False)
     plain: Any = field(default=None, hash=False, compare=False)
     """What JSON without schemas holds instead; None: as the kind says."""
+    own: str | None = None
+    """The source's text form, where the one that arrives in other systems is another."""
     refused: str = ""
     """Why a source refuses the value although the kind has it."""
     is_odd: bool = False

@@ -15,7 +15,7 @@ from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from tests.connectors.matrix.columns import Cell
 from tests.connectors.matrix.databases import Database, Rows, define, fill, grid
-from tests.connectors.matrix.meanings import Kind, Odd, equal
+from tests.connectors.matrix.meanings import Kind, Odd, equal, of_text
 from tests.connectors.matrix.topics import TOPIC
 
 PARTITION = TopicPartition(TOPIC, 0)
@@ -113,13 +113,19 @@ def check_stated(cells: Sequence[Cell], stored: Rows) -> None:
     wrong = []
     for column, found in grid(cells):
         for row, cell in enumerate(found):
-            stated, held = cell.value.meaning, stored[row][column.name]
+            stated, held = own_meaning(cell), stored[row][column.name]
             if isinstance(stated, Odd) and isinstance(held, Odd):
                 continue
             if not equal(column.kind, stated, held):
                 wrong.append(f"{column.type}: {cell.value.name}: {stated!r}, but it holds {held!r}")
     if wrong:
         raise MisstatedError("; ".join(wrong))
+
+
+def own_meaning(cell: Cell) -> object:
+    """Return what the source's own text form means."""
+    own = cell.value.own
+    return cell.value.meaning if own is None else of_text(cell.column.kind, own)
 
 
 class MisstatedError(Exception):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.connectors.matrix.columns import Column, Kind, Odd, column
+from tests.connectors.matrix.columns import Column, Kind, Odd, Value, column
+from tests.connectors.matrix.meanings import parsed_json
 
 _TEXTS = {
     "ordinary": "'tea'",
@@ -86,6 +87,23 @@ def _as_text(type_: str, setup: str = "", **values: str) -> Column:
     return column(type_, Kind.TEXT, dict(values), setup=setup)
 
 
+def _money(**values: str) -> Column:
+    """Money arrives as a number, without the signs of a locale."""
+    found = [
+        Value(
+            name=name,
+            given=f"'{number}'::numeric::money",
+            own=f"${float(number):,.2f}".replace("$-", "-$")
+            if len(number) < 12
+            else "$92,233,720,368,547,758.07",
+            meaning=number,
+        )
+        for name, number in values.items()
+    ]
+    null = Value(name="null", given="NULL", meaning=None)
+    return Column(type="money", kind=Kind.TEXT, values=(*found, null))
+
+
 _NUMBERS = [
     column("smallint", Kind.INT, {"ordinary": "5", "least": "-32768", "largest": "32767"}),
     column("integer", Kind.INT, {"zero": "0", "least": "-2147483648", "largest": "2147483647"}),
@@ -148,9 +166,7 @@ _NUMBERS = [
         },
         odd=_NOT_FINITE,
     ),
-    _as_text(
-        "money", ordinary="'$1,234.50'", negative="'-$0.01'", largest="'$92,233,720,368,547,758.07'"
-    ),
+    _money(ordinary="1234.50", negative="-0.01", largest="92233720368547758.07"),
     _as_text("oid", ordinary="'1'", largest="'4294967295'"),
     column("boolean", Kind.BOOL, {"true": "'true'", "false": "'false'"}),
 ]
@@ -273,18 +289,54 @@ _OTHERS = [
         setup="CREATE DOMAIN born AS date",
     ),
 ]
+
+
+def _array(type_: str, **values: tuple[str, str]) -> Column:
+    """An array is read as JSON: pairs of the database's text and of JSON."""
+    found = [
+        Value(
+            name=name,
+            given=f"'{text.replace(chr(39), chr(39) * 2)}'",
+            own=text,
+            meaning=parsed_json(json),
+        )
+        for name, (text, json) in values.items()
+    ]
+    null = Value(name="null", given="NULL", meaning=None)
+    return Column(type=type_, kind=Kind.JSON, values=(*found, null))
+
+
+# Debezium has arrays of Connect instead, which most sinks of tables do not take.
 _ARRAYS = [
-    _as_text("integer[]", ordinary="'{1,2,NULL}'", empty="'{}'", nested="'{{1,2},{3,4}}'"),
-    _as_text("text[]", ordinary='\'{a,"b c","NULL",""}\'', quotes="""'{"a\\"b","c\\\\d"}'"""),
-    _as_text("boolean[]", ordinary="'{t,f}'"),
-    _as_text("numeric[]", ordinary="'{1.10,NaN}'"),
-    _as_text("double precision[]", ordinary="'{0.1,Infinity}'"),
-    _as_text("date[]", ordinary="'{2024-06-01,infinity}'"),
-    _as_text("timestamp[]", ordinary="""'{"2024-06-01 10:20:30.123456"}'"""),
-    _as_text("bytea[]", ordinary="""'{"\\\\x00ff"}'"""),
-    _as_text("uuid[]", ordinary="'{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}'"),
-    _as_text("jsonb[]", ordinary="""'{"{\\"a\\": 1}"}'"""),
-    _as_text("interval[]", ordinary="'{01:00:00}'"),
-    _as_text("mood[]", ordinary="'{ok,sad}'"),
+    _array(
+        "integer[]",
+        ordinary=("{1,2,NULL}", "[1, 2, null]"),
+        empty=("{}", "[]"),
+        nested=("{{1,2},{3,4}}", "[[1, 2], [3, 4]]"),
+    ),
+    _array(
+        "text[]",
+        ordinary=('{a,"b c","NULL",""}', '["a", "b c", "NULL", ""]'),
+        quotes=(r'{"a\"b","c\\d"}', r'["a\"b", "c\\d"]'),
+    ),
+    _array("boolean[]", ordinary=("{t,f}", "[true, false]")),
+    _array("numeric[]", ordinary=("{1.10,NaN}", '[1.10, "NaN"]')),
+    _array("double precision[]", ordinary=("{0.1,Infinity}", '[0.1, "Infinity"]')),
+    _array("date[]", ordinary=("{2024-06-01,infinity}", '["2024-06-01", "infinity"]')),
+    _array(
+        "timestamp[]",
+        ordinary=('{"2024-06-01 10:20:30.123456"}', '["2024-06-01T10:20:30.123456"]'),
+    ),
+    _array("bytea[]", ordinary=(r'{"\\x00ff"}', r'["\\x00ff"]')),
+    _array(
+        "uuid[]",
+        ordinary=(
+            "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
+            '["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"]',
+        ),
+    ),
+    _array("jsonb[]", ordinary=(r'{"{\"a\": 1}"}', '[{"a": 1}]')),
+    _array("interval[]", ordinary=("{01:00:00}", '["01:00:00"]')),
+    _array("mood[]", ordinary=("{ok,sad}", '["ok", "sad"]')),
 ]
 POSTGRES: tuple[Column, ...] = (*_NUMBERS, *_TEXT_COLUMNS, *_TIME_COLUMNS, *_OTHERS, *_ARRAYS)

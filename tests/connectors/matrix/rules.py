@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from tests.connectors.matrix.columns import Cell, Column
 from tests.connectors.matrix.meanings import Kind, Odd
 from tests.connectors.matrix.topics import Topic
 
 INT64 = range(-(2**63), 2**63)
+SAME_TYPES = "same types"
 NEEDS_SCHEMA = ("Parquet", "CSV", "Iceberg")
 WITHOUT_SIGN_OF_ZERO = ("MariaDB", "SQLite")
 """Databases that keep no minus before zero."""
@@ -25,6 +26,9 @@ WITHOUT_INFINITY = ("MariaDB", "JSON")
 ARROW_DIGITS = 38
 """Most digits of a decimal in Parquet, Iceberg, and CSV, which is made of the same columns."""
 MARIADB_DIGITS, MARIADB_SCALE = 65, 30
+NARROW_SCALE = 18
+"""Up to it columns that SqlSink creates have 38 digits, beyond it more."""
+EXACT = Context(prec=2000)
 BYTES_OF_NUMBERS = (Kind.BYTES, Kind.DATE, Kind.TIME, Kind.STAMP, Kind.DECIMAL)
 
 
@@ -47,7 +51,7 @@ def unsupported(source: str, topic: Topic, target: str) -> str:
 
 def omitted(column: Column, topic: Topic, target: str) -> str:
     """Return why a column is not tried on a path, an empty text when it is."""
-    if topic is Topic.PLAIN and target.endswith("same types") and column.kind in BYTES_OF_NUMBERS:
+    if topic is Topic.PLAIN and target.endswith(SAME_TYPES) and column.kind in BYTES_OF_NUMBERS:
         return "without a schema the topic has a number or base64 text"
     return ""
 
@@ -87,13 +91,20 @@ def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
 
 
 def _digits(value: Decimal, scale: int, target: str) -> str:
-    digits = len(value.as_tuple().digits) + value.as_tuple().exponent + scale  # type: ignore[operator]
+    digits, exponent = value.normalize(EXACT).as_tuple()[1:]
+    assert isinstance(exponent, int)
+    whole, fraction = len(digits) + exponent, -exponent
     if target in NEEDS_SCHEMA:
-        return "more than 38 digits" if digits > ARROW_DIGITS and 0 <= scale <= ARROW_DIGITS else ""
-    if target == "MariaDB":
-        wide = digits > MARIADB_DIGITS or scale > MARIADB_SCALE
-        return "more than 65 digits" if wide else ""
-    return ""
+        fits = whole + scale <= ARROW_DIGITS or not 0 <= scale <= ARROW_DIGITS
+        return "" if fits else f"more than {ARROW_DIGITS} digits"
+    if target not in ("PostgreSQL", "MariaDB"):
+        return ""
+    if scale <= NARROW_SCALE:
+        return "" if whole <= ARROW_DIGITS - max(scale, 0) else f"more than {ARROW_DIGITS} digits"
+    if target == "PostgreSQL":
+        return "" if whole <= ARROW_DIGITS else f"more than {ARROW_DIGITS} digits before the point"
+    fits = whole <= MARIADB_DIGITS - MARIADB_SCALE and fraction <= MARIADB_SCALE
+    return "" if fits else f"more than {MARIADB_DIGITS} digits, or {MARIADB_SCALE} in the fraction"
 
 
 def refusal(cell: Cell, topic: Topic, target: str) -> Refusal | None:
@@ -146,6 +157,8 @@ def in_topic(system: str, column: Column) -> str:
         case Kind.INT if column.type in READ_AS_TEXT:
             return "STRING"
         case Kind.INT:
+            if column.type == "year":
+                return "STRING"
             return f"INT{_INTEGERS.get(system, {}).get(column.type, 64)}"
         case Kind.DECIMAL:
             return "STRING" if column.scale is None else f"Decimal({column.scale})"
