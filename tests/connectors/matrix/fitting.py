@@ -101,7 +101,9 @@ _POSTGRES = (
     *_not("timestamp(0)", _STAMP(), _FINE),
     *_not("timestamp(2) with time zone", _STAMP(), _FINE),
     *_not("time(0)", time_builder(), time(10, 20, 30, 123_000)),
-    *_not("timestamp", _TEXT, "2024-06-01 10:20:30+02:00"),
+    _holds(
+        "timestamp", Kind.STAMP, _TEXT, "2024-06-01 10:20:30+02:00", _AT.replace(hour=8, tzinfo=None)
+    ),
     *_not("boolean", _INT32, 5),
     *_not("uuid", _TEXT, "x"),
     *_not("jsonb", _TEXT, "not JSON", "{"),
@@ -123,7 +125,10 @@ _MARIADB = (
         "timestamp", _STAMP(), datetime(1960, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
     ),
     *_not("time", time_builder(), time(10, 20, 30, 123_000)),
-    *_not("datetime", _TEXT, "2024-06-01 10:20:30+02:00", "2024-06-01T10:20:30Z"),
+    _holds(
+        "datetime", Kind.STAMP, _TEXT, "2024-06-01 10:20:30+02:00", _AT.replace(hour=8, tzinfo=None)
+    ),
+    _holds("datetime", Kind.STAMP, _TEXT, "2024-06-01T10:20:30Z", _AT.replace(tzinfo=None)),
     *_not("tinyint unsigned", _INT32, -1, 300),
     *_not("year", _INT32, 1900, 3000),
     *_not("enum('a','b')", _TEXT, "c", "", "A"),
