@@ -6,7 +6,7 @@ because a Python `int` has none. A default does not make None valid here.
 
 from collections.abc import Callable
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from math import isfinite, isinf
 from struct import Struct as BinaryLayout
 
@@ -223,3 +223,17 @@ _CHECKS: dict[Type, Callable[[Schema, object, str], object]] = {
     Type.MAP: _checked_map,
     Type.STRUCT: _checked_struct,
 }
+
+
+def kept_number(digits: Decimal | int) -> float | int | Decimal:
+    """Return a schemaless number as Connect has it: as a Decimal if 64 bits would change it."""
+    if isinstance(digits, int):
+        lowest, highest = INTEGER_RANGES[Type.INT64]
+        return digits if lowest <= digits <= highest else Decimal(digits)
+    number, count = float(digits), len(digits.as_tuple().digits)
+    # Up to 15 digits the nearest double gives them back.
+    if count <= 15 and -300 < digits.adjusted() < 300:
+        return number
+    # More digits are kept if they are the shortest or the first ones of the double's own.
+    is_kept = digits in (Decimal(repr(number)), Context(prec=count).plus(Decimal(number)))
+    return number if is_kept else digits

@@ -1,4 +1,4 @@
-"""Schemas and values of Connect as Arrow's, in both directions, a column at a time.
+"""Schemas and values of Connect as Arrow's, a column at a time; for the other way see `arrow_rows`.
 
 | Connect | Arrow |
 |---|---|
@@ -7,17 +7,18 @@
 | map | map of entries |
 | other types | the type of the same width |
 
-What Arrow has and Connect has not is read as the next type that holds it, or else as text.
+For CSV, nested values are JSON and bytes are base64. Null stays null, whatever the schema's default
+is; in a field that is required, null means the default.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyconnect_api import (
     DATE_NAME,
@@ -26,19 +27,17 @@ from pyconnect_api import (
     TIMESTAMP_NAME,
     DataException,
     Schema,
-    SchemaBuilder,
     SinkRecord,
-    Struct,
     Type,
-    date_builder,
-    decimal_builder,
-    time_builder,
-    timestamp_builder,
 )
 from pyconnect_api.logical import scale_of
+from pyconnect_connectors.lake.json_values import json_of, plain
+from pyconnect_connectors.lake.odd_value import OddValue, required_default
+from pyconnect_connectors.odd_values import OddValues
 
 LONGEST_SCALE = 38
 Convert: TypeAlias = Callable[[Any], Any]  # values are of any class
+_TEXTS = (Type.ARRAY, Type.MAP, Type.STRUCT, Type.BYTES)
 TIMESTAMP = pa.timestamp("us", "UTC")
 _PLAIN: Mapping[Type, Any] = {
     Type.INT8: pa.int8(),
@@ -53,107 +52,186 @@ _PLAIN: Mapping[Type, Any] = {
 }
 
 
-# From Connect to Arrow
-
-
 class Columns:
     """Makes Arrow batches of values of one schema."""
 
-    def __init__(self, schema: Schema) -> None:
-        """Raises DataException for a schema that is not a struct's."""
-        self.connect_schema = schema
-        self.schema = arrow_schema(schema)
-        self._converts = [_writing(field.schema) for field in schema.fields]
+    def __init__(
+        self, schema: Schema, policy: OddValues = OddValues.FAIL, *, texts: bool = False
+    ) -> None:
+        """`texts`: whether nested values and bytes become texts.
 
-    def batch(self, records: Sequence[SinkRecord]) -> Any:
-        """Return the values of records as a batch; DataException if one does not fit."""
+        Raises DataException for a schema that is not a struct's.
+        """
+        if schema.type is not Type.STRUCT:
+            raise DataException("The value is not a struct with a schema, and has no columns")
+        self.connect_schema = schema
+        self._policy = policy
+        self._types = _Types(policy, texts=texts)
+        self.schema = pa.schema([self._types.field(f.name, f.schema) for f in schema.fields])
+        self._converts = [self._types.writing(field.schema) for field in schema.fields]
+
+    def batch(self, records: Sequence[SinkRecord], place: str) -> Any:
+        """Return the values of records as a batch; DataException if one does not fit.
+
+        `place` is that of the error: a file or table.
+        """
         values: Any = [record.value for record in records]
         columns = zip(*[value.stored_values() for value in values], strict=True)
         arrays = []
         for field, convert, column in zip(self.schema, self._converts, columns, strict=True):
-            found = column if convert is None else list(map(convert, column))
             try:
-                arrays.append(pa.array(found, field.type))
-            except (pa.ArrowException, TypeError, OverflowError) as error:
-                # The library's text would hold the value.
-                raise DataException(
-                    f"Field {field.name} has a value that does not fit {field.type}: "
-                    f"{type(error).__name__}"
-                ) from None
+                found = column if convert is None else list(map(convert, column))
+                array = pa.array(found, field.type)
+            except (OddValue, pa.ArrowException, TypeError, ValueError, OverflowError):
+                array = self._careful_array(field, convert or _same, column, records, place)
+            if array.null_count and not field.nullable:
+                index = array.is_null().index(True).as_py()
+                raise OddValue(field.name, "null", "NOT NULL").of(records[index], place)
+            arrays.append(array)
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-
-def arrow_schema(schema: Schema) -> Any:
-    """Return the Arrow schema of a struct's fields."""
-    if schema.type is not Type.STRUCT:
-        raise DataException("The value is not a struct with a schema, so that it has no columns")
-    return pa.schema([_arrow_field(field.name, field.schema) for field in schema.fields])
-
-
-def _arrow_field(name: str, schema: Schema) -> Any:
-    return pa.field(name, _arrow_type(schema), nullable=schema.optional)
-
-
-def _arrow_type(schema: Schema) -> Any:
-    match schema.name:
-        case str(name) if name == DECIMAL_NAME:
-            scale = scale_of(schema)
-            return pa.decimal128(38, scale) if 0 <= scale <= LONGEST_SCALE else pa.string()
-        case str(name) if name == DATE_NAME:
-            return pa.date32()
-        case str(name) if name == TIME_NAME:
-            return pa.time64("us")
-        case str(name) if name == TIMESTAMP_NAME:
-            return TIMESTAMP
-    match schema.type:
-        case Type.ARRAY:
-            return pa.list_(_arrow_field("element", _inner(schema.value_schema)))
-        case Type.MAP:
-            return pa.map_(
-                _arrow_type(_inner(schema.key_schema)),
-                _arrow_field("value", _inner(schema.value_schema)),
-            )
-        case Type.STRUCT:
-            return pa.struct([_arrow_field(f.name, f.schema) for f in schema.fields])
-    return _PLAIN[schema.type]
+    def _careful_array(
+        self,
+        field: Any,
+        convert: Convert,
+        column: Sequence[Any],
+        records: Sequence[SinkRecord],
+        place: str,
+    ) -> Any:
+        """Return the array of a column in which a value does not fit, value by value."""
+        found = []
+        for record, value in zip(records, column, strict=True):
+            try:
+                found.append(_fitting(convert(value), field.type, self._policy))
+            except OddValue as odd:
+                # Without the library's error, whose text would hold the value.
+                raise odd.within(field.name).of(record, place) from None
+        return pa.array(found, field.type)
 
 
-def _writing(schema: Schema) -> Convert | None:
-    """Return a conversion to a value that Arrow takes, None when it takes the value as it is."""
-    convert, default = _writing_value(schema), schema.default
-    if default is not None:
-        replacement = default if convert is None else convert(default)
-
-        def with_default(value: Any) -> Any:
-            if value is None:
-                return replacement
-            return value if convert is None else convert(value)
-
-        return with_default
-    if convert is None:
+def _fitting(value: Any, kind: Any, policy: OddValues) -> Any:
+    """Return a value of which Arrow can make this type, or raise OddValue."""
+    if value is None:
         return None
-    return lambda value: None if value is None else convert(value)
+    if pa.types.is_struct(kind):
+        found = {}
+        for index in range(kind.num_fields):
+            name = kind.field(index).name
+            try:
+                found[name] = _fitting(value[name], kind.field(index).type, policy)
+            except OddValue as odd:
+                raise odd.within(name) from None
+        return found
+    if pa.types.is_map(kind):
+        # A key is never null: two keys would be one.
+        return [
+            (_fitting(k, kind.key_type, OddValues.FAIL), _fitting(v, kind.item_type, policy))
+            for k, v in value
+        ]
+    if pa.types.is_list(kind):
+        return [_fitting(element, kind.value_type, policy) for element in value]
+    try:
+        pa.array([value], kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        if policy is OddValues.NULL:
+            return None
+        raise OddValue("", _kind_of(value, kind), str(kind)) from None
+    return value
 
 
-def _writing_value(schema: Schema) -> Convert | None:
-    if schema.name == DECIMAL_NAME:
-        return None if 0 <= scale_of(schema) <= LONGEST_SCALE else str
-    match schema.type:
-        case Type.ARRAY:
-            inner = _writing(_inner(schema.value_schema))
-            return None if inner is None else lambda value: list(map(inner, value))
-        case Type.MAP:
-            keys = _writing(_inner(schema.key_schema)) or _same
-            values = _writing(_inner(schema.value_schema)) or _same
-            return lambda value: [(keys(k), values(v)) for k, v in value.items()]
-        case Type.STRUCT:
-            names = [field.name for field in schema.fields]
-            converts = [_writing(field.schema) or _same for field in schema.fields]
-            return lambda value: {
-                name: convert(each)
-                for name, convert, each in zip(names, converts, value.stored_values(), strict=True)
-            }
-    return None
+def _kind_of(value: object, kind: Any) -> str:
+    match value:
+        case str() if pa.types.is_string(kind):
+            return "a lone surrogate"
+        case Decimal() if not value.is_finite():
+            return "NaN or infinity"
+        case Decimal():
+            return f"a number of more than {LONGEST_SCALE} digits, or of another scale"
+    return f"a value of class {type(value).__name__}"
+
+
+class _Types:
+    """Arrow's types of schemas, and conversions to values that Arrow takes."""
+
+    def __init__(self, policy: OddValues, *, texts: bool) -> None:
+        self._policy = policy
+        self._texts = texts
+
+    def field(self, name: str, schema: Schema) -> Any:
+        is_odd = schema.type is Type.STRING or schema.name == DECIMAL_NAME
+        nullable = schema.optional or (is_odd and self._policy is OddValues.NULL)
+        return pa.field(name, self._type(schema), nullable=nullable)
+
+    def _type(self, schema: Schema) -> Any:
+        match schema.name:
+            case str(name) if name == DECIMAL_NAME:
+                scale = scale_of(schema)
+                return pa.decimal128(38, scale) if 0 <= scale <= LONGEST_SCALE else pa.string()
+            case str(name) if name == DATE_NAME:
+                return pa.date32()
+            case str(name) if name == TIME_NAME:
+                return pa.time64("us")
+            case str(name) if name == TIMESTAMP_NAME:
+                return TIMESTAMP
+        if self._texts and schema.type in _TEXTS:
+            return pa.string()
+        match schema.type:
+            case Type.ARRAY:
+                return pa.list_(self.field("element", _inner(schema.value_schema)))
+            case Type.MAP:
+                return pa.map_(
+                    self._type(_inner(schema.key_schema)),
+                    self.field("value", _inner(schema.value_schema)),
+                )
+            case Type.STRUCT:
+                return pa.struct([self.field(f.name, f.schema) for f in schema.fields])
+        return _PLAIN[schema.type]
+
+    def writing(self, schema: Schema) -> Convert | None:
+        """Return a conversion to a value that Arrow takes, None when it takes the value as it is.
+
+        In a field that is required, null means the default.
+        """
+        convert, default = self._writing_value(schema), required_default(schema)
+        if convert is None and default is None:
+            return None
+        change = convert or _same
+
+        def written(value: Any) -> Any:
+            found = default if value is None else value
+            return None if found is None else change(found)
+
+        return written
+
+    def _writing_value(self, schema: Schema) -> Convert | None:
+        if schema.name == DECIMAL_NAME:
+            is_number = 0 <= scale_of(schema) <= LONGEST_SCALE
+            return None if is_number else lambda value: f"{value:f}"
+        if self._texts and schema.type in _TEXTS:
+            return self._text
+        match schema.type:
+            case Type.ARRAY:
+                inner = self.writing(_inner(schema.value_schema))
+                return None if inner is None else lambda value: list(map(inner, value))
+            case Type.MAP:
+                keys = self.writing(_inner(schema.key_schema)) or _same
+                values = self.writing(_inner(schema.value_schema)) or _same
+                return lambda value: [(keys(k), values(v)) for k, v in value.items()]
+            case Type.STRUCT:
+                names = [field.name for field in schema.fields]
+                converts = [self.writing(field.schema) or _same for field in schema.fields]
+                return lambda value: {
+                    name: convert(each)
+                    for name, convert, each in zip(
+                        names, converts, value.stored_values(), strict=True
+                    )
+                }
+        return None
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, bytes):
+            return b64encode(value).decode()
+        return json_of(plain(value, self._policy)).decode()
 
 
 def _inner(schema: Schema | None) -> Schema:
@@ -163,161 +241,3 @@ def _inner(schema: Schema | None) -> Schema:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def plain(value: Any) -> Any:
-    """Return a value with its structs as maps, as JSON has them."""
-    if isinstance(value, Struct):
-        names = [field.name for field in value.schema.fields]
-        values = [value.get(field) for field in value.schema.fields]
-        return dict(zip(names, map(plain, values), strict=True))
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return list(map(plain, value))
-    return value
-
-
-def flat_names(schema: Schema) -> Sequence[str] | None:
-    """Return the names of a struct whose stored values are plain, None of another schema."""
-    if schema.type is not Type.STRUCT:
-        return None
-    kinds = {field.schema.type for field in schema.fields}
-    if kinds & {Type.ARRAY, Type.MAP, Type.STRUCT}:
-        return None
-    if any(field.schema.default is not None for field in schema.fields):
-        return None
-    return [field.name for field in schema.fields]
-
-
-# From Arrow to Connect
-
-
-class Rows:
-    """Makes structs of Arrow batches of one schema."""
-
-    def __init__(self, schema: Any, name: str) -> None:
-        """`name` is that of the struct's schema."""
-        builder = SchemaBuilder.struct().name(name)
-        for field in schema:
-            builder.field(field.name, _connect_schema(field))
-        self.schema = builder.build()
-        self._columns = [
-            _reading(f.type, c.schema) for f, c in zip(schema, self.schema.fields, strict=True)
-        ]
-
-    def structs(self, batch: Any) -> list[Struct]:
-        """Return a struct for each row."""
-        columns = [read(column) for read, column in zip(self._columns, batch.columns, strict=True)]
-        return Struct.all_of_checked(self.schema, map(list, zip(*columns, strict=True)))
-
-
-def _connect_schema(field: Any) -> Schema:
-    builder = _builder(field.type)
-    return (builder.optional() if field.nullable else builder).build()
-
-
-def _builder(kind: Any) -> SchemaBuilder:
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _builder(kind.value_type)
-    if types.is_decimal(kind):
-        return decimal_builder(kind.scale)
-    if types.is_date(kind):
-        return date_builder()
-    if types.is_time(kind):
-        return time_builder()
-    if types.is_timestamp(kind):
-        return timestamp_builder()
-    if _is_list(kind):
-        return SchemaBuilder.array(_connect_schema(kind.value_field))
-    if types.is_map(kind):
-        return SchemaBuilder.map(_builder(kind.key_type).build(), _connect_schema(kind.item_field))
-    if types.is_struct(kind):
-        builder = SchemaBuilder.struct()
-        for index in range(kind.num_fields):
-            builder.field(kind.field(index).name, _connect_schema(kind.field(index)))
-        return builder
-    for is_kind, make in _READ_AS:
-        if is_kind(kind):
-            return make()
-    return SchemaBuilder.string()
-
-
-def _is_list(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
-
-
-_READ_AS: Sequence[tuple[Callable[[Any], bool], Callable[[], SchemaBuilder]]] = (
-    (pa.types.is_boolean, SchemaBuilder.boolean),
-    (pa.types.is_int8, SchemaBuilder.int8),
-    (lambda kind: pa.types.is_int16(kind) or pa.types.is_uint8(kind), SchemaBuilder.int16),
-    (lambda kind: pa.types.is_int32(kind) or pa.types.is_uint16(kind), SchemaBuilder.int32),
-    (lambda kind: pa.types.is_int64(kind) or pa.types.is_uint32(kind), SchemaBuilder.int64),
-    (lambda kind: pa.types.is_float16(kind) or pa.types.is_float32(kind), SchemaBuilder.float32),
-    (pa.types.is_float64, SchemaBuilder.float64),
-    (
-        lambda kind: (
-            pa.types.is_binary(kind)
-            or pa.types.is_large_binary(kind)
-            or pa.types.is_fixed_size_binary(kind)
-        ),
-        SchemaBuilder.bytes,
-    ),
-)
-
-
-def _reading(kind: Any, schema: Schema) -> Convert:
-    """Return a conversion of an array to a list of Connect's values."""
-    if pa.types.is_timestamp(kind):
-        milliseconds = pa.timestamp("ms", "UTC")
-        return lambda column: pc.cast(
-            column if kind.tz is not None else pc.assume_timezone(column, "UTC"),
-            milliseconds,
-            safe=False,
-        ).to_pylist()
-    if pa.types.is_time(kind):
-        return lambda column: pc.cast(column, pa.time32("ms"), safe=False).to_pylist()
-    if pa.types.is_date64(kind):
-        return lambda column: pc.cast(column, pa.date32()).to_pylist()
-    nested = _is_list(kind) or pa.types.is_map(kind) or pa.types.is_struct(kind)
-    if nested:
-        convert = _reading_nested(schema)
-        return lambda column: [None if v is None else convert(v) for v in column.to_pylist()]
-    if schema.type is Type.STRING and not _is_text(kind):
-        return lambda column: [None if v is None else str(v) for v in column.to_pylist()]
-    return lambda column: column.to_pylist()
-
-
-def _is_text(kind: Any) -> bool:
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
-
-
-def _reading_nested(schema: Schema) -> Convert:
-    """Return a conversion of Python's lists, pairs and dicts to a value of a nested schema."""
-    match schema.type:
-        case Type.ARRAY:
-            inner = _optional(_reading_nested(_inner(schema.value_schema)))
-            return lambda value: list(map(inner, value))
-        case Type.MAP:
-            keys = _reading_nested(_inner(schema.key_schema))
-            values = _optional(_reading_nested(_inner(schema.value_schema)))
-            return lambda value: {keys(k): values(v) for k, v in value}
-        case Type.STRUCT:
-            fields = [(f.name, _optional(_reading_nested(f.schema))) for f in schema.fields]
-            return lambda value: Struct.of_checked(
-                schema, [convert(value[name]) for name, convert in fields]
-            )
-    if schema.name == TIMESTAMP_NAME:
-        return _timestamp
-    return str if schema.type is Type.STRING else _same
-
-
-def _optional(convert: Convert) -> Convert:
-    return lambda value: None if value is None else convert(value)
-
-
-def _timestamp(value: Any) -> Any:
-    return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyconnect_api import ConfigDef, ConfigType, Importance, NonEmptyString, Range, ValidString
 from pyconnect_api.key_table import define_table
 from pyconnect_connectors.lake import names
+from pyconnect_connectors.odd_values import define_odd_values
 from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries
 
 _STORAGE = """
@@ -67,9 +68,9 @@ path.format  STRING  MEDIUM  'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH
     Directory of the time partitioner: YYYY, MM, dd, HH, mm and ss are replaced by the time, text
     between single quotes is kept.
 partition.duration.ms  LONG  MEDIUM  3600000
-    Milliseconds of time that share a directory.
+    Milliseconds of local time that share a directory.
 timezone  STRING  MEDIUM  UTC
-    Time zone of the directories.
+    Time zone of the directories: days begin at its midnight.
 timestamp.extractor  STRING  MEDIUM  Record
     Record: the time is the record's timestamp. RecordField: it is a field of the value. Wallclock:
     it is the worker's clock, which exactly-once delivery does not allow, because a repeated row
@@ -78,7 +79,8 @@ timestamp.field  STRING  MEDIUM  timestamp
     Field for timestamp.extractor=RecordField: a timestamp, milliseconds since 1970, or ISO 8601
     text.
 iceberg.tables  STRING  MEDIUM  default.${topic}
-    Table of a topic, whose name replaces ${topic}; points separate namespaces from it.
+    Table of a topic: a namespace, a point and a name. The topic's name replaces ${topic}, with _ in
+    place of its points.
 iceberg.tables.auto-create-enabled  BOOLEAN  MEDIUM  false
     Whether a missing table and its namespace are created.
 iceberg.tables.evolve-schema-enabled  BOOLEAN  MEDIUM  false
@@ -129,7 +131,7 @@ def _storage_config_def() -> ConfigDef:
 def sink_config_def() -> ConfigDef:
     """Return the settings of LakeSink."""
     return define_table(
-        _storage_config_def(),
+        define_odd_values(_storage_config_def(), texts=False),
         _SINK,
         {
             names.FORMAT: ValidString.one_of(*names.Format),
@@ -154,7 +156,7 @@ def sink_config_def() -> ConfigDef:
 def source_config_def() -> ConfigDef:
     """Return the settings of LakeSource."""
     definition = define_table(
-        _storage_config_def(),
+        define_odd_values(_storage_config_def(), texts=True),
         _SOURCE,
         {
             names.TOPIC: NonEmptyString(),

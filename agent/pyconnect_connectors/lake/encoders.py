@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import gzip
-import json
 from abc import ABC, abstractmethod
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from pyconnect_api import DataException, Schema, SinkRecord
-from pyconnect_connectors.lake.arrow_types import Columns, flat_names, plain
+from pyconnect_connectors.lake.arrow_types import Columns
+from pyconnect_connectors.lake.json_values import json_lines
 from pyconnect_connectors.lake.names import Format
 from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.odd_values import OddValues
 
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 """Size of the batches in memory at which they are encoded as a row group."""
-_JSON = msgspec.json.Encoder(decimal_format="number")
 
 
 class Encoder(ABC):
@@ -32,8 +31,11 @@ class Encoder(ABC):
     def size(self) -> int: ...
 
     @abstractmethod
-    def prepared(self, records: Sequence[SinkRecord]) -> Any:
-        """Return a part for `add`; DataException if one of the values cannot be written."""
+    def prepared(self, records: Sequence[SinkRecord], place: str) -> Any:
+        """Return a part for `add`; DataException if one of the values cannot be written.
+
+        `place` names the file in errors.
+        """
 
     @abstractmethod
     def add(self, part: Any) -> None:
@@ -58,8 +60,8 @@ class ParquetEncoder(Encoder):
     def size(self) -> int:
         return int(self._sink.tell()) + self._pending_bytes
 
-    def prepared(self, records: Sequence[SinkRecord]) -> Any:
-        return self._columns.batch(records)
+    def prepared(self, records: Sequence[SinkRecord], place: str) -> Any:
+        return self._columns.batch(records, place)
 
     def add(self, part: Any) -> None:
         self._pending.append(part)
@@ -102,20 +104,12 @@ class _TextEncoder(Encoder):
 class JsonEncoder(_TextEncoder):
     """One value a line; no schema is needed."""
 
-    def prepared(self, records: Sequence[SinkRecord]) -> Any:
-        try:
-            return _JSON.encode_lines(_json_values(records))
-        except (TypeError, ValueError, msgspec.MsgspecError) as error:
-            raise DataException(f"The value cannot be written as JSON: {error}") from None
+    def __init__(self, policy: OddValues, *, compressed: bool) -> None:
+        super().__init__(compressed=compressed)
+        self._policy = policy
 
-
-def _json_values(records: Sequence[SinkRecord]) -> list[Any]:
-    schema = records[0].value_schema
-    names = None if schema is None else flat_names(schema)
-    values: list[Any] = [record.value for record in records]
-    if names is None or any([record.value_schema is not schema for record in records]):  # noqa: C419  hot
-        return list(map(plain, values))
-    return [dict(zip(names, value.stored_values(), strict=True)) for value in values]
+    def prepared(self, records: Sequence[SinkRecord], place: str) -> Any:
+        return json_lines(records, self._policy, place)
 
 
 class CsvEncoder(_TextEncoder):
@@ -125,31 +119,24 @@ class CsvEncoder(_TextEncoder):
         super().__init__(compressed=compressed)
         self._columns = columns
 
-    def prepared(self, records: Sequence[SinkRecord]) -> Any:
-        batch = self._columns.batch(records)
-        arrays = list(map(_flat, batch.columns))
-        table = pa.Table.from_arrays(arrays, names=batch.schema.names)
+    def prepared(self, records: Sequence[SinkRecord], place: str) -> Any:
+        rows = self._columns.batch(records, place)
+        if rows.num_columns == 1:
+            # The row of a null would be an empty line, which readers take for no row.
+            texts = pc.fill_null(pc.cast(rows.column(0), pa.string()), "")
+            rows = pa.RecordBatch.from_arrays([texts], names=rows.schema.names)
         sink = pa.BufferOutputStream()
         options = pa_csv.WriteOptions(include_header=not self._parts)
-        pa_csv.write_csv(table, sink, options)
+        pa_csv.write_csv(rows, sink, options)
         return sink.getvalue()
-
-
-def _flat(column: Any) -> Any:
-    kind = column.type
-    if pa.types.is_nested(kind):
-        texts = [None if v is None else json.dumps(v, default=str) for v in column.to_pylist()]
-        return pa.array(texts, pa.string())
-    if pa.types.is_binary(kind):
-        return pa.array([None if v is None else b64encode(v).decode() for v in column.to_pylist()])
-    return column
 
 
 class Encoders:
     """Makes the encoders of one task."""
 
-    def __init__(self, written: Format, files: FileSettings) -> None:
+    def __init__(self, written: Format, files: FileSettings, policy: OddValues) -> None:
         self._format = written
+        self._policy = policy
         self._files = files
         self._columns: Columns | None = None
 
@@ -168,11 +155,11 @@ class Encoders:
     def open(self, schema: Schema | None) -> Encoder:
         """Return the encoder of a new file; DataException for values without a fit schema."""
         if self._format is Format.JSON:
-            return JsonEncoder(compressed=self._files.gzip)
+            return JsonEncoder(self._policy, compressed=self._files.gzip)
         if schema is None:
             raise DataException(f"The value has no schema, which format.class={self._format} needs")
         if self._columns is None or self._columns.connect_schema is not schema:
-            self._columns = Columns(schema)
+            self._columns = Columns(schema, self._policy, texts=self._format is Format.CSV)
         if self._format is Format.CSV:
             return CsvEncoder(self._columns, compressed=self._files.gzip)
         return ParquetEncoder(self._columns, self._files.codec)

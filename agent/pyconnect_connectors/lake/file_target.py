@@ -88,7 +88,7 @@ class FileTarget:
         self._now_ms = now_ms
         self._clock = Clock(files)
         self._partitioner: Partitioner = partitioner_of(files, self._clock)
-        self._encoders = Encoders(settings.format, files)
+        self._encoders = Encoders(settings.format, files, settings.odd_values)
         self._log = (
             CommitLog(storage, files.topics_dir, settings.name) if settings.exactly_once else None
         )
@@ -242,7 +242,9 @@ class FileTarget:
         prepared = []
         for directory, rows in self._by_directory(records).items():
             file = self._file(buffer, directory, rows[0], schema)
-            prepared.append((directory, file, file.encoder.prepared(rows), len(rows)))
+            prepared.append(
+                (directory, file, file.encoder.prepared(rows, f"file {file.path}"), len(rows))
+            )
         # Nothing can fail from here on: a value that does not fit has left nothing behind.
         for directory, file, part, count in prepared:
             file.encoder.add(part)
@@ -274,6 +276,7 @@ class FileTarget:
             f"+{first.original_kafka_offset:0{self._files.pad_width}}{self._encoders.suffix}"
         )
         path = "/".join(filter(None, (self._files.topics_dir, topic, directory, name)))
+        self._storage.check_path(path)
         return _OpenFile(path=path, encoder=self._encoders.open(schema))
 
     def _is_full(self, buffer: _Buffer) -> bool:

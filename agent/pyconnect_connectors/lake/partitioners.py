@@ -6,14 +6,18 @@ rows that are written again after a failure go to the same place.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
 from typing import Protocol, TypeAlias
 from urllib.parse import quote
 
 from pyconnect_api import ConfigException, DataException, SinkRecord, Struct
+from pyconnect_api.java_text import double_text
 from pyconnect_connectors.lake.names import (
     PATH_FORMAT,
     Extractor,
@@ -21,10 +25,19 @@ from pyconnect_connectors.lake.names import (
 )
 from pyconnect_connectors.lake.settings import FileSettings
 
+MOST_KNOWN = 10_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _PLAIN_CHARACTERS = " !$&()+,;@_-.~|<>`{}"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_PATTERNS = {"YYYY": "%Y", "yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_PATTERNS = {
+    "YYYY": "{0.year:04}",
+    "yyyy": "{0.year:04}",
+    "MM": "{0.month:02}",
+    "dd": "{0.day:02}",
+    "HH": "{0.hour:02}",
+    "mm": "{0.minute:02}",
+    "ss": "{0.second:02}",
+}
 _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z]+)|([^A-Za-z']+)")
 Directories: TypeAlias = str | Sequence[str]
 
@@ -80,29 +93,45 @@ class ByField:
 
     def directories(self, records: Sequence[SinkRecord]) -> Directories:
         return [
-            "/".join(f"{name}={_directory_text(field_of(r, name))}" for name in self._fields)
+            "/".join(f"{name}={_directory_text(name, field_of(r, name))}" for name in self._fields)
             for r in records
         ]
 
 
 class ByTime:
-    """One directory for each span of time."""
+    """One directory for each span of local time, which begins at a multiple of its duration.
+
+    As in Confluent's TimeBasedPartitioner, days begin at midnight of the zone, whether they have
+    23, 24 or 25 hours. An hour that the clock repeats has one directory.
+    """
 
     def __init__(self, settings: FileSettings, clock: Clock) -> None:
         self._clock = clock
-        self._duration_ms = settings.duration_ms
+        self._duration = timedelta(milliseconds=settings.duration_ms)
         self._zone = settings.zone
-        self._format = strftime_format(settings.path_format)
+        self._template = path_template(settings.path_format)
+        # Offsets of zones are whole seconds, and change at whole seconds.
+        self._unit_ms = math.gcd(settings.duration_ms, 1000)
         self._known: dict[int, str] = {}
 
     def directories(self, records: Sequence[SinkRecord]) -> Directories:
-        spans = [self._clock.time_ms(record) // self._duration_ms for record in records]
-        for span in set(spans) - self._known.keys():
-            if len(self._known) > 1000:
-                self._known.clear()
-            begin = _EPOCH + timedelta(milliseconds=span * self._duration_ms)
-            self._known[span] = begin.astimezone(self._zone).strftime(self._format)
-        return [self._known[span] for span in spans]
+        units = [self._clock.time_ms(record) // self._unit_ms for record in records]
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        for unit in set(units) - self._known.keys():
+            self._known[unit] = self._template.format(self._begin(unit * self._unit_ms))
+        return [self._known[unit] for unit in units]
+
+    def _begin(self, time_ms: int) -> datetime:
+        """Return the local time at which the span of a time begins."""
+        try:
+            local = (_EPOCH + timedelta(milliseconds=time_ms)).astimezone(self._zone)
+            begin = local.replace(tzinfo=UTC, fold=0)
+            begin -= (begin - _EPOCH) % self._duration
+            # A beginning that the clock leaves out moves to the next time that there is.
+            return begin.replace(tzinfo=self._zone).astimezone(UTC).astimezone(self._zone)
+        except (OverflowError, ValueError):
+            raise DataException("The record's time is not in the years 1 to 9999") from None
 
 
 def partitioner_of(settings: FileSettings, clock: Clock) -> Partitioner:
@@ -116,8 +145,11 @@ def partitioner_of(settings: FileSettings, clock: Clock) -> Partitioner:
             return ByTime(settings, clock)
 
 
-def strftime_format(pattern: str) -> str:
-    """Translate a path format of Joda's letters; ConfigException for other letters."""
+def path_template(pattern: str) -> str:
+    """Return `str.format`'s form of a path format of Joda's letters, for a datetime.
+
+    ConfigException for other letters.
+    """
     found, end = "", 0
     while end < len(pattern):
         token = _TOKEN.match(pattern, end)
@@ -129,25 +161,49 @@ def strftime_format(pattern: str) -> str:
                 f"{PATH_FORMAT}: {letters} is not one of {', '.join(_PATTERNS)}; text stands "
                 "between single quotes"
             )
-        text = (quoted or other or "").replace("''", "'").replace("%", "%%")
+        text = (quoted or other or "").replace("''", "'").replace("{", "{{").replace("}", "}}")
         found += text if letters is None else _PATTERNS[letters]
         end = token.end()
     return found.strip("/")
 
 
 def field_of(record: SinkRecord, name: str) -> object:
-    """Return a field of the value; DataException when the value has no such field."""
+    """Return a field of the value, which may be null; DataException if the value has no such field.
+
+    The schema's default takes the place of null only in a field that is required.
+    """
     value = record.value
     if isinstance(value, Struct):
-        return value.get(name)
-    if isinstance(value, Mapping) and name in value:
+        field = value.schema.field(name)
+        if field is not None:
+            found = value.get_without_default(field)
+            return field.schema.default if found is None and not field.schema.optional else found
+    elif isinstance(value, Mapping) and name in value:
         return value[name]
     raise DataException(f"The value has no field {name}")
 
 
-def _directory_text(value: object) -> str:
-    if value is None or value == "":
-        return NO_VALUE
-    if isinstance(value, bool):
-        return str(value).lower()
-    return quote(str(value), safe=_PLAIN_CHARACTERS)
+def _directory_text(name: str, value: object) -> str:
+    match value:
+        case None | "":
+            return NO_VALUE
+        case bool():
+            text = str(value).lower()
+        case str():
+            text = value
+        case int():
+            text = str(value)
+        case float():
+            text = double_text(value)
+        case Decimal():
+            text = f"{value:f}"
+        case datetime():
+            text = value.isoformat(sep=" ")
+        case date() | time_of_day():
+            text = value.isoformat()
+        case _:
+            raise DataException(f"Field {name} has a value that cannot name a directory")
+    try:
+        return quote(text, safe=_PLAIN_CHARACTERS)
+    except UnicodeEncodeError:
+        raise DataException(f"Field {name} has a lone surrogate in its text") from None

@@ -1,24 +1,31 @@
-"""Rows of a file, in batches, from any row on."""
+"""Rows of a file, in batches, from any row on.
+
+A row that cannot be read ends a batch. Behind the rows before it, it is an error that names file
+and row, or with `errors.tolerance=all` one warning in the log. A file that is broken as a whole,
+such as one with an open quote, always is an error.
+"""
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
-from codecs import BOM_UTF8
+import logging
+import zlib
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyconnect_api import OPTIONAL_STRING_SCHEMA, DataException, Schema, SchemaBuilder, Struct
-from pyconnect_connectors.lake.arrow_types import Rows
+from pyconnect_api import DataException, Schema
+from pyconnect_connectors.lake.arrow_rows import Rows
+from pyconnect_connectors.lake.csv_rows import csv_chunks
+from pyconnect_connectors.lake.file_rows import Chunk, Source
+from pyconnect_connectors.lake.json_rows import json_chunks
 from pyconnect_connectors.lake.names import Format
 from pyconnect_connectors.lake.settings import SourceSettings
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,111 +45,89 @@ def batches(
 
     DataException for content that is not of the format.
     """
+    source = Source(
+        path=path,
+        begin=begin,
+        topic=settings.topic,
+        batch_rows=settings.batch_rows,
+        odd_values=settings.odd_values,
+    )
     try:
-        if settings.format is Format.PARQUET:
-            with file:
-                yield from _with_last(_parquet(file, begin, settings))
-        elif settings.format is Format.JSON:
-            with file, _unpacked(file, path) as lines:
-                yield from _with_last(_json(lines, begin, settings))
-        else:
-            with file, io.TextIOWrapper(_unpacked(file, path), "utf-8-sig", newline="") as text:
-                yield from _with_last(_csv(text, begin, settings))
-    except (pa.ArrowInvalid, csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError) as error:
-        raise DataException(
-            f"{path} is not a {settings.format} file: {type(error).__name__}"
+        with file:
+            match settings.format:
+                case Format.PARQUET:
+                    chunks = _parquet(file, source)
+                case Format.JSON:
+                    chunks = json_chunks(_unpacked(file, path), source)
+                case _:
+                    chunks = csv_chunks(_unpacked(file, path), source)
+            yield from _with_last(_good(chunks, begin, tolerant=settings.tolerant))
+    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise source.broken(
+            f"it is not a {settings.format} file, or damaged: {type(error).__name__}"
         ) from None
+
+
+def _good(chunks: Iterator[Chunk], begin: int, *, tolerant: bool) -> Iterator[Batch]:
+    """Yield the rows that can be read, as batches of consecutive rows."""
+    first = begin
+    for chunk in chunks:
+        done = 0
+        for index in (*sorted(chunk.bad), len(chunk.values)):
+            if index > done:
+                yield Batch(
+                    schema=chunk.schema,
+                    values=chunk.values[done:index],
+                    first=first + done,
+                    is_last=False,
+                )
+            done = index + 1
+            if index in chunk.bad:
+                if not tolerant:
+                    raise chunk.bad[index]
+                LOG.warning("a row was left out", extra={"reason": str(chunk.bad[index])})
+        first += len(chunk.values)
 
 
 def _with_last(found: Iterator[Batch]) -> Iterator[Batch]:
     """Mark the last batch, for which the next one has to be known."""
     previous = next(found, None)
     while previous is not None:
-        following = next(found, None)
-        yield Batch(
-            schema=previous.schema,
-            values=previous.values,
-            first=previous.first,
-            is_last=following is None,
-        )
+        try:
+            following = next(found, None)
+        except Exception:
+            # The rows before an error are delivered first.
+            yield previous
+            raise
+        yield previous if following is not None else replace(previous, is_last=True)
         previous = following
 
 
-def _parquet(file: IO[bytes], begin: int, settings: SourceSettings) -> Iterator[Batch]:
-    with pq.ParquetFile(file) as parquet:
-        rows = Rows(parquet.schema_arrow, settings.topic)
+def _parquet(file: IO[bytes], source: Source) -> Iterator[Chunk]:
+    # INT96 as nanoseconds would turn years after 2262 into others.
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as parquet:
+        try:
+            rows = Rows(parquet.schema_arrow, source.topic, source.odd_values)
+        except DataException as error:
+            raise source.broken(str(error)) from None
         first = 0
         groups: list[int] = []
         for index in range(parquet.num_row_groups):
             count = parquet.metadata.row_group(index).num_rows
-            if groups or first + count > begin:
+            if groups or first + count > source.begin:
                 groups.append(index)
             else:
                 first += count
         if not groups:
             return
-        for batch in parquet.iter_batches(settings.batch_rows, row_groups=groups):
-            skipped = max(0, begin - first)
+        for batch in parquet.iter_batches(source.batch_rows, row_groups=groups):
+            skipped = max(0, source.begin - first)
             if skipped < batch.num_rows:
-                values = rows.structs(batch.slice(skipped))
-                yield _batch(rows.schema, values, first + skipped)
+                values, odd = rows.structs(batch.slice(skipped))
+                row = first + skipped
+                bad = {i: source.odd(o.column, row + i, o.kind, o.target) for i, o in odd.items()}
+                yield Chunk(schema=rows.schema, values=values, bad=bad)
             first += batch.num_rows
-
-
-def _json(file: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
-    if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
-        file.read(len(BOM_UTF8))
-    decode = msgspec.json.Decoder().decode
-    # Without a loop in Python, and without a text of each line, which the decoder does not need.
-    lines = filter(bytes.strip, file)
-    first = sum(1 for _ in islice(lines, begin))
-    while chunk := list(islice(lines, settings.batch_rows)):
-        try:
-            values = list(map(decode, chunk))
-        except msgspec.MsgspecError:
-            raise _not_json(chunk, first) from None
-        yield _batch(None, values, first)
-        first += len(chunk)
-
-
-def _not_json(chunk: Sequence[bytes], first: int) -> DataException:
-    """Return the error of the first of these rows that is not JSON."""
-    for number, line in enumerate(chunk, first):
-        try:
-            msgspec.json.decode(line)
-        except msgspec.MsgspecError as error:
-            return DataException(f"Row {number} is not JSON: {error}")
-    raise AssertionError("one of the rows was not JSON before")
-
-
-def _csv(text: Any, begin: int, settings: SourceSettings) -> Iterator[Batch]:
-    reader: Iterator[list[Any]] = csv.reader(text)
-    names = next(reader, None)
-    if names is None:
-        return
-    builder = SchemaBuilder.struct().name(settings.topic)
-    for name in names:
-        builder.field(name, OPTIONAL_STRING_SCHEMA)
-    schema, width = builder.build(), len(names)
-    lines = filter(None, reader)
-    first = sum(1 for _ in islice(lines, begin))
-    while chunk := list(islice(lines, settings.batch_rows)):
-        if set(map(len, chunk)) != {width}:
-            raise _not_as_wide(chunk, first, width)
-        # Most rows are kept as they are: to look for an empty text costs less than a copy.
-        rows = [[v or None for v in line] if "" in line else line for line in chunk]
-        yield _batch(schema, Struct.all_of_checked(schema, rows), first)
-        first += len(chunk)
-
-
-def _not_as_wide(chunk: Sequence[Sequence[str]], first: int, width: int) -> DataException:
-    """Return the error of the first of these rows that is not as wide as the names."""
-    number, count = next((n, len(row)) for n, row in enumerate(chunk, first) if len(row) != width)
-    return DataException(f"Row {number} has {count} values, not {width}")
-
-
-def _batch(schema: Schema | None, values: Sequence[object], first: int) -> Batch:
-    return Batch(schema=schema, values=values, first=first, is_last=False)
 
 
 def _unpacked(file: IO[bytes], path: str) -> Any:

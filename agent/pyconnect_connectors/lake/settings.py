@@ -21,6 +21,7 @@ from pyconnect_connectors.lake.names import (
     Order,
     Partitioning,
 )
+from pyconnect_connectors.odd_values import OUT_OF_RANGE, OddValues, tolerates_errors
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 
 LOCAL_SCHEMES = ("", "file")
@@ -132,6 +133,10 @@ class TableSettings:
         catalog = str(config[names.CATALOG] or "iceberg")
         return bound(cls, config, catalog=catalog, properties=properties)
 
+    def table_of(self, topic: str) -> str:
+        """Return the table of a topic; points of its name do not separate namespaces."""
+        return self.table.replace("${topic}", topic.replace(".", "_"))
+
     def problems(self) -> list[tuple[str, str]]:
         """Return rules that are broken, as pairs of a setting and a text."""
         found = []
@@ -139,8 +144,16 @@ class TableSettings:
             found.append((names.CATALOG_URI, "the catalog needs an address"))
         if "warehouse" not in self.properties and self.properties["type"] == "sql":
             found.append((names.CATALOG_WAREHOUSE, f"set it or {names.URL}"))
-        if "." not in self.table:
+        levels = self.table_of("topic").split(".")
+        if len(levels) < 2 or not all(levels):
             found.append((names.TABLE, "it must be a namespace, a point and a name"))
+        elif len(levels) > 2 and self.properties["type"] != "rest":
+            found.append(
+                (
+                    names.TABLE,
+                    f"a catalog of type {self.properties['type']} has no nested namespaces",
+                )
+            )
         found.extend(
             (names.PARTITION_BY, f"{field} is neither a field nor year, month, day, hour of one")
             for field in self.partition_by
@@ -158,6 +171,7 @@ class SinkSettings:
     format: Format = setting(names.FORMAT)
     guarantee: Guarantee = setting(GUARANTEE)
     nulls: str = setting(names.NULLS)
+    odd_values: OddValues = setting(OUT_OF_RANGE)
     max_bytes: int = setting(names.MAX_BYTES)
     compatibility: Compatibility = setting(names.COMPATIBILITY)
     files: FileSettings
@@ -219,6 +233,9 @@ class SourceSettings:
     order: Order = setting(names.ORDER)
     poll_ms: int = setting(names.POLL_MS)
     batch_rows: int = setting(names.BATCH_ROWS)
+    odd_values: OddValues = setting(OUT_OF_RANGE)
+    tolerant: bool
+    """Whether a row that cannot be read is left out (`errors.tolerance=all`)."""
     task_number: int = setting(names.TASK_NUMBER)
     task_count: int = setting(names.TASK_COUNT)
 
@@ -227,7 +244,13 @@ class SourceSettings:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
         prefix = str(config["prefix"] or "").strip("/")
-        settings = bound(cls, config, location=bound(Location, config), prefix=prefix)
+        settings = bound(
+            cls,
+            config,
+            location=bound(Location, config),
+            prefix=prefix,
+            tolerant=tolerates_errors(props),
+        )
         refuse(settings.problems())
         return settings
 

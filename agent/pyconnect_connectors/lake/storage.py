@@ -7,6 +7,7 @@ their texts hold no query of a URL, where a signature would be.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -30,7 +31,12 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from pyconnect_api import ConfigException, ConnectException, RetriableException
+from pyconnect_api import (
+    ConfigException,
+    ConnectException,
+    DataException,
+    RetriableException,
+)
 from pyconnect_connectors.lake.settings import Location
 
 CONNECT_TIMEOUT = timedelta(seconds=5)
@@ -38,6 +44,10 @@ REQUEST_TIMEOUT = timedelta(seconds=60)
 HIDDEN_DIR = "_pyconnect"
 """Readers of a lake leave it out, as every name that begins with an underscore."""
 READ_BYTES = 1024 * 1024
+LONGEST_NAME_BYTES = 255
+LONGEST_PATH_BYTES = 4000
+LONGEST_KEY_BYTES = 900
+"""Of object stores, whose limit of 1024 counts the prefix as well."""
 _LONGEST_TEXT = 300
 _PERMANENT = (
     InvalidPathError,
@@ -75,6 +85,25 @@ class Storage:
             if path is not None:
                 return cls(LocalStore(str(path), mkdir=writes), Path(path))
             return cls(_remote_store(location), None)
+
+    def check_path(self, path: str) -> None:
+        """Raise DataException for the path of a row's file that the storage could not have."""
+        names = path.split("/")
+        if not {"", ".", ".."}.isdisjoint(names) or "\0" in path:
+            raise DataException("The row's file would have a path that is not below the lake")
+        longest = max(len(name.encode()) for name in names)
+        if self._directory is not None and longest > LONGEST_NAME_BYTES:
+            raise DataException(
+                f"The row's file would have a path with a name of {longest} bytes; "
+                f"the limit is {LONGEST_NAME_BYTES}"
+            )
+        size, limit = len(path.encode()), LONGEST_KEY_BYTES
+        if self._directory is not None:
+            size, limit = size + len(bytes(self._directory)), LONGEST_PATH_BYTES
+        if size > limit:
+            raise DataException(
+                f"The row's file would have a path of {size} bytes; the limit is {limit}"
+            )
 
     def create(self, path: str, data: Any) -> bool:
         """Store a file unless there is one; return whether it was stored. `data` is a buffer."""
@@ -251,6 +280,8 @@ def storage_errors(action: str) -> Iterator[None]:
     except _PERMANENT as error:
         raise ConnectException(f"{action}: {reason(error)}") from None
     except (BaseError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            raise ConnectException(f"{action}: {reason(error)}") from None
         raise RetriableException(f"{action}: {reason(error)}") from None
 
 

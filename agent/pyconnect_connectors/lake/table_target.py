@@ -109,7 +109,7 @@ class TableTarget:
             self._taken[partition] = 0
             # A transformation may have sent rows to other tables, which may not be as far.
             if not self._settings.changes_topics:
-                base = self._base(self._table_name(partition.topic), partition)
+                base = self._base(self._tables.table_of(partition.topic), partition)
                 if base is not None:
                     found[partition] = self._taken[partition] = base
         return found
@@ -138,7 +138,7 @@ class TableTarget:
     def add(self, records: Sequence[SinkRecord]) -> None:
         for (topic, original_topic, number), run in groupby(records, _place):
             partition = TopicPartition(original_topic, number)
-            name = self._table_name(topic)
+            name = self._tables.table_of(topic)
             if self._buffer(name).writing is not None:
                 self._write(name)
             if partition in self._rewinds:
@@ -162,7 +162,7 @@ class TableTarget:
         base, buffer = self._base(name, partition), self._buffer(name)
         rows = records if base is None else [r for r in records if _offset(r) >= base]
         if rows:
-            batch = self._columns_of(schema).batch(rows)
+            batch = self._columns_of(schema).batch(rows, f"table {name}")
             part = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
             part.batches.append(batch)
             part.end = _offset(rows[-1]) + 1
@@ -175,7 +175,7 @@ class TableTarget:
         if schema is None:
             raise DataException("The value has no schema, which an Iceberg table needs")
         if self._columns is None or self._columns.connect_schema is not schema:
-            self._columns = Columns(schema)
+            self._columns = Columns(schema, self._settings.odd_values)
         return self._columns
 
     def write_due(self) -> None:
@@ -189,9 +189,6 @@ class TableTarget:
         for name, buffer in self._buffers.items():
             if buffer.parts.keys() & set(partitions):
                 self._write(name)
-
-    def _table_name(self, topic: str) -> str:
-        return self._tables.table.replace("${topic}", topic)
 
     def _buffer(self, name: str) -> _Buffer:
         return self._buffers.setdefault(name, _Buffer())
@@ -310,7 +307,7 @@ def replace_offsets(settings: SinkSettings, offsets: Mapping[TopicPartition, int
     assert settings.tables is not None
     by_table: dict[str, dict[str, int | None]] = {}
     for partition, offset in offsets.items():
-        name = settings.tables.table.replace("${topic}", partition.topic)
+        name = settings.tables.table_of(partition.topic)
         by_table.setdefault(name, {})[str(partition)] = offset
     with catalog_errors("Cannot change the stored offsets"):
         catalog = open_catalog(settings.tables)

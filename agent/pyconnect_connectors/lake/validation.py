@@ -11,7 +11,7 @@ from pyconnect_connectors.lake.names import (
     CATALOG_URI,
     URL,
 )
-from pyconnect_connectors.lake.partitioners import strftime_format
+from pyconnect_connectors.lake.partitioners import path_template
 from pyconnect_connectors.lake.settings import SinkSettings, SourceSettings
 from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
 
@@ -48,7 +48,7 @@ def validated(
 
 def check_sink(settings: SinkSettings) -> None:
     """Reach the sink's target; ConfigException or ConnectException if that fails."""
-    strftime_format(settings.files.path_format)
+    path_template(settings.files.path_format)
     if settings.tables is not None:
         from pyconnect_connectors.lake.catalogs import check_catalog
 

@@ -1,53 +1,96 @@
-"""Column types of databases and schemas of Connect, in both directions.
-
-SQLite keeps decimals as numbers or texts and has no type of its own for them: there, decimal
-columns are read and bound as texts, which loses no digit.
-"""
+"""Column types of databases: found in tables, made for schemas of Connect."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
-from decimal import Context, Decimal, InvalidOperation
-from typing import Any, TypeAlias
-from zoneinfo import ZoneInfo
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import Column, Dialect, Table, types
+from sqlalchemy import Column, Connection, Dialect, MetaData, Table, types
 from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.exc import SAWarning
 
-from pyconnect_api import (
-    DataException,
-    Schema,
-    SchemaBuilder,
-    Struct,
-    Type,
-    date_builder,
-    decimal_builder,
-    time_builder,
-    timestamp_builder,
-)
+from pyconnect_api import STRING_SCHEMA, Schema, Type
 from pyconnect_api.logical import scale_of
 from pyconnect_api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
-Convert: TypeAlias = Callable[[Any], Any]  # values of a driver are of any class
-ConvertColumn: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-_UTC = ZoneInfo("UTC")
-_EXACT = Context(prec=2000)
+MYSQL = frozenset({"mysql", "mariadb"})
 
 
-def prepare_types(table: Table, dialect: Dialect) -> None:
-    """Prepare a reflected table, so that the driver's values are of the schema's classes.
+class Geometry(types.TypeEngine[bytes]):
+    """A geometry of MariaDB or MySQL: the bytes that it stores, which are the SRID and WKB."""
 
-    SQLite would make binary floats of decimals, MariaDB and MySQL decimals of binary floats.
+
+BINARIES = (
+    types.LargeBinary,
+    types.BINARY,
+    types.VARBINARY,
+    mysql.TINYBLOB,
+    mysql.MEDIUMBLOB,
+    mysql.LONGBLOB,
+    Geometry,
+)
+"""Types whose values are bytes."""
+_GEOMETRIES = (
+    "geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection"
+)
+_FURTHER_MYSQL_TYPES: Mapping[str, type[types.TypeEngine[Any]]] = {
+    **dict.fromkeys(_GEOMETRIES.split(), Geometry),
+    **dict.fromkeys(("inet4", "inet6", "uuid"), types.String),
+}
+
+
+_BASE_TYPES_OF_DOMAINS = """
+    WITH RECURSIVE base (name, type, modifier) AS (
+        SELECT attname, atttypid, atttypmod FROM pg_attribute
+        WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped
+        UNION ALL
+        SELECT name, typbasetype, typtypmod FROM base JOIN pg_type ON oid = type
+        WHERE typtype = 'd'
+    )
+    SELECT name, format_type(type, modifier) FROM base
+    WHERE type NOT IN (SELECT oid FROM pg_type WHERE typtype = 'd')
+"""
+"""SQLAlchemy drops the arguments of the types below domains."""
+
+
+def reflected(connection: Connection, name: str, schema: str | None) -> Table:
+    """Return a table or view as it is now, with the types below PostgreSQL's domains.
+
+    A type that SQLAlchemy does not know is NullType.
     """
-    for column in table.columns:
-        if dialect.name == "sqlite" and _is_decimal(column.type):
-            column.info["scale"] = getattr(column.type, "scale", None)
-            column.type = types.String()
-        elif isinstance(column.type, types.Float):
-            column.type.asdecimal = False
+    if connection.dialect.name in MYSQL:
+        known: Any = connection.dialect
+        known.ischema_names = {**_FURTHER_MYSQL_TYPES, **known.ischema_names}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Did not recognize type", SAWarning)
+        table = Table(name, MetaData(), schema=schema, autoload_with=connection)
+    if any(isinstance(column.type, postgresql.DOMAIN) for column in table.columns):
+        quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
+        for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
+            _set_base_type(table.columns[column_name], form)
+    return table
+
+
+def _set_base_type(column: Column[Any], form: str) -> None:
+    """Give a column the type below its domain; `form` has the arguments, such as numeric(10,2)."""
+    while isinstance(column.type, postgresql.DOMAIN):
+        column.nullable = column.nullable and not column.type.not_null
+        column.type = column.type.data_type
+    found, matched = column.type, re.search(r"\((\d+)(?:,(-?\d+))?\)", form)
+    if matched is None:
+        return
+    first, second = int(matched[1]), int(matched[2] or 0)
+    match found:
+        case _ if is_decimal(found):
+            column.type = types.Numeric(first, second)
+        case types.DateTime():
+            column.type = postgresql.TIMESTAMP(timezone=found.timezone, precision=first)
+        case types.Time():
+            column.type = postgresql.TIME(timezone=found.timezone, precision=first)
+        case types.CHAR() | types.VARCHAR():
+            column.type = type(found)(first)
 
 
 def has_zone(found: types.TypeEngine[Any]) -> bool:
@@ -57,154 +100,8 @@ def has_zone(found: types.TypeEngine[Any]) -> bool:
     )
 
 
-def schema_of(column: Column[Any], dialect: Dialect) -> Schema:
-    """Return the schema of a column's values."""
-    builder = _builder(column, dialect)
-    # SQLite says of its integer keys that they may be null, which they are not.
-    optional = column.nullable and not column.primary_key
-    return (builder.optional() if optional else builder).build()
-
-
-def reading(
-    column: Column[Any], zone: ZoneInfo, dialect: Dialect, driver_type: object
-) -> ConvertColumn | None:
-    """Return a conversion from the driver's values to the schema's, None when they are the same.
-
-    It takes a column of many rows; null stays null. `zone` is that of timestamps without one,
-    `driver_type` is the driver's code of the column's type.
-    """
-    found = column.type
-    if isinstance(found, types.DateTime):
-        if dialect.name == "sqlite":
-            return lambda values: _parsed_timestamps(values, zone, str(column))
-        if dialect.name == "postgresql" and found.timezone:
-            # The session's zone is UTC.
-            return None
-    process = found.dialect_impl(dialect).result_processor(dialect, driver_type)
-    convert = _convert(column, zone)
-    if process is None and convert is None:
-        return None
-
-    def read(values: Sequence[Any]) -> Sequence[Any]:
-        if process is not None:
-            values = list(map(process, values))
-        if convert is not None:
-            values = [None if value is None else convert(value) for value in values]
-        return values
-
-    return read
-
-
-def _convert(column: Column[Any], zone: ZoneInfo) -> Convert | None:
-    found, name = column.type, str(column)
-    if "scale" in column.info or _is_decimal(found):
-        scale = column.info.get("scale", getattr(found, "scale", None))
-        return str if scale is None else lambda value: _decimal(value, scale, name)
-    match found:
-        case types.DateTime() if zone.key == "UTC" or has_zone(found):
-            return _aware_in_utc
-        case types.DateTime():
-            return lambda value: _aware(value, zone)
-        case types.Time() if found.timezone:
-            return lambda value: str(value.isoformat())
-        case types.JSON():
-            return lambda value: json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        case mysql.BIT():
-            size = ((found.length or 1) + 7) // 8
-            return lambda value: value.to_bytes(size, "big")
-        case types.LargeBinary() | types.BINARY() | types.VARBINARY():
-            return bytes
-        case (
-            types.Boolean()
-            | types.Integer()
-            | types.Float()
-            | types.Date()
-            | types.Time()
-            | types.String()
-        ):
-            return None
-    return str
-
-
-def _parsed_timestamps(values: Sequence[Any], zone: ZoneInfo, column: str) -> list[datetime | None]:
-    """Parse the texts that SQLite stores."""
-    parse = datetime.fromisoformat
-    try:
-        if zone.key == "UTC":
-            # To parse a zone costs less than to add one afterwards.
-            return [None if value is None else parse(value + "+00:00") for value in values]
-        return [None if value is None else _aware(parse(value), zone) for value in values]
-    except (TypeError, ValueError):
-        # Some have a zone of their own, or no time.
-        return [
-            None if value is None else _aware(_parsed_timestamp(value, column), zone)
-            for value in values
-        ]
-
-
-def _parsed_timestamp(value: object, column: str) -> datetime:
-    try:
-        return datetime.fromisoformat(value)  # type: ignore[arg-type]  # of any class in SQLite
-    except (TypeError, ValueError) as error:
-        raise DataException(f"A value of column {column} is not a timestamp") from error
-
-
-def _builder(column: Column[Any], dialect: Dialect) -> SchemaBuilder:
-    found = column.type
-    if "scale" in column.info or _is_decimal(found):
-        scale = column.info.get("scale", getattr(found, "scale", None))
-        return SchemaBuilder.string() if scale is None else decimal_builder(scale)
-    match found:
-        case types.Boolean():
-            return SchemaBuilder.boolean()
-        case types.Integer():
-            return _integer(found, dialect)
-        case types.REAL() if dialect.name != "sqlite":
-            return SchemaBuilder.float32()
-        case types.Float():
-            return SchemaBuilder.float64()
-        case types.DateTime():
-            return timestamp_builder()
-        case types.Date():
-            return date_builder()
-        case types.Time() if not found.timezone:
-            return time_builder()
-        case types.LargeBinary() | types.BINARY() | types.VARBINARY() | mysql.BIT():
-            return SchemaBuilder.bytes()
-    return SchemaBuilder.string()
-
-
-def _is_decimal(found: types.TypeEngine[Any]) -> bool:
+def is_decimal(found: types.TypeEngine[Any]) -> bool:
     return isinstance(found, types.Numeric) and not isinstance(found, types.Float)
-
-
-def _integer(found: types.Integer, dialect: Dialect) -> SchemaBuilder:
-    wide = dialect.name == "sqlite" or isinstance(found, types.BigInteger)
-    unsigned = bool(getattr(found, "unsigned", False))
-    if wide or (unsigned and not isinstance(found, types.SmallInteger)):
-        return SchemaBuilder.int64()
-    if isinstance(found, types.SmallInteger) and not unsigned:
-        return SchemaBuilder.int16()
-    return SchemaBuilder.int32()
-
-
-def _decimal(value: object, scale: int, column: str) -> Decimal:
-    try:
-        return Decimal(str(value)).quantize(Decimal(1).scaleb(-scale), context=_EXACT)
-    except InvalidOperation as error:
-        raise DataException(
-            f"A value of column {column} is not a decimal with {scale} digits"
-        ) from error
-
-
-def _aware(value: datetime, zone: ZoneInfo) -> datetime:
-    if value.tzinfo is None:
-        value = value.replace(tzinfo=zone)
-    return value.astimezone(UTC)
-
-
-def _aware_in_utc(value: datetime) -> datetime:
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 _BASE_TYPES: Mapping[Type, type[types.TypeEngine[Any]]] = {
@@ -215,89 +112,61 @@ _BASE_TYPES: Mapping[Type, type[types.TypeEngine[Any]]] = {
     Type.FLOAT32: types.REAL,
     Type.FLOAT64: types.Double,
     Type.BOOLEAN: types.Boolean,
-    Type.BYTES: types.LargeBinary,
-    Type.STRING: types.Text,
 }
 
 
-def column_type(schema: Schema, *, is_key: bool) -> types.TypeEngine[Any]:
+def binary_collation(dialect: Dialect) -> str | None:
+    """Return the collation that tells all texts apart; None where the default one does.
+
+    utf8mb4_bin would not do: it ignores spaces at the end.
+    """
+    if dialect.name not in MYSQL:
+        return None
+    return "utf8mb4_nopad_bin" if getattr(dialect, "is_mariadb", False) else "utf8mb4_0900_bin"
+
+
+def key_text(dialect: Dialect, length: int) -> types.TypeEngine[Any]:
+    """Return the type of a text that identifies a row."""
+    collation = binary_collation(dialect)
+    if collation is None:
+        return types.String(length)
+    return mysql.VARCHAR(length, charset="utf8mb4", collation=collation)
+
+
+def column_type(schema: Schema, dialect: Dialect, *, is_key: bool) -> types.TypeEngine[Any]:
     """Return the type of a column that the sink creates for a field."""
+    in_mysql = dialect.name in MYSQL
     match schema.name:
         case str(name) if name == DECIMAL_NAME:
-            decimal = types.Numeric(38, scale_of(schema))
-            return decimal.with_variant(types.Text(), "sqlite")
+            found = _decimal_type(scale_of(schema), dialect)
+            return found or column_type(STRING_SCHEMA, dialect, is_key=is_key)
         case str(name) if name == TIMESTAMP_NAME:
-            stamp = types.DateTime(timezone=True)
-            return stamp.with_variant(mysql.DATETIME(fsp=3), "mysql", "mariadb")
+            return mysql.DATETIME(fsp=3) if in_mysql else types.DateTime(timezone=True)
         case str(name) if name == DATE_NAME:
             return types.Date()
         case str(name) if name == TIME_NAME:
-            return types.Time()
-    if schema.type is Type.STRING and is_key:
-        return types.Text().with_variant(types.String(255), "mysql", "mariadb")
+            return mysql.TIME(fsp=3) if in_mysql else types.Time()
+    match schema.type:
+        case Type.STRING if is_key and in_mysql:
+            return key_text(dialect, 255)
+        case Type.STRING:
+            return mysql.LONGTEXT(charset="utf8mb4") if in_mysql else types.Text()
+        case Type.BYTES if is_key and in_mysql:
+            return mysql.VARBINARY(255)
+        case Type.BYTES:
+            return mysql.LONGBLOB() if in_mysql else types.LargeBinary()
     base = _BASE_TYPES.get(schema.type)
     if base is None:
-        return types.JSON().with_variant(postgresql.JSONB(), "postgresql")
+        return postgresql.JSONB() if dialect.name == "postgresql" else types.JSON()
     return base()
 
 
-def writing(column: Column[Any], schema: Schema | None, zone: ZoneInfo) -> Convert | None:
-    """Return a conversion from a record's value to the driver's, None when they are the same.
-
-    `schema` is None for values without one. Null is not converted.
-    """
-    kind = None if schema is None else schema.type
-    nested = kind in (None, Type.ARRAY, Type.MAP, Type.STRUCT)
-    match column.type:
-        case types.JSON():
-            return plain
-        case types.DateTime() if not column.type.timezone:
-            local = _UTC if has_zone(column.type) else zone
-            if local.key == "UTC":
-                return _naive_in_utc
-            return lambda value: _naive(value, local)
-        case types.String() if nested or kind is Type.BYTES:
-            return _text
-    return None
-
-
-def plain(value: object) -> object:
-    """Return a value of JSON's types."""
-    match value:
-        case Struct():
-            names = (field.name for field in value.schema.fields)
-            return dict(zip(names, map(plain, value.stored_values()), strict=True))
-        case Mapping():
-            return {str(key): plain(entry) for key, entry in value.items()}
-        case bytes():
-            return base64.b64encode(value).decode()
-        case datetime() | date() | time():
-            return value.isoformat()
-        case Decimal():
-            return str(value)
-        case str():
-            return value
-        case Sequence():
-            return list(map(plain, value))
-    return value
-
-
-def _naive(value: object, zone: ZoneInfo) -> object:
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(zone).replace(tzinfo=None)
-    return value
-
-
-def _naive_in_utc(value: object) -> object:
-    """Return an instant without its zone; most are in UTC already."""
-    if value.__class__ is datetime and value.tzinfo is UTC:
-        return value.replace(tzinfo=None)
-    return _naive(value, _UTC)
-
-
-def _text(value: object) -> object:
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, Struct | Mapping | list):
-        return json.dumps(plain(value), separators=(",", ":"), ensure_ascii=False)
-    return value
+def _decimal_type(scale: int, dialect: Dialect) -> types.TypeEngine[Any] | None:
+    """Return the type of a decimal, None where only a text keeps its digits."""
+    if dialect.name == "sqlite" or scale > 900 or (scale > 30 and dialect.name in MYSQL):
+        # SQLite would make binary floats of decimals.
+        return None
+    if scale <= 18:
+        return types.Numeric(38, max(scale, 0))
+    # Digits beyond the precision are refused when they come.
+    return types.Numeric(65 if dialect.name in MYSQL else scale + 38, scale)

@@ -11,13 +11,16 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from operator import methodcaller
 from typing import Any
 
 from sqlalchemy import Connection as DatabaseConnection
 from sqlalchemy import Engine, Table, create_engine, event, func, inspect, make_url, select
 from sqlalchemy.exc import (
     ArgumentError,
+    DataError,
     DBAPIError,
+    IntegrityError,
     InterfaceError,
     NoSuchModuleError,
     NoSuchTableError,
@@ -28,6 +31,7 @@ from sqlalchemy.pool import NullPool
 
 from pyconnect_api import ConfigException, ConnectException, RetriableException
 from pyconnect_connectors.sql.settings import Connection
+from pyconnect_connectors.sql.sqlite_times import add_functions
 
 CONNECT_TIMEOUT_S = 10
 IDLE_IN_TRANSACTION_MS = 30_000
@@ -52,6 +56,20 @@ _VALUES = (
 _POSTGRES_PASSING = frozenset({"25006", "25P03", "25P04"})
 """Read-only during a failover; a session that the database ended because it did nothing, or because
 its transaction took too long. Drivers raise InternalError for them."""
+_POSTGRES_ROW_CLASSES = frozenset({"22", "23", "44"})
+"""Data exceptions, constraints, and the check options of views."""
+_POSTGRES_ROWS = frozenset({"42804", "42846", "54000", "P0001"})
+"""A value of another type than the column's, a row that is too large, a trigger's own error."""
+_MYSQL_ROWS = frozenset(
+    # Null, unknown value of a column, too long, wrong value, out of range, wrong text; partitions;
+    # constraints; a trigger's or function's own error; a row or packet that is too large.
+    {1048, 1062, 1118, 1136, 1138, 1216, 1217, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411}
+    | {1416, 1451, 1452, 1526, 1644, 1690, 1748, 3819, 4025, 4031, 4079}
+)
+_STRICT = (
+    "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,"
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+)
 _LIBPQ_ARGUMENTS = {
     "connect_timeout": CONNECT_TIMEOUT_S,
     # A server that vanished without closing the connection is noticed within half a minute, also
@@ -60,8 +78,9 @@ _LIBPQ_ARGUMENTS = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
+    "client_encoding": "utf8",
 }
-_DRIVER_ARGUMENTS: Mapping[str, Mapping[str, int]] = {
+_DRIVER_ARGUMENTS: Mapping[str, Mapping[str, object]] = {
     "psycopg": _LIBPQ_ARGUMENTS,
     "psycopg2": _LIBPQ_ARGUMENTS,
     "pymysql": {"connect_timeout": CONNECT_TIMEOUT_S},
@@ -80,6 +99,9 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
             url = url.set(username=settings.user)
         if settings.password is not None:
             url = url.set(password=settings.password.value)
+        if url.get_driver_name() in ("pymysql", "mysqldb"):
+            # Another one would have the server replace letters that it has not.
+            url = url.update_query_dict({"charset": "utf8mb4"})
         arguments = _DRIVER_ARGUMENTS.get(url.get_driver_name(), {})
         engine = create_engine(
             url,
@@ -101,28 +123,55 @@ def open_engine(settings: Connection, *, writes: bool) -> Engine:
         ) from error
     statements = _session_statements(engine.dialect.name, writes=writes)
     if statements:
-
-        @event.listens_for(engine, "connect")
+        # Before SQLAlchemy looks at the session, how it quotes names, for example.
+        @event.listens_for(engine, "connect", insert=True)
         def prepare(dbapi_connection: Any, _record: object) -> None:  # the driver's own class
             with closing(dbapi_connection.cursor()) as cursor:
                 for statement in statements:
                     cursor.execute(statement)
             dbapi_connection.commit()
 
+    if engine.dialect.name == "sqlite":
+
+        @event.listens_for(engine, "connect")
+        def prepare_file(dbapi_connection: Any, _record: object) -> None:  # the driver's own class
+            add_functions(dbapi_connection)
+            # A text that is not UTF-8 is the fault of its row, not of the query.
+            dbapi_connection.text_factory = methodcaller("decode", "utf-8", "surrogateescape")
+
     return engine
 
 
 def _session_statements(dialect: str, *, writes: bool) -> tuple[str, ...]:
-    limits: Mapping[str, tuple[str, ...]] = {
-        "postgresql": (
+    """Return the settings of a session; no default of the server or the user matters."""
+    if dialect == "postgresql":
+        forms = (
+            "SET TIME ZONE 'UTC'",
+            "SET DateStyle = 'ISO, YMD'",
+            "SET IntervalStyle = 'postgres'",
+            "SET bytea_output = 'hex'",
+            "SET extra_float_digits = 3",
+            "SET lc_monetary = 'C'",
+        )
+        limits = (
             f"SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_MS}",
             f"SET lock_timeout = {LOCK_TIMEOUT_MS}",
-        ),
-        "mysql": (f"SET SESSION innodb_lock_wait_timeout = {LOCK_TIMEOUT_MS // 1000}",),
-    }
-    zones = {"postgresql": ("SET TIME ZONE 'UTC'",), "mysql": ("SET time_zone = '+00:00'",)}
-    dialect = "mysql" if dialect == "mariadb" else dialect
-    return zones.get(dialect, ()) + (limits.get(dialect, ()) if writes else ())
+        )
+        return forms + limits if writes else forms
+    if dialect in ("mysql", "mariadb"):
+        strict = (
+            "SET time_zone = '+00:00'",
+            "SET NAMES utf8mb4",
+            # Strict: a value that does not fit is an error, and is not cut.
+            f"SET SESSION sql_mode = '{_STRICT}'",
+        )
+        seconds = LOCK_TIMEOUT_MS // 1000
+        waits = (
+            f"SET SESSION innodb_lock_wait_timeout = {seconds}",
+            f"SET SESSION lock_wait_timeout = {seconds}",
+        )
+        return strict + waits if writes else strict
+    return ()
 
 
 def connected(engine: Engine) -> DatabaseConnection:
@@ -188,6 +237,20 @@ def may_pass(error: DBAPIError) -> bool:
         or isinstance(error, OperationalError | InterfaceError)
         or _postgres_code(error) in _POSTGRES_PASSING
     )
+
+
+def concerns_row(error: DBAPIError) -> bool:
+    """Return whether the database refused a row's values, so that other rows may be written.
+
+    Not for errors of the connection, of rights, or of a table that is missing.
+    """
+    number = _mysql_code(error)
+    if number is not None:
+        return isinstance(error, DataError | IntegrityError) or number in _MYSQL_ROWS
+    state = _postgres_code(error)
+    if state is not None:
+        return str(state)[:2] in _POSTGRES_ROW_CLASSES or state in _POSTGRES_ROWS
+    return not may_pass(error) and isinstance(error, DataError | IntegrityError)
 
 
 def _mysql_code(error: DBAPIError) -> int | None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pyconnect_api import ConfigDef, ConfigType, Importance, NonEmptyString, Range, ValidString
 from pyconnect_api.key_table import define_table
+from pyconnect_connectors.odd_values import define_odd_values
 from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries
 
 URL = "connection.url"
@@ -17,6 +18,7 @@ TIMESTAMP = "timestamp.column.name"
 DELAY_MS = "timestamp.delay.interval.ms"
 QUERY = "query"
 SCHEMA = "schema.pattern"
+WHITELIST = "table.whitelist"
 INCLUDE = "table.include.list"
 EXCLUDE = "table.exclude.list"
 TABLE_POLL_MS = "table.poll.interval.ms"
@@ -100,7 +102,8 @@ query  STRING  MEDIUM  ~
 schema.pattern  STRING  MEDIUM  ~
     Schema of the tables; by default that of the connection.
 table.whitelist  LIST  MEDIUM  ""
-    Names of the tables to read; by default all.
+    Names of the tables to read; by default all. A view is read when it is named here, and
+    schema.table is a table of another schema. A name that the database does not have is an error.
 table.blacklist  LIST  MEDIUM  ""
     Names of tables not to read.
 table.include.list  LIST  MEDIUM  ""
@@ -152,7 +155,7 @@ def _connection_config_def() -> ConfigDef:
 def source_config_def() -> ConfigDef:
     """Return the settings of SqlSource."""
     return define_table(
-        _connection_config_def(),
+        define_odd_values(_connection_config_def(), texts=True),
         _SOURCE,
         {
             MODE: ValidString.one_of(*Mode),
@@ -167,7 +170,7 @@ def source_config_def() -> ConfigDef:
 def sink_config_def() -> ConfigDef:
     """Return the settings of SqlSink."""
     return define_table(
-        _connection_config_def(),
+        define_odd_values(_connection_config_def(), texts=False),
         _SINK,
         {
             INSERT_MODE: ValidString.one_of(*InsertMode),

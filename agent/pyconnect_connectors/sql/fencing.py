@@ -8,13 +8,16 @@ that is under way, and makes a predecessor that comes later find another epoch.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    Dialect,
     Integer,
     MetaData,
     String,
@@ -27,13 +30,34 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.schema import CreateColumn
 from sqlalchemy.sql import ColumnElement
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from pyconnect_api import ConnectException, TopicPartition
+from pyconnect_connectors.sql.collations import folding_columns
+from pyconnect_connectors.sql.column_types import binary_collation, key_text, reflected
 from pyconnect_connectors.sql.database import create_once
+from pyconnect_connectors.sql.target_tables import check_names
+
+LOG = logging.getLogger(__name__)
 
 _TOPIC, _PARTITION, _EPOCH, _OFFSET = "of_topic", "of_partition", "of_epoch", "next_one"
 """Names of parameters, which must not be those of columns."""
+
+
+class _Name(TypeDecorator[str]):
+    """A name that is compared letter by letter."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self._length = length
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return dialect.type_descriptor(key_text(dialect, self._length))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +79,8 @@ class OffsetTable:
         self._table = Table(
             table,
             MetaData(),
-            Column("connector", String(200), primary_key=True),
-            Column("topic", String(249), primary_key=True),
+            Column("connector", _Name(200), primary_key=True),
+            Column("topic", _Name(249), primary_key=True),
             Column("kafka_partition", Integer, primary_key=True, autoincrement=False),
             Column("epoch", BigInteger, nullable=False),
             Column("next_offset", BigInteger),
@@ -75,8 +99,34 @@ class OffsetTable:
         )
 
     def create(self, connection: Connection) -> None:
-        """Create the table if it is missing, in a transaction of its own."""
+        """Create the table if it is missing, in a transaction of its own.
+
+        A table of an older version, in which MariaDB compares names without case, is changed. A
+        row stays that of the name that it has; connectors and topics that shared it with another
+        one get rows of their own, and continue at the offsets of their consumer groups.
+        """
+        check_names(connection.dialect, self._table.name)
         create_once(connection, self._table)
+        collation = binary_collation(connection.dialect)
+        if collation is None:
+            return
+        names = [column.name for column in self._table.columns if isinstance(column.type, _Name)]
+        with connection.begin():
+            found = reflected(connection, self._table.name, self._table.schema)
+            folding = folding_columns(connection, found, names)
+        if not folding:
+            return
+        table = connection.dialect.identifier_preparer.format_table(self._table)
+        changes = ", ".join(
+            f"MODIFY {CreateColumn(self._table.columns[name]).compile(dialect=connection.dialect)}"
+            for name in names
+        )
+        LOG.warning(
+            "the table of offsets took names for equal that differ by case; it is changed",
+            extra={"table": self._table.fullname, "collation": collation},
+        )
+        with connection.begin():
+            connection.exec_driver_sql(f"ALTER TABLE {table} {changes}")
 
     def claim(self, connection: Connection, partition: TopicPartition) -> Claim:
         """Raise the epoch, so that no other task writes this partition any more."""

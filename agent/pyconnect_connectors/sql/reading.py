@@ -14,9 +14,11 @@ their time, so that after a failure all of them are read again and none is lost.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any, TypeAlias, overload
@@ -25,13 +27,13 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Connection,
-    CursorResult,
     Dialect,
     Select,
     String,
     Table,
     and_,
     bindparam,
+    cast,
     func,
     or_,
     select,
@@ -40,37 +42,31 @@ from sqlalchemy import (
     types,
 )
 
-from pyconnect_api import (
-    ConnectException,
-    DataException,
-    SchemaBuilder,
-    SourceRecords,
-    Struct,
-    Type,
-)
-from pyconnect_connectors.sql.column_types import (
-    has_zone,
-    prepare_types,
-    reading,
-    schema_of,
-)
+from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
+from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_connectors.sql.column_types import MYSQL, has_zone, is_decimal
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.queries import with_rows_of
+from pyconnect_connectors.sql.reading_columns import ReadColumn
 from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.sqlite_times import (
+    begun_version,
+    instant,
+    instant_text,
+    is_ordered,
+    other_forms,
+)
 
 Offset: TypeAlias = Mapping[str, object]
 _Row: TypeAlias = Sequence[Any]  # values of a driver are of any class
 TIMESTAMP_FIELD = "timestamp"
 INCREMENTING_FIELD = "incrementing"
 _AFTER_ID, _AFTER_TIME, _BEFORE = "after_id", "after_time", "before_time"
+_FROM_DAY = "from_day"
 """Parameters of queries."""
-
-_SQLITE_CLASSES: Mapping[Type, type] = {
-    Type.INT64: int,
-    Type.STRING: str,
-    Type.BYTES: bytes,
-}
+LOG = logging.getLogger(__name__)
+_ORDERED_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d*)?")
 
 
 class TableReader:
@@ -91,31 +87,40 @@ class TableReader:
         self._settings = settings
         self._topic = topic
         self._make: _RecordMaker | None = None
+        self._columns: Sequence[ReadColumn] = ()
         self._built: tuple[Collection[str], Select[Any], Mapping[str, int]] | None = None
+        self._by_instants = False
+        """Whether SQLite has to compute the order of times."""
+        self._version: object = None
+        """The state of the file in which that was found."""
 
     def batches(self, connection: Connection) -> Generator[SourceRecords, None, None]:
         """Yield the rows after the position and move it behind each batch."""
-        dialect = connection.dialect
-        prepare_types(self._table, dialect)
+        dialect, settings = connection.dialect, self._settings
+        if self._make is None:
+            zone, policy = settings.connection.zone, settings.odd_values
+            self._columns = [ReadColumn(c, dialect, zone, policy) for c in self._table.columns]
+            self._make = _RecordMaker(
+                self._table, self._columns, settings, self.partition, self._topic
+            )
         query, parts, limits = self._query(connection)
-        size = self._settings.batch_rows
+        size = settings.batch_rows
         # The cursor of SQLite holds no rows: a buffer before it would only cost time.
         options = {} if dialect.name == "sqlite" else {"yield_per": size}
         result = connection.execute(query, limits, execution_options=options)
         with closing(result):
-            if self._make is None:
-                self._make = _RecordMaker(
-                    self._table, result, dialect, self._settings, self.partition, self._topic
-                )
             make, rows = self._make, result.partitions(size)
-            if self._settings.mode is Mode.TIMESTAMP:
+            if settings.mode is Mode.TIMESTAMP:
                 yield from self._by_timestamp(rows, make, parts[TIMESTAMP_FIELD])
                 return
             for batch in rows:
                 columns = list(zip(*batch, strict=True))
-                offsets = _Offsets({name: columns[index] for name, index in parts.items()})
-                self.position = offsets[-1] if parts else None
-                yield make(columns, offsets if parts else [None] * len(batch))
+                found = _Offsets({name: columns[index] for name, index in parts.items()})
+                offsets: Sequence[Offset | None] = found if parts else [None] * len(batch)
+                for records, count in make(columns, offsets):
+                    # Behind these rows only: the generator may be closed before an odd one.
+                    self.position = offsets[count - 1] if count else self.position
+                    yield records
 
     def _by_timestamp(
         self, batches: Iterator[Sequence[_Row]], make: _RecordMaker, time: int
@@ -127,10 +132,12 @@ class TableReader:
             held = [rows.pop()]
             if rows:
                 times = [*(row[time] for row in rows), held[0][time]]
-                yield make(list(zip(*rows, strict=True)), self._group_offsets(times))
+                for records, _ in make(list(zip(*rows, strict=True)), self._group_offsets(times)):
+                    yield records
         if held:
             times = [held[0][time], None]
-            yield make(list(zip(*held, strict=True)), self._group_offsets(times))
+            for records, _ in make(list(zip(*held, strict=True)), self._group_offsets(times)):
+                yield records
 
     def _group_offsets(self, times: Sequence[object]) -> list[Offset | None]:
         """Return an offset for each row, of their times and that of the row after them."""
@@ -148,6 +155,10 @@ class TableReader:
 
         The parts have the indexes of their columns.
         """
+        if connection.dialect.name == "sqlite" and self._settings.mode.has_timestamp:
+            version = begun_version(connection)
+            if version != self._version:
+                self._by_instants, self._version = self._look(connection), version
         limits = self._limits(connection)
         if self._built is None or self._built[0] != limits.keys():
             # To build it costs as much as to read some hundred rows.
@@ -155,49 +166,85 @@ class TableReader:
         _, query, parts = self._built
         return query, parts, limits
 
+    def _look(self, connection: Connection) -> bool:
+        """Return whether SQLite has times that are not in the order of their texts."""
+        settings = self._settings
+        zone, time = settings.connection.zone, self._time(connection)
+        others, odd = other_forms(connection, self._table, time, zone)
+        if odd is not None:
+            named = ", ".join(f"{name}={value}" for name, value in odd.items())
+            error = OddValueException(
+                f"table {self._table.fullname}",
+                column=", ".join(settings.timestamps),
+                row=f"row {named}" if named else "a row without a key",
+                kind="a value that is not a time of ISO 8601",
+                target="Timestamp",
+                is_key=True,
+            )
+            if not settings.tolerates_errors:
+                raise error
+            LOG.warning("row left out", extra={"reason": str(error)})
+        position = (self.position or {}).get(TIMESTAMP_FIELD)
+        return others or not (position is None or _ORDERED_TIME.fullmatch(str(position)))
+
     def _limits(self, connection: Connection) -> dict[str, object]:
         """Return the position, and the time before which rows are read, as parameters."""
         mode, position = self._settings.mode, self.position or {}
         limits: dict[str, object] = {}
         if mode.has_total_order and INCREMENTING_FIELD in position:
-            limits[_AFTER_ID] = position[INCREMENTING_FIELD]
+            after = position[INCREMENTING_FIELD]
+            identity = self._column(self._settings.incrementing or "")
+            is_text = isinstance(after, str) and is_decimal(identity.type)
+            limits[_AFTER_ID] = Decimal(str(after)) if is_text else after
         if mode.has_timestamp:
             limits[_BEFORE] = self._newest(connection)
             if (bound := position.get(TIMESTAMP_FIELD)) is not None:
-                limits[_AFTER_TIME] = self._bound(connection, bound)
+                limits |= self._bounds(connection, bound)
         return limits
 
     def _build(
         self, connection: Connection, limits: Collection[str]
     ) -> tuple[Select[Any], Mapping[str, int]]:
         settings = self._settings
-        columns: list[ColumnElement[Any]] = list(self._table.columns)
+        # Values as the driver has them: the columns of a batch are converted at once.
+        columns: list[ColumnElement[Any]] = [column.selected for column in self._columns]
         order: list[ColumnElement[Any]] = []
         parts: dict[str, int] = {}
         conditions: list[ColumnElement[bool]] = []
         after: ColumnElement[bool] = true()
         if settings.incrementing is not None and settings.mode.has_total_order:
-            identity = self._identity(settings.incrementing)
+            identity = self._identity(settings.incrementing, connection.dialect)
             order.append(identity)
-            parts[INCREMENTING_FIELD] = columns.index(identity)
+            if is_decimal(identity.type):
+                parts[INCREMENTING_FIELD] = len(columns)
+                columns.append(type_coerce(identity, types.NullType()))
+            else:
+                names = [column.name for column in self._columns]
+                parts[INCREMENTING_FIELD] = names.index(settings.incrementing)
             conditions.append(identity.is_not(None))
             if _AFTER_ID in limits:
                 after = identity > bindparam(_AFTER_ID)
         if settings.mode.has_timestamp:
             time = self._time(connection)
+            if self._by_instants:
+                if _FROM_DAY in limits:
+                    # An index on the column helps with it.
+                    conditions.append(time >= bindparam(_FROM_DAY))
+                time = instant(time, settings.connection.zone)
+            elif connection.dialect.name == "sqlite":
+                conditions.append(is_ordered(time))
             order.insert(0, time)
             parts = {TIMESTAMP_FIELD: len(columns), **parts}
-            columns.append(time)
+            columns.append(_time_text(time, connection.dialect))
             conditions.append(time < bindparam(_BEFORE))
             if _AFTER_TIME in limits:
-                last: BindParameter[Any] = bindparam(_AFTER_TIME)
+                # Untyped: it may be a text, such as that of a time that Python has not.
+                last: BindParameter[Any] = bindparam(_AFTER_TIME, type_=types.NullType())
                 if settings.mode is Mode.TIMESTAMP:
                     after = time > last
                 else:
                     after = or_(time > last, and_(time == last, after))
-        # Values as the driver has them: the columns of a batch are converted at once.
-        plain: list[Any] = [type_coerce(column, types.NullType()) for column in columns]
-        query: Select[Any] = select(*plain).where(after, *conditions).order_by(*order)
+        query: Select[Any] = select(*columns).where(after, *conditions).order_by(*order)
         if settings.query is not None:
             query = with_rows_of(connection, settings.query, query)
         if connection.dialect.name == "sqlite" and settings.mode.has_total_order:
@@ -211,41 +258,68 @@ class TableReader:
             raise ConnectException(f"Table {self._table.fullname} has no column {name}")
         return column
 
-    def _identity(self, name: str) -> ColumnElement[Any]:
+    def _identity(self, name: str, dialect: Dialect) -> ColumnElement[Any]:
         column = self._column(name)
         if not isinstance(column.type, types.Integer | types.Numeric | types.String):
             raise ConnectException(
                 f"Column {name} of table {self._table.fullname} is neither a number nor a text"
             )
+        if dialect.name == "sqlite" and is_decimal(column.type):
+            # Not as the binary float that SQLAlchemy would make of it.
+            return type_coerce(column, String())
         return column
 
     def _time(self, connection: Connection) -> ColumnElement[Any]:
         columns = [self._column(name) for name in self._settings.timestamps]
-        time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
+        allowed: tuple[type[types.TypeEngine[Any]], ...] = (types.DateTime,)
         if connection.dialect.name == "sqlite":
-            # SQLite stores and compares texts, and so does the position.
-            return type_coerce(time, String())
-        if not isinstance(time.type, types.DateTime):
-            raise ConnectException(
-                f"Column {self._settings.timestamps[0]} of table {self._table.fullname} is not a "
-                "timestamp"
-            )
-        return time
+            allowed = (types.DateTime, types.Date, types.String, types.NullType)
+        for column in columns:
+            if not isinstance(column.type, allowed):
+                raise ConnectException(
+                    f"Column {column.name} of table {self._table.fullname} is not a timestamp"
+                )
+        time = columns[0] if len(columns) == 1 else func.coalesce(*columns)
+        # SQLite stores and compares texts, and so does the position.
+        return type_coerce(time, String()) if connection.dialect.name == "sqlite" else time
 
     def _newest(self, connection: Connection) -> object:
         """Return the time before which rows are read."""
         now = database_time(connection) - timedelta(milliseconds=self._settings.delay_ms)
+        zone = self._settings.connection.zone
+        if self._by_instants:
+            return instant_text(now.isoformat(), zone)
         if has_zone(self._column(self._settings.timestamps[0]).type):
             return now
-        local = now.astimezone(self._settings.connection.zone).replace(tzinfo=None)
+        local = now.astimezone(zone).replace(tzinfo=None)
         if connection.dialect.name == "sqlite":
             return local.strftime("%Y-%m-%d %H:%M:%S")
         return local
 
-    def _bound(self, connection: Connection, stored: object) -> object:
-        return (
-            stored if connection.dialect.name == "sqlite" else datetime.fromisoformat(str(stored))
-        )
+    def _bounds(self, connection: Connection, stored: object) -> Mapping[str, object]:
+        """Return the parameters of a stored time."""
+        if self._by_instants:
+            last = instant_text(stored, self._settings.connection.zone)
+            if last is None:
+                raise ConnectException(f"The offset's {TIMESTAMP_FIELD} is not a time")
+            # Any text of that instant begins with this day or a later one, whatever its zone.
+            day = max(datetime.fromisoformat(last).date(), date(1, 1, 3)) - timedelta(days=2)
+            return {_AFTER_TIME: last, _FROM_DAY: day.isoformat()}
+        if connection.dialect.name == "sqlite":
+            return {_AFTER_TIME: stored}
+        try:
+            return {_AFTER_TIME: datetime.fromisoformat(str(stored))}
+        except ValueError:
+            return {_AFTER_TIME: stored}
+
+
+def _time_text(time: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
+    """Return the selection of a time with all its digits."""
+    if dialect.name == "postgresql":
+        return type_coerce(cast(time, types.Text()), types.NullType())
+    if dialect.name in MYSQL:
+        return type_coerce(cast(time, types.CHAR()), types.NullType())
+    return type_coerce(time, types.NullType())
 
 
 class _Offsets(Sequence[Offset]):
@@ -270,50 +344,60 @@ class _Offsets(Sequence[Offset]):
 class _RecordMaker:
     """Makes records of a batch, column by column."""
 
-    def __init__(  # noqa: PLR0917
+    def __init__(
         self,
         table: Table,
-        result: CursorResult[Any],
-        dialect: Dialect,
+        columns: Sequence[ReadColumn],
         settings: SourceSettings,
         partition: Mapping[str, object],
         topic: str,
     ) -> None:
-        columns = list(table.columns)
-        described: Any = result.cursor
-        schemas = [schema_of(column, dialect) for column in columns]
         value, key = SchemaBuilder.struct().name(table.name), SchemaBuilder.struct()
-        for column, schema in zip(columns, schemas, strict=True):
-            value.field(column.name, schema)
+        for column in columns:
+            value.field(column.name, column.schema)
+        self._place = f"table {table.fullname}"
         self._partition = partition
         self._topic = topic
-        self._names = [column.name for column in columns]
-        zone = settings.connection.zone
-        self._conversions = [
-            reading(column, zone, dialect, description[1])
-            for column, description in zip(columns, described.description, strict=False)
-        ]
-        self._classes = [
-            _SQLITE_CLASSES.get(schema.type)
-            if dialect.name == "sqlite" and conversion is None and schema.name is None
-            else None
-            for schema, conversion in zip(schemas, self._conversions, strict=True)
-        ]
+        self._columns = columns
+        self._settings = settings
+        self._tolerant = settings.tolerates_errors
         self._schema = value.build()
-        self._keys = [index for index, column in enumerate(columns) if column.primary_key]
+        self._keys = [index for index, column in enumerate(columns) if column.is_key]
         for index in self._keys:
-            key.field(columns[index].name, schemas[index])
+            key.field(columns[index].name, columns[index].schema)
         self._key_schema = key.name(f"{table.name}.Key").build() if self._keys else None
 
     def __call__(
         self, found: Sequence[Sequence[Any]], offsets: Sequence[Offset | None]
+    ) -> Iterator[tuple[SourceRecords, int]]:
+        """Yield the records of rows, and the number of rows up to there.
+
+        OddValueException behind the rows before an odd one, which is left out and logged when
+        errors are tolerated.
+        """
+        odd: dict[int, tuple[ReadColumn, str]] = {}
+        columns = [
+            column.values(values, odd) for column, values in zip(self._columns, found, strict=False)
+        ]
+        if not odd:
+            yield self._records(columns, offsets), len(offsets)
+            return
+        errors = {row: self._error(row, *odd[row], columns, offsets) for row in sorted(odd)}
+        count = len(offsets)
+        kept = [row for row in range(count if self._tolerant else min(odd)) if row not in odd]
+        if self._tolerant:
+            for error in errors.values():
+                LOG.warning("row left out", extra={"reason": str(error)})
+        if kept or self._tolerant:
+            chosen = [[values[row] for row in kept] for values in columns]
+            records = self._records(chosen, [offsets[row] for row in kept])
+            yield records, count if self._tolerant else len(kept)
+        if not self._tolerant:
+            raise errors[min(errors)]
+
+    def _records(
+        self, columns: Sequence[Sequence[Any]], offsets: Sequence[Offset | None]
     ) -> SourceRecords:
-        columns = list(found[: len(self._names)])
-        for index, convert in enumerate(self._conversions):
-            if convert is not None:
-                columns[index] = convert(columns[index])
-            elif (expected := self._classes[index]) is not None:
-                _check_classes(columns[index], expected, self._names[index])
         keys: Sequence[Struct] | None = None
         if self._key_schema is not None:
             parts = zip(*(columns[index] for index in self._keys), strict=True)
@@ -329,11 +413,32 @@ class _RecordMaker:
             keys=keys,
         )
 
-
-def _check_classes(column: Sequence[object], expected: type, name: str) -> None:
-    """SQLite lets a column hold values of other types than its own."""
-    if set(map(type, column)) - {expected, type(None)}:
-        raise DataException(f"Column {name} holds a value that is not of its declared type")
+    def _error(
+        self,
+        row: int,
+        column: ReadColumn,
+        kind: str,
+        columns: Sequence[Sequence[Any]],
+        offsets: Sequence[Offset | None],
+    ) -> OddValueException:
+        """Return the error of a row, which its key names, or else its position."""
+        parts = {self._columns[index].name: columns[index][row] for index in self._keys}
+        if not parts or column.is_key:
+            parts = dict(offsets[row] or {})
+            # The value itself may be a part of the position.
+            if column.name == self._settings.incrementing:
+                parts.pop(INCREMENTING_FIELD, None)
+            if column.name in self._settings.timestamps:
+                parts.pop(TIMESTAMP_FIELD, None)
+        named = ", ".join(f"{name}={part}" for name, part in parts.items())
+        return OddValueException(
+            self._place,
+            column=column.name,
+            row=f"row {named}" if named else "a row without a key",
+            kind=kind,
+            target=column.target,
+            is_key=column.is_key,
+        )
 
 
 def _stored(value: object) -> object:
@@ -342,4 +447,7 @@ def _stored(value: object) -> object:
         return value
     if isinstance(value, datetime):
         return value.isoformat()
-    return int(value) if isinstance(value, Decimal) else value
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and value == value.to_integral_value()
+        return int(value) if whole else f"{value:f}"
+    return value

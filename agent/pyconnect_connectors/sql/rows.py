@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
-from zoneinfo import ZoneInfo
 
-from sqlalchemy import Table, UpdateBase, bindparam, delete, insert, update
+from sqlalchemy import Table, UpdateBase, bindparam, delete, insert, types, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_api import (
@@ -23,16 +22,25 @@ from pyconnect_api import (
     Schema,
     SinkRecord,
     Struct,
-    Type,
 )
-from pyconnect_connectors.sql.column_types import writing
+from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
 from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.writing_columns import UNFIT, Unfit, WriteColumn
 
+CONVERTED = MYSQL | {"postgresql", "sqlite"}
+"""Dialects whose values `writing_columns` makes; those of others SQLAlchemy converts once more."""
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 _KAFKA_SCHEMAS = (STRING_SCHEMA, INT32_SCHEMA, INT64_SCHEMA)
 Row: TypeAlias = tuple[object, ...]
 _Take: TypeAlias = Callable[[SinkRecord], Iterable[object]]
+
+
+class _AsGiven(types.TypeEngine[Any]):
+    """Values that the driver takes as they are."""
+
+    cache_ok = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +52,40 @@ class Shape:
     deletes: bool
     take: _Take
 
-    def rows(self, records: Sequence[SinkRecord], table: Table, zone: ZoneInfo) -> list[Row]:
-        """Return the rows of the records, as the driver takes them."""
-        columns = list(zip(*map(self.take, records), strict=True))
-        for index, (name, schema) in enumerate(self.columns.items()):
-            convert = writing(table.columns[name], schema, zone)
-            if convert is not None:
-                columns[index] = tuple(
-                    [None if value is None else convert(value) for value in columns[index]]
+    def rows(self, records: Sequence[SinkRecord], columns: Sequence[WriteColumn]) -> list[Row]:
+        """Return the rows of the records, as the driver takes them; one of UNFIT for any odd one.
+
+        `columns` are those of the shape, in its order.
+        """
+        values = zip(*map(self.take, records), strict=True)
+        written = [column.values(found) for column, found in zip(columns, values, strict=True)]
+        return list(zip(*written, strict=True))
+
+    def odd_value(
+        self, record: SinkRecord, table: Table, columns: Sequence[WriteColumn]
+    ) -> OddValueException | None:
+        """Return the error of the first value that its column cannot hold, None without one."""
+        for column, value in zip(columns, self.take(record), strict=True):
+            try:
+                column.values([value])
+            except UNFIT as error:
+                return OddValueException(
+                    f"table {table.fullname}",
+                    column=column.name,
+                    row=f"record {place_of(record)}",
+                    kind=str(error) if isinstance(error, Unfit) else "a value of another type",
+                    target=column.target,
+                    is_key=column.name in self.keys or not table.columns[column.name].nullable,
                 )
-        return list(zip(*columns, strict=True))
+        return None
 
     def statement(self, table: Table, mode: InsertMode, dialect: str) -> UpdateBase:
         """Return the statement that writes a row, with a parameter for each column."""
         # Names of parameters must not be those of columns that a statement sets.
+        # Not of the column's type: SQLAlchemy would convert once more, and cast.
+        kind = _AsGiven() if dialect in CONVERTED else None
         parameters: dict[str, Any] = {
-            name: bindparam(f"p{i}") for i, name in enumerate(self.columns)
+            name: bindparam(f"p{i}", type_=kind) for i, name in enumerate(self.columns)
         }
         conditions = [table.columns[name] == parameters[name] for name in self.keys]
         if self.deletes:
@@ -168,7 +194,14 @@ def _key_part(
         if None in found.values():
             raise DataException(f"The key lacks fields that {PK_FIELDS} names")
         columns = {name: None if f is None else f.schema for name, f in found.items()}
-        return columns, lambda r: [r.key.get(name) for name in names]
+        indexes = [schema.fields.index(field) for field in found.values() if field is not None]
+        stored = _struct_values(schema, lambda r: r.key)
+
+        def values(record: SinkRecord) -> list[object]:
+            key_values = list(stored(record))
+            return [key_values[index] for index in indexes]
+
+        return columns, values
     if isinstance(key, dict):
         names = wanted or tuple(map(str, key))
         if not set(names) <= key.keys():
@@ -182,10 +215,12 @@ def _key_part(
 
 
 def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
+    # Null is a value of an optional field: a converter has put the default in its place, or not, as
+    # `replace.null.with.default` says.
     defaults = {
         index: field.schema.default
         for index, field in enumerate(schema.fields)
-        if field.schema.default is not None and field.schema.type is not Type.STRUCT
+        if field.schema.default is not None and not field.schema.optional
     }
     if not defaults:
         return lambda record: value(record).stored_values()
@@ -206,3 +241,9 @@ def _kafka_values(record: SinkRecord) -> Row:
         record.original_kafka_partition,
         record.original_kafka_offset,
     )
+
+
+def place_of(record: SinkRecord) -> str:
+    """Return where a record is in Kafka, as topic-partition@offset."""
+    topic, partition = record.original_topic, record.original_kafka_partition
+    return f"{topic}-{partition}@{record.original_kafka_offset}"

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from pyconnect_api import Password
+from pyconnect_api import Password, SinkTask
 from pyconnect_connectors.attempts import RetrySettings
+from pyconnect_connectors.odd_values import OUT_OF_RANGE, OddValues, tolerates_errors
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 from pyconnect_connectors.sql.definitions import (
     EXCLUDE,
@@ -19,6 +20,7 @@ from pyconnect_connectors.sql.definitions import (
     PK_MODE,
     QUERY,
     TIMESTAMP,
+    WHITELIST,
     InsertMode,
     Mode,
     PrimaryKeyMode,
@@ -48,7 +50,7 @@ class SourceSettings:
     delay_ms: int = setting("timestamp.delay.interval.ms")
     query: str | None = setting(QUERY)
     schema: str | None = setting("schema.pattern")
-    whitelist: frozenset[str] = setting("table.whitelist")
+    whitelist: frozenset[str] = setting(WHITELIST)
     blacklist: frozenset[str] = setting("table.blacklist")
     include: tuple[str, ...] = setting(INCLUDE)
     exclude: tuple[str, ...] = setting(EXCLUDE)
@@ -57,12 +59,19 @@ class SourceSettings:
     poll_ms: int = setting("poll.interval.ms")
     batch_rows: int = setting("batch.max.rows")
     tables: tuple[str, ...] = setting("tables")
+    odd_values: OddValues = setting(OUT_OF_RANGE)
+    tolerates_errors: bool = False
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = source_config_def().parse(props)
-        settings = bound(cls, config, connection=bound(Connection, config))
+        settings = bound(
+            cls,
+            config,
+            connection=bound(Connection, config),
+            tolerates_errors=tolerates_errors(props),
+        )
         refuse(settings.problems())
         return settings
 
@@ -88,9 +97,13 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkSettings:
-    """`name` is the connector's, under which it keeps its offsets in the database."""
+    """`name` is the connector's, under which it keeps its offsets in the database.
+
+    `topics` are empty if a pattern chooses them.
+    """
 
     name: str
+    topics: tuple[str, ...]
     connection: Connection
     insert_mode: InsertMode = setting("insert.mode")
     pk_mode: PrimaryKeyMode = setting(PK_MODE)
@@ -101,13 +114,18 @@ class SinkSettings:
     table_format: str = setting("table.name.format")
     guarantee: Guarantee = setting(GUARANTEE)
     offsets_table: str = setting("offsets.table.name")
+    odd_values: OddValues = setting(OUT_OF_RANGE)
 
     @classmethod
     def parse(cls, props: Mapping[str, object]) -> Self:
         """Raises ConfigException for a value that is not valid, or does not fit another one."""
         config = sink_config_def().parse(props)
         name = str(props.get("name") or "")
-        settings = bound(cls, config, name=name, connection=bound(Connection, config))
+        named = str(props.get(SinkTask.TOPICS_CONFIG) or "").split(",")
+        topics = tuple(topic.strip() for topic in named if topic.strip())
+        settings = bound(
+            cls, config, name=name, topics=topics, connection=bound(Connection, config)
+        )
         refuse(settings.problems())
         return settings
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyconnect_api import Config, ConfigDef, SinkConnector, SinkTask, TopicPartition
+from pyconnect_api import (
+    Config,
+    ConfigDef,
+    ConnectException,
+    SinkConnector,
+    SinkTask,
+    TopicPartition,
+)
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import sink_config_def
+from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, TABLE_FORMAT, sink_config_def
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.target_tables import check_names, table_name
 from pyconnect_connectors.sql.validation import validated
 
 
@@ -27,7 +35,7 @@ class SqlSinkConnector(SinkConnector):
         return sink_config_def()
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(sink_config_def(), connector_configs, SinkSettings.parse)
+        return validated(sink_config_def(), connector_configs, SinkSettings.parse, _name_problems)
 
     def task_class(self) -> type[SinkTask]:
         return SqlSinkTask
@@ -56,3 +64,18 @@ class SqlSinkConnector(SinkConnector):
                 for partition in sorted(offsets):
                     table.replace(connection, partition, offsets[partition])
         return True
+
+
+def _name_problems(settings: SinkSettings) -> list[tuple[str, str]]:
+    """Return names of tables that the database cannot keep."""
+    dialect = open_engine(settings.connection, writes=False).dialect
+    found = []
+    names = [
+        (TABLE_FORMAT, table_name(settings.table_format, topic)[1]) for topic in settings.topics
+    ]
+    for key, name in [*names, (OFFSETS_TABLE, settings.offsets_table.rpartition(".")[2])]:
+        try:
+            check_names(dialect, name)
+        except ConnectException as error:
+            found.append((key, str(error)))
+    return found

@@ -8,12 +8,12 @@ after the stored offsets were read again: stored records are left out.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
 
-from sqlalchemy import JSON, Connection, Dialect, Engine, Table
-from sqlalchemy.exc import ProgrammingError
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.exc import DBAPIError, ProgrammingError
 
 from pyconnect_api import (
     DataException,
@@ -24,13 +24,22 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.attempts import Attempts
-from pyconnect_connectors.sql.database import connected, database_errors, has_copy, open_engine
+from pyconnect_connectors.odd_values import OddValues
+from pyconnect_connectors.sql.database import (
+    concerns_row,
+    connected,
+    database_errors,
+    has_copy,
+    open_engine,
+    reason,
+)
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.rows import Row, Shape, runs, shape_of
+from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, place_of, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables
+from pyconnect_connectors.sql.writing_columns import UNFIT, WriteColumn
 
 
 class SqlSinkTask(SinkTask):
@@ -136,41 +145,120 @@ class SqlSinkTask(SinkTask):
         records: Sequence[SinkRecord],
         ends: Mapping[TopicPartition, int],
     ) -> None:
-        """Write the rows of records and the offsets behind them in one transaction."""
-        prepared = self._prepared(connection, records)
+        """Write the rows of records and the offsets behind them in one transaction.
+
+        If a row cannot be written, the others are, and it is reported before the transaction ends.
+        """
+        try:
+            prepared = self._prepared(connection, records)
+            with connection.begin():
+                if self._offsets is not None:
+                    self._offsets.advance(connection, self._epochs, ends)
+                for write in prepared:
+                    write.execute(connection, self._staged)
+            return
+        except (DataException, *UNFIT):
+            pass
+        except DBAPIError as error:
+            if not concerns_row(error):
+                raise
+        self._staged = StagedUpserts(connection)
+        self._tables.forget()
+        for run in runs(records):
+            # Tables are created and changed before the transaction, as always.
+            with suppress(DataException):
+                self._target(connection, run, shape_of(run[0], self._settings))
         with connection.begin():
+            if connection.dialect.name == "sqlite":
+                # The driver would not begin one at a savepoint.
+                connection.exec_driver_sql("BEGIN")
             if self._offsets is not None:
                 self._offsets.advance(connection, self._epochs, ends)
-            for statement in prepared:
-                statement.execute(connection, self._staged)
+            self._report(self._written_apart(connection, records))
+
+    def _written_apart(
+        self, connection: Connection, records: Sequence[SinkRecord]
+    ) -> list[tuple[SinkRecord, DataException]]:
+        """Write as many records as possible; return the others with their errors, in order."""
+        try:
+            with connection.begin_nested():
+                for write in self._prepared(connection, records):
+                    write.execute(connection, None)
+            return []
+        except (DataException, *UNFIT, DBAPIError) as error:
+            if isinstance(error, DBAPIError) and not concerns_row(error):
+                raise
+            if len(records) == 1:
+                return [(records[0], self._error_of(connection, records[0], error))]
+        half = len(records) // 2
+        first = self._written_apart(connection, records[:half])
+        return first + self._written_apart(connection, records[half:])
+
+    def _error_of(
+        self, connection: Connection, record: SinkRecord, error: Exception
+    ) -> DataException:
+        """Return the error of a record, without its values."""
+        if isinstance(error, DataException):
+            return error
+        shape = shape_of(record, self._settings)
+        table, columns = self._target(connection, [record], shape)
+        if (odd := shape.odd_value(record, table, columns)) is not None:
+            return odd
+        # Drivers raise Python's own errors for what they cannot encode.
+        text = (
+            reason(error)
+            if isinstance(error, DBAPIError)
+            else "a text that is not valid Unicode"
+            if isinstance(error, UnicodeError)
+            else f"a value that the driver cannot send ({type(error).__name__})"
+        )
+        return DataException(
+            f"Cannot write to the database: {text} (table {table.fullname}, record "
+            f"{place_of(record)})"
+        )
+
+    def _report(self, failed: Sequence[tuple[SinkRecord, DataException]]) -> None:
+        """Report records that cannot be written; raise the first error if there is no reporter."""
+        reporter = self.context.errant_record_reporter() if failed else None
+        if reporter is None:
+            for _, error in failed:
+                raise error from None
+            return
+        # Durable before the offsets behind them are stored.
+        for report in [reporter.report(record, error) for record, error in failed]:
+            report.result()
 
     def _prepared(self, connection: Connection, records: Sequence[SinkRecord]) -> list[_Write]:
-        """Return the writes of the records; changes of tables are committed before any of them."""
+        """Return the writes of the records; changes of tables are committed before any of them.
+
+        DataException or one of UNFIT for a record that has no row.
+        """
         writes = []
-        zone = self._settings.connection.zone
         for run in runs(records):
-            shape = self._shape(run)
-            if shape is None:
-                continue
-            topic = run[0].topic
-            assert topic is not None
-            table = self._tables.prepared(connection, topic, shape.columns, shape.keys)
-            mode = self._settings.insert_mode
-            writes.append(_Write(shape, table, mode, shape.rows(run, table, zone)))
+            shape = shape_of(run[0], self._settings)
+            table, columns = self._target(connection, run, shape)
+            rows = shape.rows(run, columns)
+            writes.append(_Write(shape, table, self._settings.insert_mode, rows))
         return writes
 
-    def _shape(self, run: Sequence[SinkRecord]) -> Shape | None:
-        """Return the shape of a run, None after its records were reported as not deliverable."""
-        try:
-            return shape_of(run[0], self._settings)
-        except DataException as error:
-            reporter = self.context.errant_record_reporter()
-            if reporter is None:
-                raise
-            # Durable before the offsets behind them are stored.
-            for report in [reporter.report(record, error) for record in run]:
-                report.result()
-            return None
+    def _target(
+        self, connection: Connection, run: Sequence[SinkRecord], shape: Shape
+    ) -> tuple[Table, list[WriteColumn]]:
+        """Return the table of a run, and its columns in the order of the shape."""
+        topic = run[0].topic
+        assert topic is not None
+        settings = self._settings
+        table = self._tables.prepared(connection, topic, shape.columns, shape.keys)
+        nulls = settings.odd_values is OddValues.NULL
+        return table, [
+            WriteColumn(
+                column,
+                connection.dialect,
+                settings.connection.zone,
+                becomes_null=nulls and bool(column.nullable) and column.name not in shape.keys,
+            )
+            for column in (table.columns[name] for name in shape.columns)
+        ]
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -195,41 +283,30 @@ class _Write:
         self._mode = mode
         self._rows = rows
 
-    def execute(self, connection: Connection, staged: StagedUpserts) -> None:
+    def execute(self, connection: Connection, staged: StagedUpserts | None) -> None:
+        """Write the rows in the open transaction; `staged` None: without temporary tables."""
         columns, keys = tuple(self._shape.columns), self._shape.keys
-        if has_copy(connection) and self._is_flat and not self._shape.deletes:
+        if has_copy(connection) and not self._shape.deletes:
             if self._mode is InsertMode.INSERT:
                 copy_rows(connection, self._table, columns, self._rows)
                 return
-            if self._mode is InsertMode.UPSERT and staged.takes(
-                self._table, columns, keys, self._rows
-            ):
-                staged.write(self._table, columns, keys, self._rows)
+            upserts = staged if self._mode is InsertMode.UPSERT else None
+            if upserts is not None and upserts.takes(self._table, columns, keys, self._rows):
+                upserts.write(self._table, columns, keys, self._rows)
                 return
         statement = self._shape.statement(self._table, self._mode, connection.dialect.name)
         names = [f"p{index}" for index in range(len(self._shape.columns))]
         compiled = statement.compile(dialect=connection.dialect)
-        if compiled.positional and compiled.positiontup == names:
-            # What SQLAlchemy does for each row is done here for each column.
-            connection.exec_driver_sql(str(compiled), self._bound(connection.dialect))
+        if (
+            compiled.positional
+            and compiled.positiontup == names
+            and connection.dialect.name in CONVERTED
+        ):
+            # What SQLAlchemy does for each row was done for each column.
+            connection.exec_driver_sql(str(compiled), self._rows)
         else:
             rows = [dict(zip(names, row, strict=True)) for row in self._rows]
             connection.execute(statement, rows)
-
-    def _bound(self, dialect: Dialect) -> list[Row]:
-        """Return the rows with the values that the driver takes for the columns' types."""
-        columns = list(zip(*self._rows, strict=True))
-        for index, name in enumerate(self._shape.columns):
-            found = self._table.columns[name].type
-            bind = found.dialect_impl(dialect).bind_processor(dialect)
-            if bind is not None:
-                columns[index] = tuple(map(bind, columns[index]))
-        return list(zip(*columns, strict=True))
-
-    @property
-    def _is_flat(self) -> bool:
-        columns = self._table.columns
-        return not any(isinstance(columns[name].type, JSON) for name in self._shape.columns)
 
 
 def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:

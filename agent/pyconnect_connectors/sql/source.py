@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Mapping, Sequence
-
-from sqlalchemy import inspect
 
 from pyconnect_api import (
     Config,
@@ -20,10 +17,16 @@ from pyconnect_api import (
     SourceTask,
 )
 from pyconnect_connectors import version
-from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import MODE, TABLES, Mode, source_config_def
+from pyconnect_connectors.sql.definitions import (
+    MODE,
+    TABLES,
+    WHITELIST,
+    Mode,
+    source_config_def,
+)
 from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
 from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.source_tables import found_tables
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from pyconnect_connectors.sql.validation import validated
 
@@ -46,7 +49,9 @@ class SqlSourceConnector(SourceConnector):
         return source_config_def()
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(source_config_def(), connector_configs, SourceSettings.parse)
+        return validated(
+            source_config_def(), connector_configs, SourceSettings.parse, _table_problems
+        )
 
     def task_class(self) -> type[SourceTask]:
         return SqlSourceTask
@@ -66,8 +71,13 @@ class SqlSourceConnector(SourceConnector):
         # A thread of an earlier start keeps the event that ended it.
         self._stopped = threading.Event()
         if self._settings.query is None:
-            self._tables = found_tables(self._settings)
-            if not self._tables:
+            found = found_tables(self._settings)
+            self._tables = found.names
+            if found.problem is not None:
+                if not self._tables:
+                    raise ConnectException(f"{WHITELIST}: {found.problem}")
+                LOG.warning("tables are missing", extra={"reason": found.problem})
+            elif not self._tables:
                 LOG.warning("no table is read: the database has none that the lists allow")
             watch = threading.Thread(
                 target=self._look, args=(self._stopped,), name="tables", daemon=True
@@ -89,7 +99,7 @@ class SqlSourceConnector(SourceConnector):
     def _look(self, stopped: threading.Event) -> None:
         while not stopped.wait(self._settings.table_poll_ms / 1000):
             try:
-                tables = found_tables(self._settings)
+                tables = found_tables(self._settings).names
             except ConnectException as error:
                 # The tasks have the same trouble, and retries of their own.
                 LOG.warning("tables not found and looked for again", extra={"reason": str(error)})
@@ -128,20 +138,6 @@ class SqlSourceConnector(SourceConnector):
         return True
 
 
-def found_tables(settings: SourceSettings) -> tuple[str, ...]:
-    """Return the names of the tables to read, sorted."""
-    include = [re.compile(pattern) for pattern in settings.include]
-    exclude = [re.compile(pattern) for pattern in settings.exclude]
-    engine = open_engine(settings.connection, writes=False)
-    with database_errors("Cannot list the tables"), connected(engine) as connection:
-        names = inspect(connection).get_table_names(schema=settings.schema)
-    return tuple(
-        sorted(
-            name
-            for name in names
-            if (not settings.whitelist or name in settings.whitelist)
-            and name not in settings.blacklist
-            and (not include or any(pattern.fullmatch(name) for pattern in include))
-            and not any(pattern.fullmatch(name) for pattern in exclude)
-        )
-    )
+def _table_problems(settings: SourceSettings) -> list[tuple[str, str]]:
+    problem = found_tables(settings).problem if settings.query is None else None
+    return [] if problem is None else [(WHITELIST, problem)]

@@ -9,16 +9,18 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 
-from sqlalchemy import Connection, Engine, MetaData, Table
+from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from pyconnect_api import RetriableException, SourceRecords, SourceTask
 from pyconnect_connectors import version
 from pyconnect_connectors.attempts import Attempts
+from pyconnect_connectors.sql.column_types import reflected
 from pyconnect_connectors.sql.database import abandon, connected, database_errors, open_engine
 from pyconnect_connectors.sql.queries import QUERY_VIEW, describe_query
 from pyconnect_connectors.sql.reading import TableReader
 from pyconnect_connectors.sql.settings import SourceSettings
+from pyconnect_connectors.sql.source_tables import place_of
 
 LONGEST_WAIT_S = 1.0
 
@@ -110,9 +112,10 @@ class SqlSourceTask(SourceTask):
         """Return the reader of a table as it is now; columns may have changed since the last."""
         settings, query = self._settings, self._settings.query
         known = self._readers.get(name)
+        schema, table = place_of(inspect(connection), name, settings.schema)
         partition = {"table": name} if query is None else {"query": "query"}
         return TableReader(
-            Table(name, MetaData(), schema=settings.schema, autoload_with=connection),
+            reflected(connection, table, schema),
             settings,
             partition=partition,
             topic=settings.prefix + (name if query is None else ""),

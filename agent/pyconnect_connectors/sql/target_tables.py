@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, MetaData, Table, inspect
+from sqlalchemy import Column, Connection, Dialect, MetaData, Table, inspect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateColumn
 
 from pyconnect_api import ConnectException, Schema
 from pyconnect_connectors.settings import GUARANTEE
-from pyconnect_connectors.sql.column_types import column_type, prepare_types
+from pyconnect_connectors.sql.collations import folding_columns
+from pyconnect_connectors.sql.column_types import column_type, reflected
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE
+from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE, TABLE_FORMAT
 from pyconnect_connectors.sql.settings import SinkSettings
 
+LOG = logging.getLogger(__name__)
+LONGEST_NAME_BYTES = 63
 _WITHOUT_TRANSACTIONS = frozenset({"myisam", "aria", "memory", "csv", "archive"})
+
+
+def table_name(table_format: str, topic: str) -> tuple[str | None, str]:
+    """Return the schema, None for the connection's own, and the name of a topic's table."""
+    name = table_format.replace("${topic}", topic)
+    if "." in table_format:
+        schema, _, table = name.partition(".")
+        return schema, table
+    return None, name
 
 
 class TargetTables:
@@ -25,6 +38,7 @@ class TargetTables:
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
         self._tables: dict[str, Table] = {}
+        self._looked_at: set[str] = set()
 
     def forget(self) -> None:
         """Have each table reflected again: it may have been changed from outside."""
@@ -51,23 +65,30 @@ class TargetTables:
                 self._add_columns(connection, table, missing)
                 table = self._reflected(connection, topic)
                 assert table is not None
-            prepare_types(table, connection.dialect)
+            self._warn_of_folding(connection, table, keys)
             self._tables[topic] = table
         return table
 
-    def _name(self, topic: str) -> tuple[str | None, str]:
-        name = self._settings.table_format.replace("${topic}", topic)
-        if "." in self._settings.table_format:
-            schema, _, table = name.partition(".")
-            return schema, table
-        return None, name
+    def _warn_of_folding(self, connection: Connection, table: Table, keys: Sequence[str]) -> None:
+        """Warn of key columns in which different texts are equal: their rows become one."""
+        if not keys or table.fullname in self._looked_at:
+            return
+        self._looked_at.add(table.fullname)
+        with connection.begin():
+            folding = folding_columns(connection, table, keys)
+        for column, collation in folding.items():
+            LOG.warning(
+                "a key column takes different texts for equal, so that their rows become one; "
+                "give it a binary collation without padding",
+                extra={"table": table.fullname, "column": column, "collation": collation},
+            )
 
     def _reflected(self, connection: Connection, topic: str) -> Table | None:
-        schema, name = self._name(topic)
+        schema, name = table_name(self._settings.table_format, topic)
         if not inspect(connection).has_table(name, schema=schema):
             connection.rollback()
             return None
-        table = Table(name, MetaData(), schema=schema, autoload_with=connection)
+        table = reflected(connection, name, schema)
         connection.rollback()
         if self._settings.exactly_once:
             _refuse_without_transactions(table)
@@ -80,13 +101,15 @@ class TargetTables:
         columns: Mapping[str, Schema | None],
         keys: Sequence[str],
     ) -> Table:
-        schema, name = self._name(topic)
+        schema, name = table_name(self._settings.table_format, topic)
         if not self._settings.auto_create:
             raise ConnectException(
                 f"There is no table {name}; create it, or set {AUTO_CREATE}=true"
             )
+        check_names(connection.dialect, name, *columns)
         made = [
-            _new_column(column, found, is_key=column in keys) for column, found in columns.items()
+            _new_column(connection.dialect, column, found, is_key=column in keys)
+            for column, found in columns.items()
         ]
         table = Table(name, MetaData(), *made, schema=schema)
         create_once(connection, table)
@@ -102,6 +125,7 @@ class TargetTables:
                 f"Table {table.name} lacks the columns {', '.join(missing)}; add them, or set "
                 f"{AUTO_EVOLVE}=true"
             )
+        check_names(connection.dialect, *missing)
         name = connection.dialect.identifier_preparer.format_table(table)
         for column, schema in missing.items():
             if schema is not None and not schema.optional and schema.default is None:
@@ -109,7 +133,7 @@ class TargetTables:
                     f"Column {column} cannot be added to table {table.name}: the field is not "
                     "optional and has no default, so that the rows there would have no value"
                 )
-            added = _new_column(column, schema, is_key=False, nullable=True)
+            added = _new_column(connection.dialect, column, schema, is_key=False, nullable=True)
             clause = CreateColumn(added).compile(dialect=connection.dialect)
             self._add_column(connection, table, f"ALTER TABLE {name} ADD COLUMN {clause}", column)
 
@@ -137,8 +161,19 @@ def _refuse_without_transactions(table: Table) -> None:
             )
 
 
+def check_names(dialect: Dialect, *names: str) -> None:
+    """Raise ConnectException for a name that PostgreSQL would cut, and then not find."""
+    for name in names:
+        if dialect.name == "postgresql" and len(name.encode()) > LONGEST_NAME_BYTES:
+            raise ConnectException(
+                f"The name {name} has {len(name.encode())} bytes, and PostgreSQL keeps "
+                f"{LONGEST_NAME_BYTES}; set {TABLE_FORMAT} or rename the field with a "
+                "transformation"
+            )
+
+
 def _new_column(
-    name: str, schema: Schema | None, *, is_key: bool, nullable: bool = False
+    dialect: Dialect, name: str, schema: Schema | None, *, is_key: bool, nullable: bool = False
 ) -> Column[Any]:
     if schema is None:
         raise ConnectException(
@@ -146,7 +181,7 @@ def _new_column(
         )
     return Column(
         name,
-        column_type(schema, is_key=is_key),
+        column_type(schema, dialect, is_key=is_key),
         primary_key=is_key,
         autoincrement=False,
         nullable=not is_key and (nullable or schema.optional),

@@ -113,7 +113,8 @@ def _resolved(config: Config, paths: list[str], written: str, members: Document)
 
 def _written_table(config: Config, topic: str, members: Document) -> Resolved:
     row = _row(config) | hoisted_column(config, BY_HAND)
-    table = (config.get("iceberg.tables") or "").replace("${topic}", topic)
+    pattern = config.get("iceberg.tables") or "default.${topic}"
+    table = pattern.replace("${topic}", topic.replace(".", "_"))
     kind, uri = config.get(f"{CATALOG}.type") or "sql", config.get(f"{CATALOG}.uri") or ""
     # The table's files may be in S3, which only its metadata says.
     access: Mapping[str, str | None] = _given(STORE_ACCESS, config) | _given(TABLE_ACCESS, config)

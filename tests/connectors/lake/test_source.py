@@ -202,23 +202,64 @@ def test_marks_and_empty_lines_are_no_rows_of_json(tmp_path: Path, name: str) ->
 @pytest.mark.parametrize(
     ("written", "content", "text"),
     [
-        ("parquet", b"text", "a is not a parquet file"),
-        ("json", b'{"a":1}\nsecret', "Row 1 is not JSON"),
-        ("json", b"\xff\xfe", "Row 0 is not JSON"),
+        ("parquet", b"text", r"^File in/a\.x: it is not a parquet file, or damaged"),
+        ("json", b'{"a":1}\nsecret', r"^Row 2 of file in/a\.x is not JSON: Expecting value"),
+        ("json", b"NaN", r"^Row 1 of file in/a\.x is not JSON: NaN"),
+        ("json", b'{"a":1e99999999999999999999}', r"Row 1 of file in/a\.x is not JSON: a number"),
+        ("json", b"[" * 100_000, r"^Row 1 of file in/a\.x is not JSON: it is nested too deeply"),
         # Only `\n` ends a row.
-        ("json", b'{"a":1}\r{"a":2}\n', "Row 0 is not JSON"),
-        ("json", b'{"a":"secret \xff"}', "a is not a json file"),
-        ("csv", b"a,b\n1\n", "Row 0 has 1 values, not 2"),
+        ("json", b'{"a":1}\r{"a":2}\n', r"^Row 1 of file in/a\.x is not JSON: Extra data"),
+        (
+            "json",
+            b"[\n{},\n{}\n]\n",
+            r"^File in/a\.x, row 1: the JSON value does not end on its line",
+        ),
+        (
+            "json",
+            b'{\n"a": 1\n}\n',
+            r"^File in/a\.x, row 1: the JSON value does not end on its line",
+        ),
+        (
+            "json",
+            b'{"a":{"b":["secret \xff"]}}',
+            r"^Column a\.b of file in/a\.x, row 1: a text that is not UTF-8 does not fit STRING",
+        ),
+        (
+            "json",
+            b'{"n":1}\n{"n":1,"v":"secret\\ud800"}',
+            r"^Column v of file in/a\.x, row 2: a lone surrogate does not fit STRING",
+        ),
+        ("json", b'{"\\ud800":1}', r"row 1: a lone surrogate in a name does not fit"),
+        ("csv", b"a,b\n1\n", r"^Row 1 of file in/a\.x has 1 values, and the first line 2"),
+        ("csv", b"a,b\n1,2\n1,2,3\n", r"^Row 2 of file in/a\.x has 3 values"),
+        ("csv", b'a,b\n1,"secret\n2,b\n3,c\n', r"^File in/a\.x, row 1: a quote is not closed"),
+        ("csv", b'a,b\n1,2\n3,"secret', r"^File in/a\.x, row 2: a quote is not closed"),
+        ("csv", b'a,b\n1,"secret"x\n', r"^File in/a\.x, row 1: text follows a closing quote"),
+        ("csv", b'a,"b\n1,2\n', r"^File in/a\.x: the first line: a quote is not closed"),
+        ("csv", b"a,b,a\n1,2,3\n", r"^File in/a\.x: the first line names a twice"),
+        ("csv", b",\n1,2\n", r"^File in/a\.x: the first line has no name"),
+        (
+            "csv",
+            b"a,\n1,secret\n",
+            r"^Row 1 of file in/a\.x has a value in a column without a name",
+        ),
+        (
+            "csv",
+            b"a\n\n1\nsecret \xff\n",
+            r"^Column a of file in/a\.x, row 2: a text that is not UTF-8",
+        ),
+        ("csv", b"\xff,b\n1,2\n", r"^File in/a\.x: the first line is not UTF-8"),
     ],
 )
 def test_content_of_another_format_fails_the_task(
     tmp_path: Path, written: str, content: bytes, text: str
 ) -> None:
-    """The error names the file or row, not what is in it."""
-    (tmp_path / "a").write_bytes(content)
+    """The error names the file and the row, not what is in it; rows before it are delivered."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.x").write_bytes(content)
     source = started(tmp_path, {"format.class": written})
     with pytest.raises(DataException, match=text) as caught:
-        source.run(2)
+        source.run(100)
     assert "secret" not in str(caught.value)
 
 

@@ -181,8 +181,8 @@ def test_types_of_columns_become_types_of_records(postgres: PostgresServer, data
         "changed": ten,
         "plain": ten,
         "ident": "00000000-0000-0000-0000-000000000001",
-        "doc": '{"a":1}',
-        "tags": "['x', 'y']",
+        "doc": '{"a": 1}',
+        "tags": '["x","y"]',
         "note": "n",
     }
     record.value.validate()

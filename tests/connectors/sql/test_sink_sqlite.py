@@ -243,7 +243,7 @@ def test_a_missing_table_or_column_names_the_setting(
 
 
 def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> None:
-    """Decimals lose no digit; nested values are JSON."""
+    """Decimals lose no digit; nested values are JSON; null stays null beside a default."""
     schema = (
         SchemaBuilder.struct()
         .field("price", decimal_builder(4))
@@ -262,7 +262,7 @@ def test_values_keep_their_types(file: Path, database: sqlite3.Connection) -> No
     sink.send(value, value_schema=schema)
     sink.deliver()
     assert rows(database) == [
-        ("12345678901234567890.1234", "2024-06-01 12:00:00.000000", "2024-06-01", '["a", "b"]', 7)
+        ("12345678901234567890.1234", "2024-06-01 12:00:00.000000", "2024-06-01", '["a","b"]', None)
     ]
     sink.stop()
 

@@ -5,19 +5,22 @@ Layer: builtin. Corresponds to `JsonConverter.convertToConnect`. Parsed JSON is 
 
 Where Apache's converter alters data silently, this one raises DataException:
 
-- integers beyond the range of the type (Apache keeps the low bits);
+- numbers beyond the range of the type (Apache keeps the low bits, or reads infinity), and fractions
+  for an integer type (cut);
 - strings and booleans for number types (read as 0), others than strings for STRING (read as
   null), others than booleans for BOOLEAN (read as false), others than arrays for ARRAY;
 - dates and timestamps outside the years 1 to 9999, and the Time 86400000.
 
-The texts `NaN`, `Infinity` and `-Infinity`, which the writer makes, are read for float types.
-A fraction for an integer type is cut, as there. Map keys that are arrays become tuples.
+Without a schema a number that 64 bits would change is a Decimal (Apache rounds it, or keeps the
+low bits). The texts `NaN`, `Infinity` and `-Infinity`, which the writer makes, are read for float
+types. Map keys that are arrays become tuples.
 """
 
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 from decimal import Decimal
+from math import isfinite
 
 from pyconnect_agent.builtin.converters.json_writer import ONE_OF, JsonOptions
 from pyconnect_api import (
@@ -37,7 +40,7 @@ from pyconnect_api.logical import (
     time_from_milliseconds,
     timestamp_from_milliseconds,
 )
-from pyconnect_api.validation import INTEGER_RANGES, hashable_key
+from pyconnect_api.validation import INTEGER_RANGES, hashable_key, kept_number
 
 Read = Callable[[object], object]
 """Makes the value of parsed JSON; DataException if it does not fit the schema."""
@@ -91,9 +94,9 @@ def _schemaless(found: object) -> object:
         return {name: _schemaless(member) for name, member in found.items()}
     if isinstance(found, list):
         return [_schemaless(element) for element in found]
-    if found.__class__ is Decimal:
-        return float(found)
-    return _in_range(found, Type.INT64) if found.__class__ is int else found
+    if found.__class__ is not bool and isinstance(found, int | Decimal):
+        return kept_number(found)
+    return found
 
 
 def _unfit(schema: Schema, found: object) -> DataException:
@@ -118,7 +121,10 @@ def _integer_reader(schema: Schema, _: JsonOptions) -> Read:
         # An exponent can stand for more digits than memory holds.
         if isinstance(found, Decimal) and found.adjusted() > 20:
             raise DataException(f"A number is out of range for {schema.type}")
-        return _in_range(int(found), schema.type)
+        number = int(found)
+        if number != found:
+            raise DataException(f"A number has a fraction, and {schema.type} has none")
+        return _in_range(number, schema.type)
 
     return read
 
@@ -132,7 +138,10 @@ def _float_reader(schema: Schema, _: JsonOptions) -> Read:
             if value is None:
                 raise _unfit(schema, found)
             return value
-        return decimal_to_float32(Decimal(found)) if is_float32 else float(Decimal(found))
+        number = decimal_to_float32(Decimal(found)) if is_float32 else float(Decimal(found))
+        if not isfinite(number):
+            raise DataException(f"A number is out of range for {schema.type}")
+        return number
 
     return read
 

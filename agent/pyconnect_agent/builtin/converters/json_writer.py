@@ -94,7 +94,7 @@ def _integer_writer(schema: Schema, _: JsonOptions) -> Write:
         if value.__class__ is bool or not isinstance(value, int):
             raise _unfit(schema, value)
         if not lowest <= value <= highest:
-            raise DataException(f"Invalid value for {schema.type}: {value} is out of range")
+            raise DataException(f"Invalid value for {schema.type}: it is out of range")
         return int.__repr__(value)
 
     return write

@@ -19,31 +19,15 @@ from pyconnect_agent.builtin.transforms.java_date_pattern import (
     PatternField,
     date_pattern_elements,
 )
+from pyconnect_agent.builtin.transforms.java_zone_names import ZoneName, zone_names
 from pyconnect_api import DataException
 from pyconnect_api.logical import (
     MILLISECONDS_PER_DAY,
     date_to_days,
+    timestamp_from_milliseconds,
     timestamp_to_milliseconds,
 )
 
-_ZONE_HOURS = {
-    "Coordinated Universal Time": 0,
-    "UTC": 0,
-    "WET": 0,
-    "CET": 1,
-    "CEST": 2,
-    "EET": 2,
-    "EEST": 3,
-    "JST": 9,
-    "EST": -5,
-    "EDT": -4,
-    "CDT": -5,
-    "CST": -6,
-    "MST": -7,
-    "MDT": -6,
-    "PST": -8,
-    "PDT": -7,
-}
 _NOT_READABLE = "WF"
 _ZONE_LETTERS = "zZX"
 _RANGES = {
@@ -100,9 +84,10 @@ class JavaDateReader:
                 field.letter: self._value(field, group.strip(" \t"))
                 for field, group in zip(self._fields, match.groups(), strict=True)
             }
-            milliseconds = _milliseconds(found)
+            zone = self._zone(match)
+            milliseconds = _milliseconds(found, zone)
             if self._is_before_century(found, milliseconds):
-                milliseconds = _milliseconds({**found, "y": found["y"] + 100})
+                milliseconds = _milliseconds({**found, "y": found["y"] + 100}, zone)
             return milliseconds
         except (ValueError, OverflowError):
             # Without the cause, whose text would contain part of the value.
@@ -133,6 +118,13 @@ class JavaDateReader:
         if not lowest <= number <= highest:
             raise ValueError(f"{field.letter} is out of range")
         return number
+
+    def _zone(self, match: re.Match[str]) -> ZoneName | None:
+        """Return the zone of which a text has the name."""
+        for field, group in zip(self._fields, match.groups(), strict=True):
+            if field.letter in "zZ":
+                return zone_names().get(group.strip(" \t").upper())
+        return None
 
     def _year(self, digits: str) -> int:
         """Return the year that ends in two digits: that of 80 years ago or a later one."""
@@ -178,8 +170,8 @@ def _content_of(field: PatternField) -> str:
         case "G":
             return _any_of(["AD", "BC"])
         case "z" | "Z":
-            names = _any_of(list(_ZONE_HOURS))
-            return rf"[+-]\d{{4}}|(?i:GMT)(?:[+-]\d{{1,2}}:\d\d)?|{names}"
+            names = "|".join(map(re.escape, zone_names()))
+            return rf"[+-]\d{{4}}|(?i:GMT)(?:[+-]\d{{1,2}}:\d\d|(?![+-]))|(?i:(?!GMT)(?>{names}))"
         case "X":
             return _ISO_ZONES[field.count]
     return "[0-9]++"
@@ -195,11 +187,10 @@ def _position(names: tuple[str, ...], text: str) -> int:
 
 
 def _zone_offset(text: str) -> int:
-    """Return the zone's offset from UTC in milliseconds."""
+    """Return a number's offset from UTC in milliseconds."""
     offset = _OFFSET.search(text)
     if offset is None:
-        hours = {name.upper(): hours for name, hours in _ZONE_HOURS.items()}
-        return hours.get(text.upper(), 0) * 3_600_000
+        return 0
     sign, hour, minute = offset.groups("0")
     if int(hour) > 23 or int(minute) > 59:
         raise ValueError("the zone's offset is out of range")
@@ -207,10 +198,13 @@ def _zone_offset(text: str) -> int:
     return -milliseconds if sign == "-" else milliseconds
 
 
-def _milliseconds(found: Mapping[str, int]) -> int:
+def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:
     """Return the moment that the fields give."""
-    offset = found.get("z", found.get("Z", found.get("X", 0)))
-    return date_to_days(_date(found)) * MILLISECONDS_PER_DAY + _time_of_day(found) - offset
+    local = date_to_days(_date(found)) * MILLISECONDS_PER_DAY + _time_of_day(found)
+    if zone is not None:
+        wall = timestamp_from_milliseconds(local).replace(tzinfo=None)
+        return local - zone.offset(wall) // timedelta(milliseconds=1)
+    return local - found.get("z", found.get("Z", found.get("X", 0)))
 
 
 def _date(found: Mapping[str, int]) -> date:

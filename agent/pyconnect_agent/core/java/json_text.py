@@ -13,6 +13,7 @@ differently), NaN and infinities as strings.
 | None, bool, str          | null, boolean, string                      |
 | int                      | integer; DataException beyond 64 bits      |
 | float                    | number, or `"NaN"`, `"±Infinity"`          |
+| Decimal                  | number; DataException if it is not finite  |
 | bytes                    | base64 string                              |
 | list, tuple              | array                                      |
 | dict with only str keys  | object, in the dict's order                |
@@ -210,6 +211,12 @@ def _integer_text(value: int) -> str:
     return str(value)
 
 
+def _decimal_text(value: Decimal) -> str:
+    if not value.is_finite():
+        raise DataException("A decimal is not finite, for which JSON has no number")
+    return java_text.decimal_text(value)
+
+
 def _bytes_text(value: bytes | bytearray | memoryview) -> str:
     return f'"{java_text.base64_text(value)}"'
 
@@ -234,6 +241,7 @@ _WRITERS: dict[type, Callable[..., str]] = {
     str: string_text,
     int: _integer_text,
     float: double_text,
+    Decimal: _decimal_text,
     bytes: _bytes_text,
     bytearray: _bytes_text,
     memoryview: _bytes_text,

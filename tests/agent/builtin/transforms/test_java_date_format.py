@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -75,6 +75,58 @@ def test_texts_are_read_as_in_java(pattern: str, text: str, moment: datetime) ->
     """Digits may be missing, names are of any case, the rest of the text does not matter."""
     milliseconds = JavaDateFormat(pattern).milliseconds(text)
     assert milliseconds == timestamp_to_milliseconds(moment)
+
+
+_TEN = datetime(2024, 7, 15, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "hours"),
+    [
+        ("GMT", 0),
+        ("GMT+02:00", 2),
+        ("gmt+2:00", 2),
+        ("+0200", 2),
+        ("IST", 2),
+        ("BST", 1),
+        ("MSK", 3),
+        ("met", 1),
+        ("Central European Standard Time", 1),
+        ("central european summer time", 2),
+        ("India Standard Time", 5.5),
+        ("Lord Howe Daylight Time", 11),
+        ("Hawaii-Aleutian Daylight Time", -10),
+        ("SAST", 2),
+        # Java takes the first zone in whose row a name fits, here WIT.
+        ("WITA", 9),
+    ],
+)
+def test_zones_are_read_as_in_java(zone: str, hours: float) -> None:
+    """A name is that of winter or of summer, whatever the day is."""
+    milliseconds = JavaDateFormat("yyyy-MM-dd HH:mm z").milliseconds(f"2024-07-15 10:00 {zone}")
+    assert milliseconds == timestamp_to_milliseconds(_TEN - timedelta(hours=hours))
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "GMT+2",
+        "GMT+02",
+        "GMT+0200",
+        "GMT+",
+        "GMT+24:00",
+        "GMT+2:5",
+        "+02",
+        "+02:00",
+        "Z",
+        "UT",
+        "Europe/Berlin",
+    ],
+)
+def test_zones_that_java_refuses_are_refused(zone: str) -> None:
+    """The beginning of a zone is not taken for the whole."""
+    with pytest.raises(DataException):
+        JavaDateFormat("yyyy-MM-dd HH:mm z").milliseconds(f"2024-07-15 10:00 {zone}")
 
 
 def test_a_year_of_two_digits_is_within_eighty_years_back_and_twenty_ahead() -> None:

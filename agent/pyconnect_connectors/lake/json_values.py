@@ -1,0 +1,141 @@
+"""Values of records as JSON: structs and maps are objects, bytes base64, times ISO 8601.
+
+JSON has no NaN, no infinities and no lone surrogates: they are null or an error, as
+`values.out.of.range` says.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from pyconnect_api import DECIMAL_NAME, Schema, SinkRecord, Struct, Type
+from pyconnect_api.java_text import double_text
+from pyconnect_connectors.lake.odd_value import OddValue, required_default
+from pyconnect_connectors.odd_values import OddValues
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+json_of = _ENCODER.encode
+"""Returns the text of what `plain` returned."""
+_CHECKED = (Type.ARRAY, Type.MAP, Type.STRUCT, Type.FLOAT32, Type.FLOAT64)
+
+
+def json_lines(records: Sequence[SinkRecord], policy: OddValues, place: str) -> bytes:
+    """Return a line for the value of each record; DataException if one has no JSON form."""
+    try:
+        return _ENCODER.encode_lines(_values(records))
+    except (OddValue, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return b"".join([_careful_line(record, policy, place) for record in records])
+
+
+def _careful_line(record: SinkRecord, policy: OddValues, place: str) -> bytes:
+    try:
+        return bytes(json_of(plain(record.value, policy))) + b"\n"
+    except OddValue as odd:
+        raise odd.of(record, place) from None
+    except RecursionError:
+        raise OddValue("", "a value that is nested too deeply", "JSON").of(record, place) from None
+
+
+def _values(records: Sequence[SinkRecord]) -> list[Any]:
+    schema = records[0].value_schema
+    names = None if schema is None else _flat_names(schema)
+    values: list[Any] = [record.value for record in records]
+    if names is None or any([record.value_schema is not schema for record in records]):  # noqa: C419  hot
+        return [plain(value, OddValues.FAIL) for value in values]
+    return [dict(zip(names, value.stored_values(), strict=True)) for value in values]
+
+
+def _flat_names(schema: Schema) -> Sequence[str] | None:
+    """Return the names of a struct whose stored values are JSON's, None of another schema."""
+    if schema.type is not Type.STRUCT:
+        return None
+    for field in schema.fields:
+        kind = field.schema
+        is_checked = kind.type in _CHECKED or kind.name == DECIMAL_NAME
+        if is_checked or required_default(kind) is not None:
+            return None
+    return [field.name for field in schema.fields]
+
+
+def plain(value: Any, policy: OddValues) -> Any:
+    """Return a value of what JSON has; OddValue for a part of it that JSON has not."""
+    match value:
+        case str():
+            return value if value.isascii() else _text(value, policy)
+        case None | bool() | int() | date() | time():
+            return value
+        case float():
+            return value if isfinite(value) else _null(policy, "NaN or infinity")
+        case Struct():
+            return {
+                field.name: _member(
+                    field.name, required_default(field.schema) if each is None else each, policy
+                )
+                for field, each in zip(value.schema.fields, value.stored_values(), strict=True)
+            }
+        case Mapping():
+            found = {}
+            for key, each in value.items():
+                name = _name(key)
+                found[name] = _member(name, each, policy)
+            if len(found) < len(value):
+                raise OddValue("", "a map with two keys of one text", "JSON")
+            return found
+        case list() | tuple():
+            return [plain(element, policy) for element in value]
+        case Decimal():
+            return value if value.is_finite() else _null(policy, "NaN or infinity")
+        case bytes() | bytearray() | memoryview():
+            return b64encode(value).decode()
+    raise OddValue("", f"a value of class {type(value).__name__}", "JSON")
+
+
+def _member(name: str, value: Any, policy: OddValues) -> Any:
+    try:
+        return plain(value, policy)
+    except OddValue as odd:
+        raise odd.within(name) from None
+
+
+def _text(value: str, policy: OddValues) -> str | None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return _null(policy, "a lone surrogate")
+    return value
+
+
+def _null(policy: OddValues, kind: str) -> str | None:
+    """Return None if the policy says so, or raise OddValue."""
+    if policy is OddValues.NULL:
+        return None
+    raise OddValue("", kind, "JSON")
+
+
+def _name(key: Any) -> str:
+    """Return a map's key as the name of a member; a name is never null."""
+    match key:
+        case str():
+            return str(_text(key, OddValues.FAIL))
+        case bool():
+            return "true" if key else "false"
+        case int():
+            return str(key)
+        case float():
+            return double_text(key)
+        case Decimal():
+            return f"{key:f}"
+        case datetime():
+            return key.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return key.isoformat()
+        case bytes():
+            return b64encode(key).decode()
+    raise OddValue("", f"a key of class {type(key).__name__}", "JSON")

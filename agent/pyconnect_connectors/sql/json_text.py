@@ -1,0 +1,95 @@
+"""Values of Connect as JSON, with all digits, and JSON arrays as PostgreSQL's literals."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+
+from pyconnect_api import Struct
+
+
+def json_text(value: object) -> str:
+    """Return a value as JSON: bytes in Base64, times as ISO 8601, decimals with all digits.
+
+    ValueError for a value that JSON has no form for.
+    """
+    match value:
+        case None | str() | bool() | int():
+            return json.dumps(value, ensure_ascii=False)
+        case float() if math.isfinite(value):
+            return repr(value)
+        case Decimal() if value.is_finite():
+            return f"{value}"
+        case Struct():
+            names = (field.name for field in value.schema.fields)
+            return _object(zip(names, value.stored_values(), strict=True))
+        case Mapping():
+            entries = {_name(key): each for key, each in value.items()}
+            if len(entries) < len(value):
+                raise ValueError("a map with two keys of the same text")
+            return _object(entries.items())
+        case list() | tuple():
+            return f"[{','.join(map(json_text, value))}]"
+        case bytes():
+            return json_text(base64.b64encode(value).decode())
+        case datetime() | date() | time():
+            return json_text(value.isoformat())
+    raise ValueError("a value that JSON has no form for")
+
+
+def _object(entries: Iterable[tuple[str, object]]) -> str:
+    members = (f"{json_text(name)}:{json_text(value)}" for name, value in entries)
+    return "{" + ",".join(members) + "}"
+
+
+def _name(key: object) -> str:
+    return key if isinstance(key, str) else json_text(key).strip('"')
+
+
+def checked_json(text: str) -> str:
+    """Return a text that is JSON; ValueError for another one."""
+    json.loads(text, parse_constant=_refuse_constant, parse_float=str, parse_int=str)
+    return text
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def array_literal(value: object) -> str:
+    """Return a list, or the JSON text of one, as PostgreSQL writes arrays."""
+    if isinstance(value, str):
+        if value.startswith("{"):
+            return value
+        value = json.loads(value, parse_float=Decimal)
+    if not isinstance(value, list | tuple):
+        raise TypeError("not a list")
+    return "{" + ",".join(map(_element, value)) + "}"
+
+
+def _element(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case list() | tuple():
+            return array_literal(value)
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case bytes():
+            text = "\\x" + value.hex()
+        case Decimal():
+            return f"{value}"
+        case datetime() | date() | time():
+            text = value.isoformat()
+        case str():
+            text = value
+        case _:
+            text = json_text(value)
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

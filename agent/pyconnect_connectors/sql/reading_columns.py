@@ -1,0 +1,436 @@
+"""Columns of tables as fields of records: what is selected, the schema, the conversion of values.
+
+Values come in forms that lose nothing and that no driver can fail on: times, dates, decimals and
+all types that Connect has not as texts that the database writes, of sessions whose settings are
+ours (`database.open_engine`); arrays of PostgreSQL as JSON that it writes. SQLite stores values of
+any type in any column, so that each value is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, TypeAlias
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Dialect,
+    cast,
+    func,
+    literal_column,
+    type_coerce,
+    types,
+)
+from sqlalchemy.dialects import mysql, postgresql
+
+from pyconnect_api import Schema, SchemaBuilder, date_builder, decimal_builder
+from pyconnect_api.logical import time_builder, timestamp_builder
+from pyconnect_connectors.odd_values import OddValues
+from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
+
+Convert: TypeAlias = Callable[[Any], Any]  # values of a driver are of any class
+_Whole: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+_EXACT = Context(prec=2000, traps=[Inexact, InvalidOperation])
+_HIGHEST = 2**63 - 1
+_DAY = " 00:00:00+00:00"
+"""The rest of a time that is a day only, as SQLite may have it."""
+_UNFIT = (ValueError, TypeError, ArithmeticError, KeyError)
+"""What conversions raise for a value that does not fit; `OverflowError` is one of them."""
+
+
+class ReadColumn:
+    """One column. A conversion takes many rows at once; null stays null."""
+
+    def __init__(
+        self, column: Column[Any], dialect: Dialect, zone: ZoneInfo, policy: OddValues
+    ) -> None:
+        self.name = column.name
+        self.is_key = column.primary_key
+        may_be_odd = _may_be_odd(column, dialect)
+        binary = isinstance(column.type, types.LargeBinary)
+        as_text = policy is OddValues.TEXT and may_be_odd and not binary
+        builder = SchemaBuilder.string() if as_text else _builder(column.type, dialect)
+        # SQLite says of its integer keys that they may be null, which they are not.
+        optional = column.nullable and not column.primary_key
+        self._becomes_null = policy is OddValues.NULL and may_be_odd and not column.primary_key
+        optional = optional or self._becomes_null
+        self.schema: Schema = (builder.optional() if optional else builder).build()
+        self.selected = _selected(column, dialect)
+        self._convert, self._whole = _conversion(column.type, dialect, zone, as_text=as_text)
+
+    @property
+    def target(self) -> str:
+        """The type of the field, for errors."""
+        name = self.schema.name
+        return str(self.schema.type) if name is None else name.rpartition(".")[2]
+
+    def values(self, found: Sequence[Any], odd: dict[int, tuple[ReadColumn, str]]) -> Sequence[Any]:
+        """Return the values of a batch; `odd` gets the rows whose value does not fit, and why."""
+        if self._convert is None:
+            return found
+        try:
+            return self._whole(found)
+        except _UNFIT:
+            return [self._value(value, row, odd) for row, value in enumerate(found)]
+
+    def _value(self, value: Any, row: int, odd: dict[int, tuple[ReadColumn, str]]) -> Any:
+        assert self._convert is not None
+        try:
+            return None if value is None else self._convert(value)
+        except _UNFIT:
+            if not self._becomes_null:
+                odd.setdefault(row, (self, kind_of(value)))
+            return None
+
+
+def kind_of(value: object) -> str:
+    """Return what is odd about a value, without the value."""
+    if not isinstance(value, str):
+        kinds: Mapping[type, str] = {bytes: "a value of bytes", bool: "a boolean"}
+        numbers: Mapping[type, str] = {
+            int: "a whole number",
+            float: "a number",
+            Decimal: "a number",
+        }
+        return {**kinds, **numbers}.get(type(value), "a value of another type")
+    for pattern, kind in _KINDS:
+        if pattern.search(value):
+            return kind
+    return "a text of another form"
+
+
+_KINDS: Sequence[tuple[re.Pattern[str], str]] = (
+    (re.compile(r"[\ud800-\udfff]"), "a text that is not valid Unicode"),
+    (re.compile(r"^[+-]?inf", re.IGNORECASE), "infinity"),
+    (re.compile(r"^nan$", re.IGNORECASE), "NaN (not a number)"),
+    (re.compile(r" BC$"), "a year before 1"),
+    (re.compile(r"^\d{5,}-"), "a year after 9999"),
+    (re.compile(r"^0000-|^\d{4}-00|^\d{4}-\d\d-00"), "a zero date"),
+    (re.compile(r"^\d{4}-\d\d-\d\d"), "a date that does not exist"),
+    (re.compile(r"^24:00"), "the end of a day"),
+    (re.compile(r"^-?\d{2,3}:\d\d:\d\d"), "a time that is negative or longer than a day"),
+)
+
+
+def _may_be_odd(column: Column[Any], dialect: Dialect) -> bool:
+    """Return whether a column can hold values that the schema of its type cannot."""
+    found = column.type
+    if dialect.name == "sqlite":
+        return not (isinstance(found, types.Integer) and column.primary_key)
+    if isinstance(found, types.BigInteger) and getattr(found, "unsigned", False):
+        return True
+    if isinstance(found, types.Time) and found.timezone:
+        return False
+    if is_decimal(found):
+        return dialect.name not in MYSQL and getattr(found, "scale", None) is not None
+    return isinstance(found, types.DateTime | types.Date | types.Time)
+
+
+def _builder(found: types.TypeEngine[Any], dialect: Dialect) -> SchemaBuilder:
+    if is_decimal(found):
+        scale = getattr(found, "scale", None)
+        return SchemaBuilder.string() if scale is None else decimal_builder(scale)
+    match found:
+        case types.Boolean():
+            return SchemaBuilder.boolean()
+        case mysql.YEAR():
+            return SchemaBuilder.string()
+        case types.Integer():
+            return _integer(found, dialect)
+        case types.REAL() if dialect.name != "sqlite":
+            return SchemaBuilder.float32()
+        case types.Float():
+            return SchemaBuilder.float64()
+        case types.DateTime():
+            return timestamp_builder()
+        case types.Date():
+            return date_builder()
+        case types.Time() if not found.timezone:
+            return time_builder()
+        case mysql.BIT():
+            return SchemaBuilder.bytes()
+        case _ if isinstance(found, BINARIES):
+            return SchemaBuilder.bytes()
+    return SchemaBuilder.string()
+
+
+def _integer(found: types.Integer, dialect: Dialect) -> SchemaBuilder:
+    wide = dialect.name == "sqlite" or isinstance(found, types.BigInteger)
+    unsigned = bool(getattr(found, "unsigned", False))
+    if wide or (unsigned and not isinstance(found, types.SmallInteger)):
+        return SchemaBuilder.int64()
+    if isinstance(found, types.SmallInteger) and not unsigned:
+        return SchemaBuilder.int16()
+    return SchemaBuilder.int32()
+
+
+def _selected(column: Column[Any], dialect: Dialect) -> ColumnElement[Any]:
+    """Return what a query selects for a column, with the driver's own values."""
+    found, selected = column.type, column
+    plain: types.TypeEngine[Any] = types.NullType()
+    match dialect.name:
+        case "postgresql":
+            return type_coerce(_postgres_text(column), plain)
+        case "mysql" | "mariadb":
+            if isinstance(found, types.DateTime | types.Date | types.Time | mysql.YEAR):
+                return type_coerce(cast(column, types.CHAR()), plain)
+            if isinstance(found, mysql.FLOAT) and found.scale is None:
+                # The server writes only six digits of a FLOAT.
+                return type_coerce(column, plain) * literal_column("1E0", plain)
+        case "sqlite":
+            pass
+        case _:
+            return selected
+    return type_coerce(selected, plain)
+
+
+def _postgres_text(column: Column[Any]) -> ColumnElement[Any]:
+    match column.type:
+        case postgresql.ARRAY():
+            return cast(func.to_json(column), types.Text())
+        case postgresql.MONEY():
+            # Without a currency and the separators of a locale.
+            return cast(cast(column, types.Numeric()), types.Text())
+        case types.LargeBinary() | types.Boolean() | types.Integer() | types.Float():
+            return column
+        case types.CHAR():
+            # A cast would cut the spaces at the end.
+            return column
+    return cast(column, types.Text())
+
+
+def _conversion(
+    found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo, *, as_text: bool
+) -> tuple[Convert | None, _Whole]:
+    """Return the conversion of a value, None for values that stay as they are, and that of many."""
+    if dialect.name == "sqlite":
+        made: tuple[Convert | None, _Whole | None] = _sqlite_conversion(
+            found, zone, as_text=as_text
+        )
+    elif as_text:
+        made = _text_of, None
+    else:
+        made = _server_conversion(found, dialect, zone)
+    convert, whole = made
+
+    def each(values: Sequence[Any]) -> Sequence[Any]:
+        assert convert is not None
+        return [None if value is None else convert(value) for value in values]
+
+    return convert, whole or each
+
+
+def _server_conversion(
+    found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo
+) -> tuple[Convert | None, _Whole | None]:
+    if is_decimal(found):
+        scale = getattr(found, "scale", None)
+        if dialect.name in MYSQL:
+            return None, None
+        if scale is None:
+            return _text_of, None
+        return (lambda value: _scaled(value, scale)), None
+    match found:
+        case types.DateTime():
+            return _instants(UTC if has_zone(found) else zone)
+        case types.Date():
+            return _date, None
+        case types.Time() if not found.timezone:
+            return _time, None
+        case types.BigInteger() if getattr(found, "unsigned", False):
+            return _int64, _all_int64
+        case mysql.BIT():
+            return bytes, None
+        case _ if isinstance(found, BINARIES):
+            return bytes, None
+        case types.Boolean() | types.Float():
+            return None, None
+        case types.Integer() if not isinstance(found, mysql.YEAR):
+            return None, None
+    if dialect.name == "postgresql":
+        # Each of them was selected as text.
+        return None, None
+    return _text_of, _checked({str}, _text_of)
+
+
+def _sqlite_conversion(
+    found: types.TypeEngine[Any], zone: ZoneInfo, *, as_text: bool
+) -> tuple[Convert, _Whole | None]:
+    if as_text:
+        return _sqlite_text, None
+    if is_decimal(found):
+        scale = getattr(found, "scale", None)
+        if scale is None:
+            return _number_text, None
+        return (lambda value: _scaled(_number_text(value), scale)), None
+    match found:
+        case types.Boolean():
+            return {0: False, 1: True}.__getitem__, _booleans
+        case types.Integer():
+            return _int64, _checked({int}, _int64)
+        case types.Float():
+            return _float, _checked({float}, _float)
+        case types.DateTime():
+            return _instants(zone)
+        case types.Date():
+            return _date, None
+        case types.Time():
+            return _time, None
+        case _ if isinstance(found, BINARIES):
+            return _bytes, _checked({bytes}, _bytes)
+        case types.JSON():
+            return _sqlite_value_text, None
+        case types.String():
+            return _unicode, _all_unicode
+    # Expressions in views have no type.
+    return _sqlite_value_text, None
+
+
+# Values. Each function raises one of `_UNFIT` for a value that does not fit.
+
+
+def _instants(zone: ZoneInfo | Any) -> tuple[Convert, _Whole]:
+    def instant(value: Any) -> datetime:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        return moment.astimezone(UTC)
+
+    def instants(values: Sequence[Any]) -> Sequence[Any]:
+        try:
+            # To parse a zone costs less than to add one afterwards.
+            parse, day = datetime.fromisoformat, len("2024-06-01")
+            return [
+                None if value is None else parse(value + ("+00:00" if len(value) > day else _DAY))
+                for value in values
+            ]
+        except _UNFIT:
+            # Some have a zone of their own, or no time.
+            return each(values)
+
+    def each(values: Sequence[Any]) -> Sequence[Any]:
+        return [None if value is None else instant(value) for value in values]
+
+    in_utc = zone is UTC or getattr(zone, "key", "") == "UTC"
+    return instant, instants if in_utc else each
+
+
+def _date(value: Any) -> date:
+    if isinstance(value, datetime) or (isinstance(value, str) and len(value) > len("2024-06-01")):
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        if moment.time() != time.min or moment.tzinfo is not None:
+            raise ValueError("a time of day")
+        return moment.date()
+    return value if isinstance(value, date) else date.fromisoformat(value)
+
+
+def _time(value: Any) -> time:
+    if isinstance(value, str):
+        if value.startswith("24"):
+            raise ValueError("the end of a day")
+        value = time.fromisoformat(value)
+    if not isinstance(value, time) or value.tzinfo is not None:
+        raise TypeError("not a time of day")
+    return value
+
+
+def _int64(value: Any) -> int:
+    if value.__class__ is not int or not -_HIGHEST - 1 <= value <= _HIGHEST:
+        raise ValueError("not an integer of 64 bits")
+    return int(value)
+
+
+def _all_int64(values: Sequence[Any]) -> Sequence[Any]:
+    if max((value for value in values if value is not None), default=0) > _HIGHEST:
+        raise ValueError("not an integer of 64 bits")
+    return values
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, int) and int(float(value)) == value:
+        return float(value)
+    if value.__class__ is not float:
+        raise TypeError("not a number")
+    return float(value)
+
+
+def _booleans(values: Sequence[Any]) -> Sequence[Any]:
+    meanings = {None: None, 0: False, 1: True}
+    return [meanings[value] for value in values]
+
+
+def _bytes(value: Any) -> bytes:
+    if value.__class__ is not bytes:
+        raise TypeError("not bytes")
+    return bytes(value)
+
+
+def _scaled(value: Any, scale: int) -> Decimal:
+    number = value if isinstance(value, Decimal) else Decimal(value)
+    if not number.is_finite():
+        raise ValueError("not finite")
+    if number.as_tuple().exponent == -scale:
+        return number
+    return number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+
+
+def _number_text(value: Any) -> str:
+    """Return a number as a text that has all its digits."""
+    if isinstance(value, float | int):
+        return repr(value)
+    Decimal(_unicode(value))
+    return str(value)
+
+
+def _text_of(value: Any) -> str:
+    """Return the text of a value that Connect has no type for."""
+    match value:
+        case str():
+            return value
+        case bool():
+            raise TypeError("not a text")
+        case int() | float() | Decimal() | UUID():
+            return f"{value}"
+        case datetime() | date() | time():
+            return value.isoformat()
+    raise TypeError("not a text")
+
+
+def _unicode(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    value.encode()
+    return value
+
+
+def _all_unicode(values: Sequence[Any]) -> Sequence[Any]:
+    # Fails for what is not a text, and for bytes that were not UTF-8.
+    "".join([value for value in values if value is not None]).encode()
+    return values
+
+
+def _sqlite_value_text(value: Any) -> str:
+    """Return the text of a value in a column without a type."""
+    return repr(value) if isinstance(value, float | int) else _unicode(value)
+
+
+def _sqlite_text(value: Any) -> str:
+    """Return any value as a text, bytes as a literal of SQL."""
+    return f"X'{value.hex().upper()}'" if isinstance(value, bytes) else _sqlite_value_text(value)
+
+
+def _checked(classes: Collection[type], convert: Convert) -> _Whole:
+    """Return a conversion of values that mostly are of the classes, which then stay as they are."""
+    expected = {*classes, type(None)}
+
+    def whole(values: Sequence[Any]) -> Sequence[Any]:
+        if set(map(type, values)) <= expected:
+            return values
+        return [None if value is None else convert(value) for value in values]
+
+    return whole

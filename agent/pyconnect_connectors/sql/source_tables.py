@@ -1,0 +1,101 @@
+"""The tables that a source reads: found, chosen by its settings, and where a name leads to."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlalchemy import Connection, Inspector, inspect, text
+
+from pyconnect_connectors.sql.database import connected, database_errors, open_engine
+from pyconnect_connectors.sql.settings import SourceSettings
+
+_Place: TypeAlias = tuple[str | None, str]  # schema and table
+_PARENTS = text(
+    "SELECT cn.nspname, c.relname, pn.nspname, p.relname FROM pg_inherits i"
+    " JOIN pg_class c ON c.oid = i.inhrelid JOIN pg_namespace cn ON cn.oid = c.relnamespace"
+    " JOIN pg_class p ON p.oid = i.inhparent JOIN pg_namespace pn ON pn.oid = p.relnamespace"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTables:
+    """`names` are sorted; `missing` are those of the whitelist that the database does not have."""
+
+    names: tuple[str, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the whitelist, None if nothing is."""
+        if not self.missing:
+            return None
+        return (
+            f"The database has no table or view {', '.join(self.missing)}; a name is compared "
+            "letter by letter, and schema.table names one of another schema"
+        )
+
+
+def found_tables(settings: SourceSettings) -> FoundTables:
+    """Return the tables to read: all that the lists allow, and views that the whitelist names.
+
+    A partition or child of PostgreSQL is left out when its parent is read, which has its rows.
+    """
+    engine = open_engine(settings.connection, writes=False)
+    with database_errors("Cannot list the tables"), connected(engine) as connection:
+        inspector = inspect(connection)
+        names = set(inspector.get_table_names(schema=settings.schema))
+        further = settings.whitelist - names
+        found = {name for name in further if is_there(inspector, name, settings.schema)}
+        chosen = {name for name in names | found if _is_chosen(name, settings)}
+        if connection.dialect.name == "postgresql":
+            chosen -= _parts(connection, inspector, chosen, settings.schema)
+    return FoundTables(names=tuple(sorted(chosen)), missing=tuple(sorted(further - found)))
+
+
+def _is_chosen(name: str, settings: SourceSettings) -> bool:
+    return (
+        (not settings.whitelist or name in settings.whitelist)
+        and name not in settings.blacklist
+        and (not settings.include or any(re.fullmatch(p, name) for p in settings.include))
+        and not any(re.fullmatch(pattern, name) for pattern in settings.exclude)
+    )
+
+
+def place_of(inspector: Inspector, name: str, schema: str | None) -> tuple[str | None, str]:
+    """Return the schema and the table that a name means; a table's own name may have a point."""
+    if "." not in name or inspector.has_table(name, schema=schema):
+        return schema, name
+    other, _, table = name.rpartition(".")
+    return other, table
+
+
+def is_there(inspector: Inspector, name: str, schema: str | None) -> bool:
+    """Return whether there is a table or view of that name."""
+    place, table = place_of(inspector, name, schema)
+    return inspector.has_table(table, schema=place)
+
+
+def _parts(
+    connection: Connection, inspector: Inspector, names: Iterable[str], schema: str | None
+) -> set[str]:
+    """Return the names of tables whose rows another one of the names has too."""
+    parents: defaultdict[_Place, set[_Place]] = defaultdict(set)
+    for child_schema, child, parent_schema, parent in connection.execute(_PARENTS):
+        parents[child_schema, child].add((parent_schema, parent))
+    places: dict[str, _Place] = {}
+    for name in names:
+        place, table = place_of(inspector, name, schema)
+        places[name] = (place or inspector.default_schema_name, table)
+    chosen = set(places.values())
+    parts = set()
+    for name, found in places.items():
+        above = parents[found]
+        while above and not above & chosen:
+            above = {each for parent in above for each in parents[parent]}
+        if above:
+            parts.add(name)
+    return parts

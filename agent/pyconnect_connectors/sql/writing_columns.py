@@ -1,0 +1,363 @@
+"""Values of records as a column takes them, so that no database changes one of them in silence.
+
+A value is converted only where nothing is lost. What a driver or database would round, cut, pad,
+wrap or reinterpret without an error is refused here; what they refuse themselves is left to them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Column, Dialect, types
+from sqlalchemy.dialects import mysql, postgresql
+
+from pyconnect_api import Struct
+from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
+from pyconnect_connectors.sql.json_text import array_literal, checked_json, json_text
+
+Convert: TypeAlias = Callable[[Any], Any]  # a record's value to the driver's
+UNFIT = (ValueError, TypeError, ArithmeticError, AttributeError)
+"""What a conversion raises for a value that does not fit. Only `Unfit` may be shown."""
+_EXACT = Context(prec=2000, traps=[Inexact, InvalidOperation])
+_FAR = r"-?infinity|\d{4,}-\d\d-\d\d%s( BC)?"
+_CLOCK = r" \d\d:\d\d:\d\d(\.\d{1,6})?"
+_POSTGRES_TIMES = {
+    "date": re.compile(_FAR % ""),
+    "timestamp": re.compile(_FAR % _CLOCK),
+    "timestamptz": re.compile(_FAR % (_CLOCK + r"[+-]\d\d(:\d\d){0,2}")),
+}
+"""Forms of times that PostgreSQL has and Python has not."""
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
+_EXACT_FLOAT = 2**53
+
+
+class Unfit(ValueError):
+    """A value that a column cannot hold; the text says what is odd, without the value."""
+
+
+class WriteColumn:
+    """One column; null stays null. `becomes_null`: so does a value that does not fit."""
+
+    def __init__(
+        self, column: Column[Any], dialect: Dialect, zone: ZoneInfo, *, becomes_null: bool
+    ) -> None:
+        self.name = column.name
+        self.target = type(column.type).__name__.upper()
+        self.becomes_null = becomes_null
+        self._same, self._convert = _conversion(column.type, dialect, zone)
+
+    def values(self, found: Sequence[Any]) -> Sequence[Any]:
+        """Return the values of many rows; one of `UNFIT` if any does not fit."""
+        if self._same is not None and set(map(type, found)) <= {self._same, type(None)}:
+            return found
+        convert = self._or_null if self.becomes_null else self._convert
+        return [None if value is None else convert(value) for value in found]
+
+    def _or_null(self, value: Any) -> Any:
+        try:
+            return self._convert(value)
+        except UNFIT:
+            return None
+
+
+def _conversion(  # noqa: C901  one case a type
+    found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo
+) -> tuple[type | None, Convert]:
+    """Return the class whose values stay as they are, and the conversion of others."""
+    name = dialect.name
+    if is_decimal(found):
+        return None, _decimals(found, name)
+    match found:
+        case types.JSON():
+            return None, lambda v: _json(v, check=name == "sqlite")
+        case types.DateTime():
+            return None, _datetimes(found, name, zone)
+        case types.Date():
+            return None, lambda v: _date(v, name, zone)
+        case types.Time():
+            return None, _times(found, name)
+        case types.Boolean():
+            return bool, _boolean
+        case mysql.YEAR():
+            return None, _year
+        case types.Integer():
+            return (int if name != "sqlite" else None), lambda v: _integer(v, _most(name))
+        case types.Float():
+            return (float if name == "postgresql" else None), lambda v: _float(v, name)
+        case _ if isinstance(found, BINARIES):
+            exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
+            return (None if exact else bytes), lambda v: _bytes(v, exact)
+        case mysql.BIT():
+            return int, _bits
+        case mysql.ENUM() | mysql.SET():
+            members = frozenset(found.enums if isinstance(found, mysql.ENUM) else found.values)
+            return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
+        case types.String() if name != "sqlite" and found.length is not None:
+            length, pads = found.length, isinstance(found, types.CHAR) and name in MYSQL
+            return None, lambda v: _short_text(v, length, pads=pads)
+        case postgresql.ARRAY():
+            return None, array_literal
+        case types.NullType() if name == "sqlite":
+            return None, _any
+    return str, _text
+
+
+# Conversions. None of them returns another value than that of the record.
+
+
+def _json(value: Any, *, check: bool) -> str:
+    """A text is JSON already, as sources of JSON columns have it."""
+    if not isinstance(value, str):
+        return json_text(value)
+    return checked_json(value) if check else value
+
+
+def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:
+    local = UTC if isinstance(found, mysql.TIMESTAMP) else zone
+    step = _step(found, dialect)
+    form = _POSTGRES_TIMES["timestamptz" if found.timezone else "timestamp"]
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, str):
+            if not _ISO.fullmatch(value) or not _is_moment(value):
+                if dialect == "postgresql" and form.fullmatch(value):
+                    return value
+                raise Unfit("a text that is not a time of ISO 8601")
+            value = datetime.fromisoformat(value)
+        elif isinstance(value, date) and not isinstance(value, datetime) and not has_zone(found):
+            value = datetime.combine(value, time.min)
+        if not isinstance(value, datetime):
+            raise Unfit("a value that is not a time")
+        if value.microsecond % step:
+            raise Unfit("a fraction of a second with more digits than the column")
+        if dialect == "postgresql" and found.timezone:
+            return value if value.tzinfo is not None else value.replace(tzinfo=zone)
+        if value.tzinfo is not None:
+            value = value.astimezone(local).replace(tzinfo=None)
+            if value.fold:
+                raise Unfit("a time within the hour that clocks repeat")
+        return value.isoformat(" ", "microseconds") if dialect == "sqlite" else value
+
+    return convert
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _step(found: Any, dialect: str) -> int:
+    """Return the microseconds that the column's smallest fraction of a second has."""
+    if dialect in MYSQL:
+        digits = getattr(found, "fsp", None) or 0
+    else:
+        digits = getattr(found, "precision", None)
+        digits = 6 if digits is None else digits
+    return int(10 ** (6 - digits))
+
+
+def _date(value: Any, dialect: str, zone: ZoneInfo) -> Any:
+    if isinstance(value, str):
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", value) or value.startswith("0000"):
+            if dialect == "postgresql" and _POSTGRES_TIMES["date"].fullmatch(value):
+                return value
+            raise Unfit("a text that is not a date")
+        try:
+            value = date.fromisoformat(value)
+        except ValueError:
+            raise Unfit("a date that does not exist") from None
+    if isinstance(value, datetime):
+        local = value if value.tzinfo is None else value.astimezone(zone)
+        if local.time() != time.min:
+            raise Unfit("a time of day")
+        value = local.date()
+    if not isinstance(value, date):
+        raise Unfit("a value that is not a date")
+    return value.isoformat() if dialect == "sqlite" else value
+
+
+def _times(found: Any, dialect: str) -> Convert:
+    step = _step(found, dialect)
+    digits = 6 - round(math.log10(step))
+    longer = r"-?\d{2,3}" if dialect in MYSQL else r"\d\d"
+    zone = r"([+-]\d\d(:\d\d){0,2})?" if found.timezone else ""
+    form = re.compile(longer + r":\d\d:\d\d(\.(\d{1,6}))?" + zone)
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, str):
+            matched = form.fullmatch(value)
+            if matched is None:
+                raise Unfit("a text that is not a time of day")
+            if len((matched[2] or "").rstrip("0")) > digits:
+                raise Unfit("a fraction of a second with more digits than the column")
+            return value
+        if value.__class__ is not time:
+            raise Unfit("a value that is not a time of day")
+        if value.microsecond % step:
+            raise Unfit("a fraction of a second with more digits than the column")
+        return value.isoformat("microseconds") if dialect == "sqlite" else value
+
+    return convert
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise Unfit("a value that is neither true nor false")
+
+
+def _year(value: Any) -> str:
+    """MariaDB would make 2069 of 69."""
+    text = f"{value:04d}" if value.__class__ is int else value
+    if isinstance(text, str) and re.fullmatch(r"0000|19\d\d|2[01]\d\d", text):
+        return text
+    raise Unfit("a value that is not a year of four digits")
+
+
+def _most(dialect: str) -> int:
+    """Return the highest integer that a driver takes; PostgreSQL refuses those in between."""
+    return 2**63 - 1 if dialect == "sqlite" else 2**64 - 1
+
+
+def _integer(value: Any, most: int) -> int:
+    number = value
+    match value:
+        case int():
+            number = int(value)
+        case str() if re.fullmatch(r"[+-]?\d{1,100}", value):
+            number = int(value)
+        case Decimal() if value.is_finite() and value.adjusted() < 100:
+            number = int(value)
+        case float() if abs(value) <= _EXACT_FLOAT:
+            number = int(value)
+        case _:
+            raise Unfit("a value that is not a whole number")
+    if not isinstance(value, str) and number != value:
+        raise Unfit("a number with a fraction")
+    if not -(2**63) <= number <= most:
+        raise Unfit("a whole number of more than 64 bits")
+    return number
+
+
+def _float(value: Any, dialect: str) -> float:
+    if isinstance(value, float):
+        odd = not math.isfinite(value) if dialect in MYSQL else math.isnan(value)
+        if odd and dialect != "postgresql":
+            raise Unfit("infinity" if math.isinf(value) else "NaN (not a number)")
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        raise Unfit("a value that is not a number")
+    number = float(value)
+    if not math.isfinite(number):
+        return _float(number, dialect) if isinstance(value, str | Decimal) else number
+    if Decimal(repr(number)) != Decimal(value):
+        raise Unfit("a number with more digits than a binary float has")
+    return number
+
+
+def _decimals(found: Any, dialect: str) -> Convert:
+    scale = getattr(found, "scale", None)
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
+            raise Unfit("a value that is not a number")
+        try:
+            number = Decimal(repr(value) if isinstance(value, float) else value)
+        except InvalidOperation:
+            raise Unfit("a text that is not a number") from None
+        if not number.is_finite():
+            if dialect == "postgresql":
+                return number
+            raise Unfit("NaN (not a number)" if number.is_nan() else "infinity")
+        if scale is not None:
+            try:
+                number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+            except ArithmeticError:
+                raise Unfit("a number with more digits than the column's scale") from None
+        if dialect != "sqlite":
+            return number
+        whole = number == number.to_integral_value() and abs(number) < 2**63
+        if not whole and Decimal(repr(float(number))) != number:
+            raise Unfit("a number with more digits than SQLite keeps in a column of numbers")
+        return f"{number:f}"
+
+    return convert
+
+
+def _bytes(value: Any, exact: int | None) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise Unfit("a value that is not bytes")
+    if exact is not None and len(value) < exact:
+        raise Unfit("fewer bytes than the column has, which would be filled up")
+    return bytes(value)
+
+
+def _bits(value: Any) -> int:
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big")
+    return _integer(value, 2**64 - 1)
+
+
+def _members(value: Any, members: frozenset[str], *, many: bool) -> str:
+    """Of another text the database would make a number, and of that a member."""
+    if not isinstance(value, str):
+        raise Unfit("a value that is not a text")
+    if not set(value.split(",") if many and value else [value]) <= members | (
+        {""} if many else set()
+    ):
+        raise Unfit("a text that is not one of the column's")
+    return value
+
+
+def _text(value: Any) -> str:
+    """Return the text of a value; bytes have none."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return repr(value)
+        case float():
+            # As Java and PostgreSQL write them.
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(
+                repr(value), repr(value)
+            )
+        case Decimal():
+            return f"{value:f}"
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Struct() | dict() | list():
+            return json_text(value)
+    raise Unfit("a value that is not a text")
+
+
+def _short_text(value: Any, length: int, *, pads: bool) -> str:
+    """Databases cut spaces at the end without an error."""
+    text = _text(value)
+    if len(text) > length:
+        raise Unfit(f"a text of more than {length} characters")
+    if pads and text.endswith(" "):
+        raise Unfit("a text with spaces at the end, which the column does not keep")
+    return text
+
+
+def _any(value: Any) -> Any:
+    """Return a value as SQLite stores it in a column without a type."""
+    match value:
+        case float():
+            return _float(value, "sqlite")
+        case bool() | int():
+            return _integer(value, _most("sqlite"))
+        case bytes():
+            return value
+    return _text(value)

@@ -1,0 +1,370 @@
+"""LakeSink and records that a file or table cannot hold: reported, the others are written once."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from pyconnect_api import (
+    INT32_SCHEMA,
+    INT64_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    STRING_SCHEMA,
+    ConnectException,
+    DataException,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    Struct,
+    TopicPartition,
+    decimal_builder,
+)
+from pyconnect_api.testing import RecordingReporter, SinkHarness
+from pyconnect_connectors.lake.settings import SinkSettings
+from pyconnect_connectors.lake.sink import LakeSinkConnector
+from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.storage import Storage
+from pyconnect_connectors.odd_values import OddValueException
+from tests.connectors.lake import test_files, test_tables
+from tests.connectors.lake.rows import TOPIC, send
+
+FORMATS = ("parquet", "json", "csv", "iceberg")
+
+
+def started(
+    lake: Path,
+    written: str,
+    settings: Mapping[str, str] | None = None,
+    partition: TopicPartition = TOPIC,
+) -> SinkHarness:
+    make = test_tables if written == "iceberg" else test_files
+    props = make.props(lake, {"format.class": written, **(settings or {})})
+    reporter = RecordingReporter()
+    sink = SinkHarness(LakeSinkTask, props, reporter=reporter, partitions=[partition])
+    sink.start()
+    return sink
+
+
+def rows(lake: Path, written: str) -> list[dict[str, Any]]:
+    """Return what a reader of the lake finds."""
+    if written == "iceberg":
+        return list(test_tables.table(lake).scan().to_arrow().to_pylist())
+    found: list[dict[str, Any]] = []
+    for path in test_files.files(lake).values():
+        if written == "parquet":
+            found += pq.read_table(path).to_pylist()
+        elif written == "json":
+            found += map(json.loads, path.read_text().splitlines())
+        else:
+            with path.open(newline="") as text:
+                found += csv.DictReader(text)
+    return found
+
+
+def ids(lake: Path, written: str) -> list[int]:
+    return sorted(int(row["id"]) for row in rows(lake, written))
+
+
+def reports(sink: SinkHarness) -> list[tuple[SinkRecord, BaseException]]:
+    reporter = sink.context.errant_record_reporter()
+    assert isinstance(reporter, RecordingReporter)
+    return list(reporter.reports)
+
+
+ROW = (
+    SchemaBuilder.struct()
+    .field("id", INT64_SCHEMA)
+    .field("text", OPTIONAL_STRING_SCHEMA)
+    .field("price", decimal_builder(2).optional())
+    .build()
+)
+
+
+def odd(number: int, **values: object) -> Struct:
+    members = {"text": "x", "price": Decimal("1.50"), **values}
+    return Struct.of_checked(ROW, [number, members["text"], members["price"]])
+
+
+@pytest.mark.parametrize("written", FORMATS)
+@pytest.mark.parametrize(
+    ("values", "column", "kind"),
+    [
+        ({"text": "secret\ud800"}, "text", "a lone surrogate"),
+        ({"price": Decimal("9" * 40 + ".99")}, "price", "a number of more than 38 digits"),
+        ({"price": Decimal("NaN")}, "price", "NaN or infinity"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_reported_and_the_others_are_written_once(
+    tmp_path: Path, written: str, values: dict[str, object], column: str, kind: str
+) -> None:
+    """Also when the task dies behind the report, before an offset was committed."""
+    if written == "json" and kind.startswith("a number"):
+        pytest.skip("JSON has numbers of any length")
+    sink = started(tmp_path, written, {"flush.size": "2"})
+    for number in range(5):
+        value = odd(number, **values) if number in (1, 2) else odd(number)
+        sink.send(value, value_schema=ROW)
+    sink.deliver()
+    found = reports(sink)
+    assert [record.kafka_offset for record, _ in found] == [1, 2]
+    error = found[0][1]
+    assert isinstance(error, OddValueException)
+    assert (error.column, error.row) == (column, "topic-0@1")
+    assert error.kind.startswith(kind)
+    assert error.place.startswith("table lake.topic" if written == "iceberg" else "file topics/")
+    assert "secret" not in str(error)
+    assert "999" not in str(error)
+    sink.crash()
+    sink.deliver()
+    sink.stop()
+    assert ids(tmp_path, written) == [0, 3, 4]
+    assert sink.committed == {TOPIC: 5}
+
+
+@pytest.mark.parametrize("written", FORMATS)
+def test_a_value_that_does_not_fit_may_be_null(tmp_path: Path, written: str) -> None:
+    """The rest of the record is written, and nothing is reported."""
+    sink = started(tmp_path, written, {"values.out.of.range": "null"})
+    sink.send(odd(1, text="\udfff", price=Decimal("Infinity")), value_schema=ROW)
+    sink.send(odd(2), value_schema=ROW)
+    sink.deliver()
+    sink.stop()
+    assert not reports(sink)
+    first, second = rows(tmp_path, written)
+    assert (first["text"] or None, first["price"] or None) == (None, None)
+    assert second["text"] == "x"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        {"a": [1.5, float("inf")]},
+        {"a": {"b": Decimal("NaN")}},
+        "\ud800",
+        {"\ud800": 1},
+        {1: "a", "1": "b"},
+        {(1, 2): "a"},
+        object(),
+    ],
+)
+def test_json_refuses_what_it_has_not(tmp_path: Path, value: object) -> None:
+    """Infinity became null, Python's own text a name, and of two names one was lost."""
+    sink = started(tmp_path, "json")
+    sink.send(value)
+    sink.send(5)
+    sink.deliver()
+    sink.stop()
+    ((record, error),) = reports(sink)
+    assert record.kafka_offset == 0
+    assert isinstance(error, OddValueException)
+    (path,) = test_files.files(tmp_path).values()
+    assert path.read_text() == "5\n"
+
+
+def test_json_has_a_form_for_every_number_and_key(tmp_path: Path) -> None:
+    """Numbers keep their digits, keys are texts of JSON's."""
+    number = Decimal("12345678901234567890.123456789")
+    value = {
+        "n": [number, Decimal("1E+400"), 2**70, 1e300],
+        True: 1,
+        7: 2,
+        date(2024, 6, 1): 3,
+        b"\xff": 4,
+        Decimal("1E+2"): 5,
+        datetime(2024, 6, 1, tzinfo=UTC): 6,
+    }
+    sink = started(tmp_path, "json")
+    sink.send(value)
+    sink.deliver()
+    sink.stop()
+    assert not reports(sink)
+    (path,) = test_files.files(tmp_path).values()
+    assert path.read_text() == (
+        '{"n":[12345678901234567890.123456789,1E+400,1180591620717411303424,1e300],"true":1,"7":2,'
+        '"2024-06-01":3,"/w==":4,"100":5,"2024-06-01T00:00:00Z":6}\n'
+    )
+
+
+def test_a_float_of_a_struct_may_be_nan_in_parquet_only(tmp_path: Path) -> None:
+    """JSON has no NaN."""
+    schema = SchemaBuilder.struct().field("id", SchemaBuilder.float64()).build()
+    for written in ("parquet", "json"):
+        sink = started(tmp_path / written, written)
+        sink.send(Struct(schema).put("id", float("nan")), value_schema=schema)
+        sink.deliver()
+        sink.stop()
+        assert len(reports(sink)) == (written == "json")
+
+
+NESTED = (
+    SchemaBuilder.struct()
+    .field("id", INT64_SCHEMA)
+    .field("data", SchemaBuilder.array(SchemaBuilder.bytes()))
+    .field("days", SchemaBuilder.map(STRING_SCHEMA, decimal_builder(2)))
+    .build()
+)
+
+
+def test_nested_values_in_csv_are_those_of_json(tmp_path: Path) -> None:
+    """Not Python's own texts."""
+    sink = started(tmp_path, "csv")
+    value = (
+        Struct(NESTED).put("id", 1).put("data", [b"\x00\xff"]).put("days", {"a": Decimal("1.10")})
+    )
+    sink.send(value, value_schema=NESTED)
+    sink.deliver()
+    sink.stop()
+    assert rows(tmp_path, "csv") == [{"id": "1", "data": '["AP8="]', "days": '{"a":1.10}'}]
+
+
+def test_null_in_the_only_column_of_csv_is_a_row(tmp_path: Path) -> None:
+    """An empty line is none."""
+    schema = SchemaBuilder.struct().field("n", SchemaBuilder.int32().optional()).build()
+    sink = started(tmp_path, "csv")
+    for value in (1, None, 3):
+        sink.send(Struct(schema).put("n", value), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    assert [row["n"] for row in rows(tmp_path, "csv")] == ["1", "", "3"]
+
+
+def with_default(*, optional: bool) -> Schema:
+    count = SchemaBuilder.int32().default(7)
+    inner = SchemaBuilder.struct().field("n", count.optional() if optional else count).build()
+    builder = SchemaBuilder.struct().field("id", INT64_SCHEMA)
+    return builder.field("n", inner.fields[0].schema).field("in", inner).build()
+
+
+@pytest.mark.parametrize("written", FORMATS)
+@pytest.mark.parametrize(("optional", "expected"), [(True, None), (False, 7)])
+def test_null_stays_null_where_the_schema_allows_it(
+    tmp_path: Path, written: str, *, optional: bool, expected: object
+) -> None:
+    """The converter has decided about defaults; a field that is required has no null."""
+    schema = with_default(optional=optional)
+    inner = schema.fields[2].schema
+    sink = started(tmp_path, written)
+    sink.send(Struct.of_checked(schema, [1, None, Struct(inner)]), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    (row,) = rows(tmp_path, written)
+    text = "" if expected is None else str(expected)
+    if written == "csv":
+        assert row == {
+            "id": "1",
+            "n": text,
+            "in": json.dumps({"n": expected}, separators=(",", ":")),
+        }
+    else:
+        assert row == {"id": 1, "n": expected, "in": {"n": expected}}
+
+
+def test_null_without_a_default_does_not_get_into_a_required_column(tmp_path: Path) -> None:
+    """A file would be refused as a whole when it is finished."""
+    schema = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("n", INT32_SCHEMA).build()
+    sink = started(tmp_path, "parquet")
+    sink.send(Struct(schema).put("id", 1).put("n", 1), value_schema=schema)
+    sink.send(Struct(schema).put("id", 2), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    ((_, error),) = reports(sink)
+    assert str(error).startswith("Column n of file topics/topic/partition=0/topic+0+0000000000")
+    assert ids(tmp_path, "parquet") == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x" * 300, "a name of 305 bytes; the limit is 255"),
+        ("ü" * 90, "a name of 545 bytes"),
+        ("\ud800", "a lone surrogate"),
+    ],
+)
+def test_a_row_whose_directory_cannot_be_made_is_reported(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    """The rows around it are written."""
+    settings = {"partitioner.class": "field", "partition.field.name": "text", "flush.size": "10"}
+    sink = started(tmp_path, "json", settings)
+    for number, each in enumerate(("a", text, "b")):
+        sink.send(odd(number, text=each), value_schema=ROW)
+    sink.deliver()
+    sink.stop()
+    ((record, error),) = reports(sink)
+    assert record.kafka_offset == 1
+    assert isinstance(error, DataException)
+    assert problem in str(error)
+    assert ids(tmp_path, "json") == [0, 2]
+
+
+@pytest.mark.parametrize("path", ["../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0"])
+def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None:
+    """A transformation can make any name."""
+    settings = SinkSettings.parse(test_files.props(tmp_path))
+    storage = Storage.open(settings.location, writes=True)
+    storage.check_path("topics/a.json")
+    with pytest.raises(DataException, match="not below the lake"):
+        storage.check_path(path)
+
+
+def test_a_path_that_is_too_long_is_not_tried_again(tmp_path: Path) -> None:
+    """It would be too long every time."""
+    name = "n" * 300
+    config = LakeSinkConnector().validate(test_files.props(tmp_path, {"name": name}))
+    (text,) = [m for value in config.config_values for m in value.error_messages]
+    assert "too long" in text
+
+
+def test_points_of_a_topic_are_not_namespaces(tmp_path: Path) -> None:
+    """The default of iceberg.tables works for every topic."""
+    partition = TopicPartition("shop.orders.v1", 0)
+    sink = started(tmp_path, "iceberg", {"iceberg.tables": "default.${topic}"}, partition)
+    send(sink, range(3), partition=partition)
+    sink.deliver()
+    sink.stop()
+    assert len(test_tables.table(tmp_path, "default.shop_orders_v1").scan().to_arrow()) == 3
+    assert LakeSinkConnector().alter_offsets(sink.props, {partition: None})
+
+
+@pytest.mark.parametrize(
+    ("tables", "kind", "is_refused"),
+    [
+        ("a.b.${topic}", "sql", True),
+        ("${topic}", "sql", True),
+        ("a.", "sql", True),
+        (".a", "sql", True),
+        ("a.b.${topic}", "rest", False),
+        ("a.${topic}", "sql", False),
+    ],
+)
+def test_tables_that_a_catalog_cannot_have_are_refused_at_creation(
+    tmp_path: Path, tables: str, kind: str, *, is_refused: bool
+) -> None:
+    """A catalog in a database has namespaces of one level."""
+    settings = {
+        "iceberg.tables": tables,
+        "iceberg.catalog.type": kind,
+        "iceberg.catalog.uri": f"sqlite:///{tmp_path}/catalog.db" if kind == "sql" else "http://[",
+    }
+    config = LakeSinkConnector().validate(test_tables.props(tmp_path, settings))
+    wrong = [value.name for value in config.config_values if value.error_messages]
+    assert ("iceberg.tables" in wrong) == is_refused
+
+
+def test_without_a_reporter_the_task_fails_with_the_name_of_the_column(tmp_path: Path) -> None:
+    """And writes the rows before."""
+    sink = SinkHarness(LakeSinkTask, test_files.props(tmp_path, {"flush.size": "1"}))
+    sink.start()
+    sink.send(odd(1), value_schema=ROW)
+    sink.send(odd(2, text="\ud800"), value_schema=ROW)
+    with pytest.raises(ConnectException, match=r"^Column text of file .*, topic-0@1: a lone"):
+        sink.deliver()

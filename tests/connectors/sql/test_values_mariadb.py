@@ -1,0 +1,483 @@
+"""Odd values of MariaDB, in both directions: none changes in silence, none stops a table."""
+
+from __future__ import annotations
+
+import logging
+import unicodedata
+from datetime import UTC, datetime, time
+from decimal import Decimal
+
+import pytest
+
+from pyconnect_api import (
+    OPTIONAL_STRING_SCHEMA,
+    DataException,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    TopicPartition,
+    decimal_builder,
+    time_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
+from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.source_task import SqlSourceTask
+from tests.support.mariadb import MariaDbServer
+
+pytestmark = pytest.mark.wire
+
+LAX = "?init_command=SET+SESSION+sql_mode%3D%27ANSI_QUOTES%27"
+"""An argument of the URL that asks for a session without checks."""
+
+
+@pytest.fixture
+def database(mariadb: MariaDbServer) -> str:
+    return mariadb.new_database()
+
+
+def execute(mariadb: MariaDbServer, database: str, *statements: str) -> list[tuple[object, ...]]:
+    """Run statements in a session that takes zero dates; return the rows of the last one."""
+    with mariadb.connect(database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def source(mariadb: MariaDbServer, database: str, **settings: str) -> SourceHarness:
+    config = {
+        **mariadb.settings(database),
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "poll.interval.ms": "1",
+        "tables": "odd",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    harness = SourceHarness(SqlSourceTask, config)
+    harness.start()
+    return harness
+
+
+def sink(
+    mariadb: MariaDbServer,
+    database: str,
+    reporter: RecordingReporter | None = None,
+    **settings: str,
+) -> SinkHarness:
+    config = {
+        "name": "to-mariadb",
+        **mariadb.settings(database),
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    harness = SinkHarness(SqlSinkTask, config, reporter=reporter)
+    harness.start()
+    return harness
+
+
+def field(records: list[SourceRecord], name: str) -> list[object]:
+    return [record.value.get(name) for record in records if isinstance(record.value, Struct)]
+
+
+ODD = [
+    ("datetime", "2024-01-01", "0000-00-00 00:00:00", "a zero date"),
+    ("datetime(3)", "2024-01-01", "2024-02-00 10:00:00.5", "a zero date"),
+    ("timestamp", "2024-01-01", "0000-00-00 00:00:00", "a zero date"),
+    ("date", "2024-01-01", "2024-02-00", "a zero date"),
+    ("date", "2024-01-01", "2024-02-30", "a date that does not exist"),
+    ("time", "10:00", "25:30:00", "longer than a day"),
+    ("time(6)", "10:00", "-01:00:00.000001", "negative"),
+    ("time", "10:00", "24:00:00", "the end of a day"),
+    ("time", "10:00", "838:59:59", "longer than a day"),
+    ("bigint unsigned", "5", "18446744073709551615", "a whole number"),
+]
+
+
+@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+def test_an_odd_value_follows_the_policy(
+    mariadb: MariaDbServer,
+    database: str,
+    kind: str,
+    plain: str,
+    odd: str,
+    text: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It fails behind the rows before it, is left out and logged, becomes null, or is a text."""
+    execute(
+        mariadb,
+        database,
+        f"CREATE TABLE odd (id int PRIMARY KEY, v {kind} NOT NULL)",
+        f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
+    )
+    harness = source(mariadb, database)
+    assert field(harness.poll(), "id") == [1]
+    with pytest.raises(OddValueException, match=rf"Column v of table odd, row id=2: .*{text}") as e:
+        harness.poll()
+    assert odd not in str(e.value)
+    harness = source(mariadb, database, errors_tolerance="all")
+    with caplog.at_level(logging.WARNING):
+        assert field(harness.run(2), "id") == [1, 3]
+    assert any("row id=2" in getattr(entry, "reason", "") for entry in caplog.records)
+    harness.stop()
+    harness = source(mariadb, database, values_out_of_range="null")
+    first, none, last = field(harness.run(3), "v")
+    assert none is None
+    assert first == last is not None
+    harness.stop()
+    harness = source(mariadb, database, values_out_of_range="text")
+    written = execute(mariadb, database, "SELECT CAST(v AS CHAR) FROM odd ORDER BY id")
+    assert field(harness.run(3), "v") == [value for (value,) in written]
+    harness.stop()
+
+
+def test_types_without_a_schema_keep_what_the_database_has(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """Sets in their order, geometries as the bytes that are stored, floats with all digits."""
+    execute(
+        mariadb,
+        database,
+        "CREATE TABLE odd (id int PRIMARY KEY, colours set('red', 'green', 'blue'),"
+        " place point, area geometry, address inet6, ident uuid, made year, ratio float,"
+        " tiny tinyblob, medium mediumblob, wide longblob, doc json, huge decimal(65, 30),"
+        " clock time(6), fixed char(3), small tinytext, big bigint unsigned)",
+        "INSERT INTO odd VALUES (1, 'blue,red', ST_GeomFromText('POINT(1 2)', 4326),"
+        " ST_GeomFromText('LINESTRING(0 0, 1 1)'), '::1',"
+        " '00000000-0000-0000-0000-000000000001', '0000', 16777217.5, 'a', x'00ff', 'b',"
+        " '{\"a\": 12345678901234567890.123456789}', 1.000000000000000000000000000001,"
+        " '10:00:00.000001', 'a', 'ü', 9223372036854775807)",
+    )
+    ((place, area),) = execute(mariadb, database, "SELECT place, area FROM odd")
+    harness = source(mariadb, database)
+    (record,) = harness.run(1)
+    assert isinstance(record.value, Struct)
+    assert record.value.stored_values() == [
+        1,
+        "red,blue",
+        place,
+        area,
+        "::1",
+        "00000000-0000-0000-0000-000000000001",
+        "0000",
+        16777218.0,
+        b"a",
+        b"\x00\xff",
+        b"b",
+        '{"a": 12345678901234567890.123456789}',
+        Decimal("1.000000000000000000000000000001"),
+        time(10, 0, 0, 1),
+        "a",
+        "ü",
+        9223372036854775807,
+    ]
+    record.value.validate()
+    harness.stop()
+
+
+def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """No value changes on the way, whatever the server's mode is."""
+    columns = (
+        "id int PRIMARY KEY, colours set('red', 'green', 'blue'), mood enum('sad', 'ok'),"
+        " place point, area geometry, address inet6, ident uuid, made year, ratio float,"
+        " weight double, flag boolean, bits bit(9), fixed binary(2), wide longblob, note text,"
+        " doc json, huge decimal(65, 30), clock time(6), day date, at datetime(6),"
+        " stamp timestamp(3) NULL, big bigint unsigned, code varchar(3)"
+    )
+    execute(
+        mariadb,
+        database,
+        f"CREATE TABLE odd ({columns})",
+        f"CREATE TABLE topic ({columns})",
+        "INSERT INTO odd VALUES (1, 'blue,red', 'ok', ST_GeomFromText('POINT(1 2)', 4326),"
+        " ST_GeomFromText('LINESTRING(0 0, 1 1)'), '::1',"
+        " '00000000-0000-0000-0000-000000000001', '0000', 3.4e38, 0.1, true, b'100000001',"
+        " x'0001', x'00ff', 'ü\\\\\\'', '{\"a\": 1.10}', -0.000000000000000000000000000001,"
+        " '23:59:59.999999', '0001-01-01', '9999-12-31 23:59:59.999999', '2024-06-01 10:00:00.5',"
+        " 9223372036854775807, 'abc')",
+        "INSERT INTO odd (id) VALUES (2)",
+    )
+    harness = source(mariadb, database)
+    records = harness.run(2)
+    harness.stop()
+    key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": "upsert"}
+    writer = sink(mariadb, database, connection_url=mariadb.url(database) + LAX, **key)
+    for record in records:
+        writer.send(record.value, value_schema=record.value_schema)
+    writer.deliver()
+    writer.stop()
+    assert execute(mariadb, database, "SELECT * FROM topic ORDER BY id") == execute(
+        mariadb, database, "SELECT * FROM odd ORDER BY id"
+    )
+
+
+def test_times_of_more_than_a_day_can_be_written_as_texts(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """Where a source read them as texts."""
+    execute(
+        mariadb,
+        database,
+        "CREATE TABLE odd (id int PRIMARY KEY, v time, n bigint unsigned)",
+        "CREATE TABLE topic (id int PRIMARY KEY, v time, n bigint unsigned)",
+        "INSERT INTO odd VALUES (1, '-838:59:59', 18446744073709551615)",
+    )
+    harness = source(mariadb, database, values_out_of_range="text")
+    (record,) = harness.run(1)
+    writer = sink(mariadb, database)
+    writer.send(record.value, value_schema=record.value_schema)
+    writer.deliver()
+    query = "SELECT id, CAST(v AS CHAR), n FROM topic"
+    assert execute(mariadb, database, query) == [(1, "-838:59:59", 18446744073709551615)]
+
+
+KEYS = ["a", "A", "a ", "ä", "é", "e\u0301", "ß", "ss", "", " "]
+
+
+def test_a_text_key_of_a_table_that_is_created_tells_all_texts_apart(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """By case, accents, composition and spaces at the end."""
+    assert len({unicodedata.normalize("NFC", key) for key in KEYS}) < len(KEYS)
+    settings = {"insert_mode": "upsert", "pk_mode": "record_key", "pk_fields": "k"}
+    harness = sink(mariadb, database, auto_create="true", delete_enabled="true", **settings)
+    schema = SchemaBuilder.struct().field("v", SchemaBuilder.int32()).build()
+    for number, key in enumerate(KEYS):
+        harness.send(
+            Struct.of_checked(schema, [number]),
+            value_schema=schema,
+            key=key,
+            key_schema=SchemaBuilder.string().build(),
+        )
+    harness.deliver()
+    rows = dict(execute(mariadb, database, "SELECT k, v FROM topic"))  # type: ignore[arg-type]
+    assert rows == {key: number for number, key in enumerate(KEYS)}
+    harness.send(None, key="A", key_schema=SchemaBuilder.string().build())
+    harness.deliver()
+    found = execute(mariadb, database, "SELECT k FROM topic")
+    assert {key for (key,) in found} == set(KEYS) - {"A"}
+    harness.stop()
+
+
+@pytest.mark.parametrize(
+    ("collation", "warns"),
+    [("utf8mb4_general_ci", True), ("utf8mb4_bin", True), ("utf8mb4_nopad_bin", False)],
+)
+def test_a_key_column_that_takes_texts_for_equal_is_warned_of(
+    mariadb: MariaDbServer,
+    database: str,
+    collation: str,
+    warns: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """utf8mb4_bin ignores spaces at the end."""
+    execute(
+        mariadb,
+        database,
+        f"CREATE TABLE topic (k varchar(20) COLLATE {collation} PRIMARY KEY, v int)",
+    )
+    settings = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "k"}
+    harness = sink(mariadb, database, **settings)
+    schema = SchemaBuilder.struct().field("k", SchemaBuilder.string()).build()
+    with caplog.at_level(logging.WARNING):
+        harness.send(Struct.of_checked(schema, ["a"]), value_schema=schema)
+        harness.deliver()
+    found = [getattr(entry, "collation", None) for entry in caplog.records]
+    assert (collation in found) is warns
+    harness.stop()
+
+
+NUMBER = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).build()
+
+
+def test_connectors_and_topics_that_differ_by_case_have_offsets_of_their_own(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """Also of names with an accent and with a space at the end."""
+    for name in ("x-snk", "x-SNK", "x-snk ", "x-snḱ"):
+        partitions = [TopicPartition("t", 0), TopicPartition("T", 0)]
+        config = {
+            "name": name,
+            **mariadb.settings(database),
+            "auto.create": "true",
+            "table.name.format": "of_${topic}",
+        }
+        harness = SinkHarness(SqlSinkTask, config, partitions=partitions)
+        harness.start()
+        for partition in partitions:
+            harness.send(Struct.of_checked(NUMBER, [1]), value_schema=NUMBER, partition=partition)
+        harness.deliver()
+        harness.stop()
+    rows = execute(mariadb, database, "SELECT count(*), min(next_offset) FROM pyconnect_offsets")
+    assert rows == [(8, 1)]
+    for table in ("of_t", "of_T"):
+        assert execute(mariadb, database, f"SELECT count(*) FROM {table}") == [(4,)]
+
+
+def test_a_table_of_offsets_that_folds_names_is_changed_and_keeps_its_rows(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """As an older version made it; the second connector begins with a row of its own."""
+    execute(
+        mariadb,
+        database,
+        "CREATE TABLE pyconnect_offsets (connector varchar(200) NOT NULL, topic varchar(249)"
+        " NOT NULL, kafka_partition int NOT NULL, epoch bigint NOT NULL, next_offset bigint,"
+        " PRIMARY KEY (connector, topic, kafka_partition)) COLLATE utf8mb4_general_ci",
+        "INSERT INTO pyconnect_offsets VALUES ('to-mariadb', 'topic', 0, 3, 7)",
+    )
+    harness = sink(mariadb, database)
+    other = sink(mariadb, database, name="TO-mariadb")
+    query = "SELECT connector, epoch, next_offset FROM pyconnect_offsets ORDER BY epoch"
+    assert execute(mariadb, database, query) == [("TO-mariadb", 1, None), ("to-mariadb", 4, 7)]
+    for each in (harness, other):
+        each.stop()
+
+
+def test_columns_that_are_created_hold_large_values_in_any_session(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """Texts and bytes beyond 64 KiB, fractions of times, decimals with many digits."""
+    schema = (
+        SchemaBuilder.struct()
+        .field("text", SchemaBuilder.string())
+        .field("raw", SchemaBuilder.bytes())
+        .field("clock", time_builder())
+        .field("at", timestamp_builder())
+        .field("price", decimal_builder(30))
+        .field("coarse", decimal_builder(-3))
+        .field("ratio", SchemaBuilder.float32())
+        .build()
+    )
+    values: list[object] = [
+        "x" * 100_000,
+        b"\0" * 100_000,
+        time(10, 20, 30, 123_000),
+        datetime(2024, 1, 1, 0, 0, 0, 1000, tzinfo=UTC),
+        Decimal("12345678901234567890123456789012345." + "1" * 30),
+        Decimal("1E+3"),
+        16777216.0,
+    ]
+    url = mariadb.url(database) + LAX
+    harness = sink(mariadb, database, auto_create="true", connection_url=url)
+    harness.send(Struct.of_checked(schema, values), value_schema=schema)
+    harness.deliver()
+    query = (
+        "SELECT length(text), length(raw), CAST(clock AS CHAR), CAST(at AS CHAR), price, coarse,"
+        " ratio FROM topic"
+    )
+    assert execute(mariadb, database, query) == [
+        (
+            100_000,
+            100_000,
+            "10:20:30.123",
+            "2024-01-01 00:00:00.001",
+            values[4],
+            Decimal(1000),
+            16777216.0,
+        )
+    ]
+    harness.stop()
+
+
+ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize(
+    ("column", "good", "bad", "text"),
+    [
+        ("varchar(3) NOT NULL", "a", "long", "more than 3 characters"),
+        ("varchar(3) NOT NULL", "a", None, "cannot be null"),
+        ("tinytext", "a", "x" * 300, "too long"),
+        ("text", "a", "\ud800", "not valid Unicode"),
+        ("text CHECK (v <> 'bad')", "a", "bad", "CONSTRAINT"),
+        ("longtext CHECK (json_valid(v))", "{}", "{", "CONSTRAINT"),
+        ("tinyint", "1", "300", "[Oo]ut of range"),
+        ("int", "1", "1.5", "not a whole number"),
+        ("date", "2024-01-01", "0000-00-00", "not a date"),
+        ("datetime", "2024-01-01 00:00:00", "2024-01-01 00:00:00.5", "more digits"),
+        ("datetime", "2024-01-01 00:00:00", "20240101", "not a time"),
+        ("enum('a', '1')", "a", "A", "not one of"),
+        ("enum('a', 'b')", "a", "2", "not one of"),
+        ("set('a', 'b')", "a,b", "3", "not one of"),
+        ("year", "2024", "69", "four digits"),
+        ("char(3)", "a", "b ", "spaces at the end"),
+        ("decimal(3, 1)", "1.5", "1.25", "more digits"),
+        ("double", "1.5", "NaN", "NaN"),
+        ("point", None, "a", "not bytes"),
+    ],
+)
+def test_rows_that_the_database_refuses_are_reported(
+    mariadb: MariaDbServer,
+    database: str,
+    mode: str,
+    column: str,
+    good: str | None,
+    bad: str | None,
+    text: str,
+) -> None:
+    """The others are written once, in a session that is strict whatever the URL asks for."""
+    execute(mariadb, database, f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")
+    reporter = RecordingReporter()
+    key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
+    url = mariadb.url(database) + LAX
+    harness = sink(mariadb, database, reporter, errors_tolerance="all", connection_url=url, **key)
+    schema = ROW.build()
+    for number in range(20):
+        value = bad if number in (3, 19) else good
+        harness.send(Struct.of_checked(schema, [number, value]), value_schema=schema)
+    harness.deliver()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [3, 19]
+    for record, error in reporter.reports:
+        assert isinstance(error, DataException)
+        with pytest.raises(DataException, match=text):
+            raise error
+        assert f"topic-0@{record.kafka_offset}" in str(error)
+    assert execute(mariadb, database, "SELECT count(*) FROM topic") == [(18,)]
+    assert execute(mariadb, database, "SELECT next_offset FROM pyconnect_offsets") == [(20,)]
+    harness.stop()
+
+
+def test_values_that_do_not_fit_become_null_when_asked(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """Not in keys, and not in columns that are never null."""
+    execute(mariadb, database, "CREATE TABLE topic (id double NOT NULL, v double)")
+    schema = (
+        SchemaBuilder.struct()
+        .field("id", SchemaBuilder.float64())
+        .field("v", SchemaBuilder.float64())
+        .build()
+    )
+    harness = sink(mariadb, database, values_out_of_range="null")
+    harness.send(Struct.of_checked(schema, [1.0, float("nan")]), value_schema=schema)
+    harness.deliver()
+    assert execute(mariadb, database, "SELECT * FROM topic") == [(1.0, None)]
+    harness.send(Struct.of_checked(schema, [float("inf"), 1.0]), value_schema=schema)
+    with pytest.raises(OddValueException, match="Column id of table topic, record topic-0@1: inf"):
+        harness.deliver()
+
+
+def test_numbers_and_texts_without_schema_do_not_become_times(
+    mariadb: MariaDbServer, database: str
+) -> None:
+    """MariaDB reads digits as times: 1000 would be ten minutes."""
+    execute(mariadb, database, "CREATE TABLE topic (c time, d date, t datetime, raw blob)")
+    cases: list[tuple[str, object]] = [
+        ("c", 1000),
+        ("d", 240601),
+        ("t", 20240601102030),
+        ("raw", "AP8="),
+        ("t", "2024-06-01T10:00:00.5+02:00"),
+    ]
+    for column, value in cases:
+        harness = sink(mariadb, database)
+        harness.send({column: value})
+        with pytest.raises(OddValueException, match=f"Column {column} of table topic"):
+            harness.deliver()

@@ -1,0 +1,543 @@
+"""Odd values of PostgreSQL, in both directions: none changes in silence, none stops a table."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import pytest
+
+from pyconnect_api import (
+    OPTIONAL_STRING_SCHEMA,
+    DataException,
+    Schema,
+    SchemaBuilder,
+    SourceRecord,
+    Struct,
+    date_builder,
+    decimal_builder,
+    time_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
+from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_connectors.sql.source_task import SqlSourceTask
+from tests.support.postgres import PostgresServer
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    return postgres.new_database()
+
+
+def execute(postgres: PostgresServer, database: str, *statements: str) -> list[tuple[object, ...]]:
+    """Run statements and return the rows of the last one."""
+    with postgres.connect(database) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def source(postgres: PostgresServer, database: str, **settings: str) -> SourceHarness:
+    config = {
+        **postgres.settings(database),
+        "mode": "incrementing",
+        "incrementing.column.name": "id",
+        "poll.interval.ms": "1",
+        "tables": "odd",
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    harness = SourceHarness(SqlSourceTask, config)
+    harness.start()
+    return harness
+
+
+def sink(
+    postgres: PostgresServer,
+    database: str,
+    reporter: RecordingReporter | None = None,
+    **settings: str,
+) -> SinkHarness:
+    config = {
+        "name": "to-postgres",
+        **postgres.settings(database),
+        "retry.backoff.ms": "0",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+    harness = SinkHarness(SqlSinkTask, config, reporter=reporter)
+    harness.start()
+    return harness
+
+
+def field(records: list[SourceRecord], name: str) -> list[object]:
+    return [record.value.get(name) for record in records if isinstance(record.value, Struct)]
+
+
+def schema_of(record: SourceRecord, name: str) -> Schema:
+    assert record.value_schema is not None
+    found = record.value_schema.field(name)
+    assert found is not None
+    return found.schema
+
+
+ODD = [
+    ("timestamp", "2024-01-01", "infinity", "infinity"),
+    ("timestamp", "2024-01-01", "-infinity", "infinity"),
+    ("timestamptz", "2024-01-01", "infinity", "infinity"),
+    ("timestamp", "2024-01-01", "10000-01-01 12:00", "a year after 9999"),
+    ("timestamptz", "2024-01-01", "0044-03-15 12:00 BC", "a year before 1"),
+    ("date", "2024-01-01", "infinity", "infinity"),
+    ("date", "2024-01-01", "12024-01-01", "a year after 9999"),
+    ("date", "2024-01-01", "0044-03-15 BC", "a year before 1"),
+    ("time", "12:00", "24:00", "the end of a day"),
+    ("numeric(10,2)", "1", "NaN", "NaN"),
+]
+
+
+@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+def test_an_odd_value_fails_behind_the_rows_before_it(
+    postgres: PostgresServer, database: str, kind: str, plain: str, odd: str, text: str
+) -> None:
+    """The error names table, column, row and kind, and not the value."""
+    execute(
+        postgres,
+        database,
+        f"CREATE TABLE odd (id int PRIMARY KEY, v {kind})",
+        f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
+    )
+    harness = source(postgres, database)
+    assert field(harness.poll(), "id") == [1]
+    with pytest.raises(OddValueException, match=rf"Column v of table odd, row id=2: .*{text}") as e:
+        harness.poll()
+    assert "values.out.of.range" in str(e.value)
+    assert "infinity" in odd or odd == "NaN" or odd not in str(e.value)
+
+
+@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+def test_other_rows_arrive_when_errors_are_tolerated(
+    postgres: PostgresServer,
+    database: str,
+    kind: str,
+    plain: str,
+    odd: str,
+    text: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The odd row is left out, and the log names it."""
+    execute(
+        postgres,
+        database,
+        f"CREATE TABLE odd (id int PRIMARY KEY, v {kind})",
+        f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
+    )
+    harness = source(postgres, database, errors_tolerance="all")
+    with caplog.at_level(logging.WARNING):
+        records = harness.run(2)
+    assert field(records, "id") == [1, 3]
+    assert [record.source_offset for record in records] == [{"incrementing": n} for n in (1, 3)]
+    reasons = [getattr(entry, "reason", "") for entry in caplog.records]
+    assert any("row id=2" in reason and text in reason for reason in reasons)
+    harness.stop()
+
+
+@pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
+def test_odd_values_become_null_or_text_when_asked(
+    postgres: PostgresServer, database: str, kind: str, plain: str, odd: str, text: str
+) -> None:
+    """The schema is decided by the column's type: all of its values are texts, or may be null."""
+    execute(
+        postgres,
+        database,
+        f"CREATE TABLE odd (id int PRIMARY KEY, v {kind} NOT NULL)",
+        f"INSERT INTO odd VALUES (1, '{plain}'), (2, '{odd}'), (3, '{plain}')",
+    )
+    assert text
+    harness = source(postgres, database, values_out_of_range="null")
+    records = harness.run(3)
+    first, none, last = field(records, "v")
+    assert none is None
+    assert first == last is not None
+    assert all(schema_of(record, "v").optional for record in records)
+    harness.stop()
+    harness = source(postgres, database, values_out_of_range="text")
+    records = harness.run(3)
+    assert schema_of(records[0], "v") == SchemaBuilder.string().build()
+    (written,) = execute(postgres, database, "SELECT array_agg(v::text ORDER BY id) FROM odd")
+    assert [field(records, "v")] == [list(each) for each in written]
+    harness.stop()
+
+
+def test_an_odd_key_never_becomes_null(postgres: PostgresServer, database: str) -> None:
+    """Null would make one key of two."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id int, day date, PRIMARY KEY (id, day))",
+        "INSERT INTO odd VALUES (1, 'infinity')",
+    )
+    harness = source(postgres, database, values_out_of_range="null")
+    with pytest.raises(OddValueException, match="Column day of table odd, row incrementing=1"):
+        harness.poll()
+
+
+def test_domains_are_read_as_the_types_below_them(postgres: PostgresServer, database: str) -> None:
+    """As columns of the position, too; a domain of a domain has the base type."""
+    execute(
+        postgres,
+        database,
+        "CREATE DOMAIN positive AS integer CHECK (value > 0)",
+        "CREATE DOMAIN small_positive AS positive CHECK (value < 1000)",
+        "CREATE DOMAIN moment AS timestamptz",
+        "CREATE DOMAIN price AS numeric(10, 2) NOT NULL",
+        "CREATE TABLE odd (id small_positive PRIMARY KEY, at moment, cost price)",
+        "INSERT INTO odd VALUES (1, '2024-01-01Z', 1.5), (2, '2024-01-02Z', 2)",
+    )
+    both = {"mode": "timestamp+incrementing", "timestamp_column_name": "at"}
+    harness = source(postgres, database, **both)
+    first, second = harness.run(2)
+    assert isinstance(first.value, Struct)
+    assert first.value.stored_values() == [1, datetime(2024, 1, 1, tzinfo=UTC), Decimal("1.50")]
+    assert str(schema_of(first, "id")) == "Schema{INT32}"
+    assert schema_of(first, "at") == timestamp_builder().optional().build()
+    assert schema_of(first, "cost") == decimal_builder(2).build()
+    first.value.validate()
+    assert second.source_offset == {"timestamp": "2024-01-02 00:00:00+00", "incrementing": 2}
+    harness.commit()
+    harness.restart()
+    assert harness.poll() == []
+    harness.stop()
+
+
+def test_types_without_a_schema_are_texts_that_the_database_writes(
+    postgres: PostgresServer, database: str
+) -> None:
+    """None is a text of Python: arrays are JSON, intervals keep months, JSON keeps its digits."""
+    execute(
+        postgres,
+        database,
+        "CREATE TYPE pair AS (a int, b text)",
+        "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+        "CREATE TABLE odd (id int PRIMARY KEY, ints int[], days date[], spans interval[],"
+        " numbers numeric[], raw bytea[], words text[], span interval, doc json, docb jsonb,"
+        " span_range int4range, bits bit(3), address inet, cash money, moods mood[], two pair,"
+        " clock timetz, place point, at timestamptz[], deep int[][], names name, padded char(3))",
+        "INSERT INTO odd VALUES (1, '{1,null}', '{2024-01-01,infinity}', '{1 mon}',"
+        ' \'{12345678901234567890.123456789,NaN}\', \'{"\\\\x00ff"}\', \'{"a\\"b",NULL,"NULL"}\','
+        " '1 mon 2 days', '{\"a\": 1.10, \"a\":  2}', '{\"a\": 12345678901234567890.123456789}',"
+        " '[1,5)', '101', '10.0.0.1/8', 1234.5, '{sad}', '(1,x)', '12:30+02', '(1,2)',"
+        " '{2024-01-01 10:00Z}', '{{1,2},{3,4}}', 'n', 'a')",
+    )
+    harness = source(postgres, database)
+    (record,) = harness.run(1)
+    assert isinstance(record.value, Struct)
+    assert record.value.stored_values() == [
+        1,
+        "[1,null]",
+        '["2024-01-01","infinity"]',
+        '["1 mon"]',
+        '[12345678901234567890.123456789,"NaN"]',
+        '["\\\\x00ff"]',
+        '["a\\"b",null,"NULL"]',
+        "1 mon 2 days",
+        '{"a": 1.10, "a":  2}',
+        '{"a": 12345678901234567890.123456789}',
+        "[1,5)",
+        "101",
+        "10.0.0.1/8",
+        "1234.50",
+        '["sad"]',
+        "(1,x)",
+        "12:30:00+02",
+        "(1,2)",
+        '["2024-01-01T10:00:00+00:00"]',
+        "[[1,2],[3,4]]",
+        "n",
+        "a  ",
+    ]
+    record.value.validate()
+    harness.stop()
+
+
+def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
+    postgres: PostgresServer, database: str
+) -> None:
+    """By COPY and by statements; JSON is not encoded once more."""
+    columns = (
+        "id int PRIMARY KEY, small smallint, big bigint, ratio real, weight float8, flag boolean,"
+        " raw bytea, note text, code varchar(3), day date, clock time, clockz timetz,"
+        " at timestamp, atz timestamptz, exact numeric(12, 2), free numeric, ints int[],"
+        " words text[], days date[], deep int[][], span interval, doc json, docb jsonb,"
+        " ident uuid, address inet, bits bit(3), cash money, spans tstzrange, place point"
+    )
+    execute(
+        postgres,
+        database,
+        f"CREATE TABLE odd ({columns})",
+        f"CREATE TABLE topic ({columns})",
+        "INSERT INTO odd VALUES (1, -32768, 9223372036854775807, 0.1, 0.1, true, '\\x0000ff',"
+        " E'a\\tb\\\\ü\\n', 'abc', '0001-01-01', '23:59:59.999', '12:30+02',"
+        " '9999-12-31 23:59:59.999', '2024-06-01 12:00+02', -0.01,"
+        ' 12345678901234567890.12345678901234567890, \'{1,NULL}\', \'{"a,b","\\"",NULL,""}\','
+        " '{2024-01-01}', '{{1,2},{3,4}}', '-1 mon 2 days 03:04:05.678',"
+        ' \'{"a": 1.10}\', \'{"a": 12345678901234567890.123456789, "b": null}\','
+        " '00000000-0000-0000-0000-000000000001', '::1/128', '101', -1234.5,"
+        " '[2024-01-01 00:00Z,)', '(0.1,1e300)')",
+        "INSERT INTO odd (id) VALUES (2)",
+    )
+    harness = source(postgres, database)
+    records = harness.run(2)
+    harness.stop()
+    for mode in ("insert", "upsert"):
+        key = {"pk_mode": "record_value", "pk_fields": "id"}
+        writer = sink(postgres, database, insert_mode=mode, **key)
+        for record in records:
+            writer.send(record.value, value_schema=record.value_schema)
+        writer.deliver()
+        writer.stop()
+        same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id) ORDER BY id"
+        assert execute(postgres, database, same) == [(True,), (True,)]
+        execute(postgres, database, "DELETE FROM topic", "DELETE FROM pyconnect_offsets")
+
+
+def test_texts_of_odd_values_can_be_written(postgres: PostgresServer, database: str) -> None:
+    """Where a source read them as texts."""
+    columns = "id int PRIMARY KEY, at timestamp, atz timestamptz, day date, clock time, v numeric"
+    execute(
+        postgres,
+        database,
+        f"CREATE TABLE odd ({columns})",
+        f"CREATE TABLE topic ({columns})",
+        "INSERT INTO odd VALUES (1, 'infinity', '-infinity', 'infinity', '24:00', 'NaN'),"
+        " (2, '12024-01-01 10:00:00.5', '0044-03-15 12:00+00 BC', '0044-03-15 BC', '10:00', 1)",
+    )
+    harness = source(postgres, database, values_out_of_range="text")
+    records = harness.run(2)
+    harness.stop()
+    writer = sink(postgres, database)
+    for record in records:
+        writer.send(record.value, value_schema=record.value_schema)
+    writer.deliver()
+    same = "SELECT o::text = t::text FROM odd o JOIN topic t USING (id)"
+    assert execute(postgres, database, same) == [(True,), (True,)]
+    writer.stop()
+
+
+def test_a_position_of_odd_times_goes_on(postgres: PostgresServer, database: str) -> None:
+    """Rows before the year 1 come first; those of infinity never do, as they lie ahead."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id int PRIMARY KEY, at timestamp)",
+        "INSERT INTO odd VALUES (1, '-infinity'), (2, '0044-03-15 BC'), (3, '2024-01-01'),"
+        " (4, 'infinity')",
+    )
+    both = {"mode": "timestamp+incrementing", "timestamp_column_name": "at"}
+    harness = source(postgres, database, values_out_of_range="text", batch_max_rows="1", **both)
+    (first,) = harness.run(1)
+    assert first.source_offset == {"timestamp": "-infinity", "incrementing": 1}
+    harness.commit()
+    harness.restart()
+    assert field(harness.run(2), "id") == [2, 3]
+    harness.commit()
+    harness.restart()
+    assert harness.poll() == []
+    harness.stop()
+
+
+def test_a_position_of_fractions_neither_repeats_nor_loses_a_row(
+    postgres: PostgresServer, database: str
+) -> None:
+    """The position is the number, and not its whole part."""
+    execute(
+        postgres,
+        database,
+        "CREATE TABLE odd (id numeric(10, 2) PRIMARY KEY)",
+        "INSERT INTO odd VALUES (1.25), (1.50), (2)",
+    )
+    harness = source(postgres, database, batch_max_rows="1")
+    (first,) = harness.run(1)
+    assert first.source_offset == {"incrementing": "1.25"}
+    harness.commit()
+    harness.restart()
+    assert field(harness.run(2), "id") == [Decimal("1.50"), Decimal("2.00")]
+    harness.commit()
+    harness.restart()
+    assert harness.poll() == []
+    harness.stop()
+
+
+ROW = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).field("v", OPTIONAL_STRING_SCHEMA)
+
+
+@pytest.mark.parametrize("mode", ["insert", "upsert"])
+@pytest.mark.parametrize(
+    ("column", "bad", "text"),
+    [
+        ("varchar(3) NOT NULL", "long", "more than 3 characters"),
+        ("varchar(3) NOT NULL", None, "not-null constraint"),
+        ("text", "a\0b", "NUL"),
+        ("text", "\ud800", "not valid Unicode"),
+        ("text CHECK (v <> 'bad')", "bad", "check constraint"),
+        ("jsonb", "{", "invalid input syntax"),
+        ("int", "many", "not a whole number"),
+        ("int", "99999999999", "out of range"),
+        ("date", "2024-02-30", "a date that does not exist"),
+        ("numeric(3, 1)", "1.25", "more digits"),
+        ("boolean", "yes", "neither true nor false"),
+        ("char(1)", "ab", "more than 1 characters"),
+    ],
+)
+def test_rows_that_the_database_refuses_are_reported(
+    postgres: PostgresServer, database: str, mode: str, column: str, bad: str | None, text: str
+) -> None:
+    """The others are written once, with the offset behind all of them."""
+    execute(postgres, database, f"CREATE TABLE topic (id int PRIMARY KEY, v {column})")
+    good = {"jsonb": "{}", "int": "1", "date": "2024-01-01", "numeric(3, 1)": "1.5"}.get(
+        column, "1"
+    )
+    reporter = RecordingReporter()
+    key = {"pk_mode": "record_value", "pk_fields": "id", "insert_mode": mode}
+    harness = sink(postgres, database, reporter, errors_tolerance="all", **key)
+    schema = ROW.build()
+    booleans = SchemaBuilder.struct().field("id", SchemaBuilder.int32())
+    booleans.field("v", SchemaBuilder.boolean())
+    yes = booleans.build()
+    for number in range(100):
+        if number in (7, 8, 60):
+            harness.send(Struct.of_checked(schema, [number, bad]), value_schema=schema)
+        elif column == "boolean":
+            harness.send(Struct.of_checked(yes, [number, True]), value_schema=yes)
+        else:
+            harness.send(Struct.of_checked(schema, [number, good]), value_schema=schema)
+    harness.deliver()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [7, 8, 60]
+    for record, error in reporter.reports:
+        assert isinstance(error, DataException)
+        assert re.search(text, str(error))
+        assert f"topic-0@{record.kafka_offset}" in str(error)
+        assert bad is None or len(bad) < 4 or bad not in str(error)
+    rows = execute(postgres, database, "SELECT count(*), count(DISTINCT id) FROM topic")
+    assert rows == [(97, 97)]
+    assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(100,)]
+    harness.stop()
+
+
+def test_a_refused_row_fails_the_task_and_leaves_nothing(
+    postgres: PostgresServer, database: str
+) -> None:
+    """Without a reporter the whole batch is rolled back, and the error names the record."""
+    execute(postgres, database, "CREATE TABLE topic (id int PRIMARY KEY, v varchar(3))")
+    harness = sink(postgres, database)
+    schema = ROW.build()
+    for number, text in ((1, "a"), (2, "long"), (3, "b")):
+        harness.send(Struct.of_checked(schema, [number, text]), value_schema=schema)
+    with pytest.raises(DataException, match=r"Column v of table topic, record topic-0@1: "):
+        harness.deliver()
+    assert execute(postgres, database, "SELECT * FROM topic") == []
+    assert execute(postgres, database, "SELECT next_offset FROM pyconnect_offsets") == [(None,)]
+
+
+def test_a_sink_killed_between_report_and_commit_writes_each_row_once(
+    postgres: PostgresServer, database: str
+) -> None:
+    """The report may come twice, a row may not."""
+    execute(postgres, database, "CREATE TABLE topic (id int, v varchar(3))")
+
+    class Killed(BaseException):
+        """The end of the process."""
+
+    class KillingReporter(RecordingReporter):
+        def report(self, record, error):  # type: ignore[no-untyped-def]
+            super().report(record, error)
+            raise Killed
+
+    schema = ROW.build()
+    harness = sink(postgres, database, KillingReporter(), errors_tolerance="all")
+    successor = sink(postgres, database, reporter := RecordingReporter(), errors_tolerance="all")
+    for each in (harness, successor):
+        for number, text in ((1, "a"), (2, "long"), (3, "b")):
+            each.send(Struct.of_checked(schema, [number, text]), value_schema=schema)
+    harness.start()
+    with pytest.raises(Killed):
+        harness.deliver()
+    successor.start()
+    successor.deliver()
+    assert [record.kafka_offset for record, _ in reporter.reports] == [1]
+    assert execute(postgres, database, "SELECT id FROM topic ORDER BY id") == [(1,), (3,)]
+    successor.stop()
+
+
+def test_errors_of_the_connection_are_not_those_of_rows(
+    postgres: PostgresServer, database: str
+) -> None:
+    """They are tried again, and nothing is reported."""
+    execute(postgres, database, "CREATE TABLE topic (id int, v varchar(3))")
+    reporter = RecordingReporter()
+    harness = sink(postgres, database, reporter, errors_tolerance="all")
+    execute(
+        postgres,
+        database,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        f" WHERE datname = '{database}' AND pid <> pg_backend_pid()",
+    )
+    schema = ROW.build()
+    harness.send(Struct.of_checked(schema, [1, "long"]), value_schema=schema)
+    assert harness.deliver() == []
+    assert reporter.reports == []
+    harness.deliver()
+    assert len(reporter.reports) == 1
+    harness.stop()
+
+
+def test_no_value_is_rounded_on_its_way_into_a_column(
+    postgres: PostgresServer, database: str
+) -> None:
+    """PostgreSQL would round, cut or convert each of them without an error."""
+    cases: list[tuple[str, SchemaBuilder, object]] = [
+        ("int", SchemaBuilder.float64(), 1.5),
+        ("int", decimal_builder(1), Decimal("1.5")),
+        ("numeric(10, 1)", decimal_builder(2), Decimal("1.25")),
+        ("numeric(10, 1)", SchemaBuilder.float64(), 1.25),
+        ("timestamp(0)", timestamp_builder(), datetime(2024, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC)),
+        ("date", timestamp_builder(), datetime(2024, 1, 1, 10, tzinfo=UTC)),
+        ("time(0)", time_builder(), time(10, 0, 0, 500_000)),
+        ("float8", SchemaBuilder.int64(), 2**53 + 1),
+        ("text", SchemaBuilder.bytes(), b"\xff"),
+        ("bytea", SchemaBuilder.string(), "a\\134b"),
+        ("timestamp", SchemaBuilder.string(), "12024-01-01 10:00:00+02"),
+        ("varchar(2)", SchemaBuilder.string(), "a  "),
+        ("timestamptz", date_builder(), date(2024, 1, 1)),
+        ("interval", SchemaBuilder.bytes(), b"1 day"),
+    ]
+    for number, (kind, builder, value) in enumerate(cases):
+        execute(postgres, database, f"CREATE TABLE t{number} (v {kind})")
+        for mode in ("insert", "upsert"):
+            settings = {"insert_mode": mode, "table_name_format": f"t{number}"}
+            if mode == "upsert":
+                settings |= {"pk_mode": "record_value", "pk_fields": "v"}
+            harness = sink(postgres, database, **settings)
+            schema = SchemaBuilder.struct().field("v", builder.build()).build()
+            harness.send(Struct.of_checked(schema, [value]), value_schema=schema)
+            with pytest.raises(DataException, match=rf"Column v of table t{number}"):
+                harness.deliver()
+
+
+def test_null_stays_null_beside_a_default(postgres: PostgresServer, database: str) -> None:
+    """The converter replaces it, if it is to be replaced; a required field has its default."""
+    schema = (
+        SchemaBuilder.struct()
+        .field("a", SchemaBuilder.int32().optional().default(5).build())
+        .field("b", SchemaBuilder.int32().default(6).build())
+        .build()
+    )
+    harness = sink(postgres, database, auto_create="true")
+    harness.send(Struct.of_checked(schema, [None, None]), value_schema=schema)
+    harness.deliver()
+    assert execute(postgres, database, "SELECT a, b FROM topic") == [(None, 6)]
+    harness.stop()
