@@ -85,6 +85,7 @@ class Postgres:
         Kind.TEXT: "text",
         Kind.JSON: "jsonb",
         Kind.DECIMAL: "text",
+        Kind.NUMBER: "numeric",
     }
 
     def __init__(self, server: PostgresServer) -> None:
@@ -128,6 +129,7 @@ class MariaDb:
         Kind.TEXT: "longtext",
         Kind.JSON: "json",
         Kind.DECIMAL: "longtext",
+        Kind.NUMBER: "decimal(65,30)",
     }
 
     def __init__(self, server: MariaDbServer) -> None:
@@ -181,6 +183,7 @@ class Sqlite:
         Kind.TEXT: "TEXT",
         Kind.JSON: "JSON",
         Kind.DECIMAL: "TEXT",
+        Kind.NUMBER: "TEXT",
     }
 
     def __init__(self, file: Path) -> None:

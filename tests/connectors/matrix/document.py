@@ -51,6 +51,7 @@ column and the row. No value changes without an error. By design:
   number, NaN and Infinity are texts. Such values arrive in that form, in columns that exist; the
   formats Parquet, CSV and Iceberg need schemas.
 - Rows of JSON files have no schema: Avro, Parquet, CSV and Iceberg refuse them.
+- An object of JSON that has a name twice has the last value, as Java's readers have it.
 - An empty value of CSV is null, with quotes or without.
 
 `values.out.of.range` of a source says what happens to values in the column "refused when read":

@@ -83,6 +83,8 @@ _COMMON = (
     *_not("numeric(5,2)", _DOUBLE, 1.2345),
     *_not("integer", _DOUBLE, 5.7, -0.5),
     *_not("integer", decimal_builder(1), Decimal("5.7")),
+    *_not("double precision", decimal_builder(-400), Decimal("1e400")),
+    *_not("double precision", decimal_builder(20), Decimal("0.12345678901234567890")),
     *_not("integer", _TEXT, "5.7", "five", ""),
     _holds("varchar(3)", Kind.TEXT, _TEXT, "abc"),
     *_not("varchar(3)", _TEXT, "abcd", "abc  ", "äöüé"),
@@ -102,7 +104,11 @@ _POSTGRES = (
     *_not("timestamp(2) with time zone", _STAMP(), _FINE),
     *_not("time(0)", time_builder(), time(10, 20, 30, 123_000)),
     _holds(
-        "timestamp", Kind.STAMP, _TEXT, "2024-06-01 10:20:30+02:00", _AT.replace(hour=8, tzinfo=None)
+        "timestamp",
+        Kind.STAMP,
+        _TEXT,
+        "2024-06-01 10:20:30+02:00",
+        _AT.replace(hour=8, tzinfo=None),
     ),
     *_not("boolean", _INT32, 5),
     *_not("uuid", _TEXT, "x"),

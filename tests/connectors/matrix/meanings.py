@@ -35,6 +35,8 @@ class Kind(StrEnum):
     FLOAT32 = "float32"
     FLOAT64 = "float64"
     DECIMAL = "decimal"
+    NUMBER = "number"
+    """Any number without a schema."""
     TEXT = "text"
     BYTES = "bytes"
     DATE = "date"
@@ -119,6 +121,7 @@ _OF_TEXT: dict[Kind, Callable[[str], object]] = {
     Kind.FLOAT32: lambda text: float32(float(text)),
     Kind.FLOAT64: float,
     Kind.DECIMAL: _decimal,
+    Kind.NUMBER: _decimal,
     Kind.TEXT: str,
     Kind.BYTES: _bytes,
     Kind.DATE: _date,
@@ -172,9 +175,9 @@ def of_python(kind: Kind, value: Any) -> object:  # noqa: C901  one case a class
             return float32(float(value))
         case Kind.FLOAT64, float() | int() | Decimal():
             return float(value)
-        case Kind.DECIMAL, Decimal() | int():
+        case Kind.DECIMAL | Kind.NUMBER, Decimal() | int():
             return Decimal(value)
-        case Kind.DECIMAL, float():
+        case Kind.DECIMAL | Kind.NUMBER, float():
             return _decimal(repr(value))
         case Kind.JSON, bool() | Decimal():
             return value

@@ -175,8 +175,10 @@ def missing(error: BaseException, cell: Cell) -> list[str]:
     lacks = []
     if not isinstance(error, DataException):
         lacks.append("DataException")
-    # A database does not name the column of each value that it refuses.
-    if cell.column.name not in text and "record matrix-0@" not in text:
+    # A database does not name the column of each value that it refuses; what is not JSON or CSV
+    # has none.
+    has_column = "record matrix-0@" not in text and not re.search(r"is not (JSON|CSV)", text)
+    if has_column and cell.column.name not in text:
         lacks.append("column")
     if not re.search(rf"(table|file|topic) \S*({TOPIC}|t\d+)|file \S*a\.(csv|json|parquet)", text):
         lacks.append("table or file")

@@ -85,6 +85,8 @@ def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
             return "NaN"
         case float() if math.isinf(meaning) and system in WITHOUT_INFINITY:
             return "Infinity"
+        case Decimal() if column.kind is Kind.NUMBER:
+            return "more than 65 digits" if target == "MariaDB" and abs(meaning) > 10**35 else ""
         case Decimal() if column.kind is Kind.DECIMAL and column.scale is not None:
             return "" if topic is Topic.PLAIN else _digits(meaning, column.scale, target)
     return ""
@@ -93,7 +95,7 @@ def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
 def _digits(value: Decimal, scale: int, target: str) -> str:
     digits, exponent = value.normalize(EXACT).as_tuple()[1:]
     assert isinstance(exponent, int)
-    whole, fraction = len(digits) + exponent, -exponent
+    whole = len(digits) + exponent
     if target in NEEDS_SCHEMA:
         fits = whole + scale <= ARROW_DIGITS or not 0 <= scale <= ARROW_DIGITS
         return "" if fits else f"more than {ARROW_DIGITS} digits"
@@ -103,8 +105,9 @@ def _digits(value: Decimal, scale: int, target: str) -> str:
         return "" if whole <= ARROW_DIGITS - max(scale, 0) else f"more than {ARROW_DIGITS} digits"
     if target == "PostgreSQL":
         return "" if whole <= ARROW_DIGITS else f"more than {ARROW_DIGITS} digits before the point"
-    fits = whole <= MARIADB_DIGITS - MARIADB_SCALE and fraction <= MARIADB_SCALE
-    return "" if fits else f"more than {MARIADB_DIGITS} digits, or {MARIADB_SCALE} in the fraction"
+    # A column of text has all digits of a larger scale.
+    fits = scale > MARIADB_SCALE or whole <= MARIADB_DIGITS - scale
+    return "" if fits else f"more than {MARIADB_DIGITS} digits"
 
 
 def refusal(cell: Cell, topic: Topic, target: str) -> Refusal | None:
