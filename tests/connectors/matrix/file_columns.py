@@ -51,15 +51,13 @@ def _arrow(
 
 def _integer(arrow_type: Any, bits: int, *, signed: bool) -> tuple[Column, Any]:
     least = -(2 ** (bits - 1)) if signed else 0
-    largest = 2 ** (bits - 1 if signed else bits) - 1
-    middle = {} if signed else {"middle": 2 ** (bits - 1)}
-    odd = {"largest": largest} if bits == 64 and not signed else {}
-    return _arrow(
-        Kind.INT,
-        arrow_type,
-        {"ordinary": 5, "least": least} | ({} if odd else {"largest": largest} | middle),
-        odd | (middle if odd else {}),
-    )
+    values = {"ordinary": 5, "least": least, "largest": 2 ** (bits - 1 if signed else bits) - 1}
+    if not signed:
+        values["middle"] = 2 ** (bits - 1)
+    if bits == 64 and not signed:
+        # Texts in the topic: an INT64 does not hold them.
+        return _arrow(Kind.NUMBER, arrow_type, {n: (v, Decimal(v)) for n, v in values.items()})
+    return _arrow(Kind.INT, arrow_type, values)
 
 
 _TEXTS = {

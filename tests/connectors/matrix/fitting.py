@@ -34,6 +34,7 @@ _INT32, _INT64 = SchemaBuilder.int32(), SchemaBuilder.int64()
 _TEXT, _BYTES, _DOUBLE = SchemaBuilder.string(), SchemaBuilder.bytes(), SchemaBuilder.float64()
 _AT = datetime(2024, 6, 1, 10, 20, 30, tzinfo=UTC)
 _FINE = _AT.replace(microsecond=123_000)
+_ZONED = "2024-06-01 10:20:30+02:00"
 _MIDNIGHT = datetime(2024, 6, 1, tzinfo=UTC)
 
 
@@ -131,9 +132,7 @@ _MARIADB = (
         "timestamp", _STAMP(), datetime(1960, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
     ),
     *_not("time", time_builder(), time(10, 20, 30, 123_000)),
-    _holds(
-        "datetime", Kind.STAMP, _TEXT, "2024-06-01 10:20:30+02:00", _AT.replace(hour=8, tzinfo=None)
-    ),
+    _holds("datetime", Kind.STAMP, _TEXT, _ZONED, _AT.replace(hour=8, tzinfo=None)),
     _holds("datetime", Kind.STAMP, _TEXT, "2024-06-01T10:20:30Z", _AT.replace(tzinfo=None)),
     *_not("tinyint unsigned", _INT32, -1, 300),
     *_not("year", _INT32, 1900, 3000),

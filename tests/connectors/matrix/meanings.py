@@ -161,7 +161,7 @@ def of_python(kind: Kind, value: Any) -> object:  # noqa: C901  one case a class
             except ValueError:
                 return Odd(value)
         case Kind.JSON, list() | dict():
-            return parsed_json(json.dumps(_with_maps(value), default=_written))
+            return _json(value)
         case Kind.TEXT, _ if not isinstance(value, str):
             return Odd(f"{type(value).__name__} {value!r}")
         case _, str():
@@ -190,27 +190,23 @@ def _is_utf8(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _with_maps(value: Any) -> object:
-    """Return Arrow's maps, which are lists of pairs, as dicts."""
+def _json(value: Any) -> object:
+    """Return a nested value of a file's reader as JSON with exact numbers."""
     match value:
         case [tuple(), *_]:
-            return {key: _with_maps(each) for key, each in value}
+            # Arrow's maps are lists of pairs.
+            return {key: _json(each) for key, each in value}
         case list():
-            return [_with_maps(each) for each in value]
+            return list(map(_json, value))
         case dict():
-            return {key: _with_maps(each) for key, each in value.items()}
-    return value
-
-
-def _written(value: object) -> object:
-    match value:
-        case Decimal():
-            return float(value) if value != value.to_integral_value() else int(value)
+            return {key: _json(each) for key, each in value.items()}
         case bytes():
             return base64.b64encode(value).decode()
         case datetime() | date() | time():
             return value.isoformat()
-    raise TypeError(type(value).__name__)
+        case bool() | None | str() | Decimal():
+            return value
+    return Decimal(repr(value))
 
 
 def equal(kind: Kind, expected: object, found: object) -> bool:

@@ -177,10 +177,12 @@ def missing(error: BaseException, cell: Cell) -> list[str]:
         lacks.append("DataException")
     # A database does not name the column of each value that it refuses; what is not JSON or CSV
     # has none.
-    has_column = "record matrix-0@" not in text and not re.search(r"is not (JSON|CSV)", text)
+    has_column = "record matrix-0@" not in text and not re.search(
+        r"is not JSON|, row \d+: (a quote|text)", text
+    )
     if has_column and cell.column.name not in text:
         lacks.append("column")
-    if not re.search(rf"(table|file|topic) \S*({TOPIC}|t\d+)|file \S*a\.(csv|json|parquet)", text):
+    if not re.search(rf"table \S*({TOPIC}|t\d+)|[Ff]ile \S*a\.(csv|json|parquet)", text):
         lacks.append("table or file")
     # MariaDB counts the rows of a statement.
     if _ROW.search(re.sub(r"at row \d+", "", text)) is None:

@@ -19,8 +19,6 @@ SAME_TYPES = "same types"
 NEEDS_SCHEMA = ("Parquet", "CSV", "Iceberg")
 WITHOUT_SIGN_OF_ZERO = ("MariaDB", "SQLite")
 """Databases that keep no minus before zero."""
-READ_AS_TEXT = ("uint64",)
-"""Integers of Parquet that may be beyond 64 bits; their column is a text."""
 WITHOUT_NAN = ("MariaDB", "SQLite", "JSON")
 WITHOUT_INFINITY = ("MariaDB", "JSON")
 ARROW_DIGITS = 38
@@ -64,8 +62,6 @@ def refused_at_reading(cell: Cell) -> str:
     if isinstance(meaning, Odd):
         is_text = column.kind is Kind.DECIMAL and column.scale is None
         return "" if is_text or meaning.text == "null" else cell.value.name
-    if column.type in READ_AS_TEXT:
-        return ""
     if column.kind is Kind.INT and meaning is not None and meaning not in INT64:
         return "an integer beyond 64 bits"
     return ""
@@ -157,7 +153,7 @@ def in_topic(system: str, column: Column) -> str:
     if system == "JSON":
         return "no schema"
     match column.kind:
-        case Kind.INT if column.type in READ_AS_TEXT:
+        case Kind.NUMBER:
             return "STRING"
         case Kind.INT:
             if column.type == "year":
