@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -148,3 +149,26 @@ async def test_an_unwritable_file_fails_the_sink(streams: FileStreams, tmp_path:
         trace = w.listener.task_trace(sink)
         assert "Couldn't find or create file" in trace
         assert "for FileStreamSinkTask" in trace
+
+
+@asynchronous
+async def test_a_sink_can_begin_at_the_age_of_records(
+    streams: FileStreams, tmp_path: Path, kafka_broker: SharedBroker
+) -> None:
+    """As a consumer of Java does since Kafka 4.0 (KIP-1106); later records follow."""
+    sink_file = tmp_path / "out"
+    now_ms = round(time.time() * 1000)
+    for age_h, line in ((3, b"old"), (2, b"older than the limit"), (0, b"new")):
+        produce(
+            kafka_broker.bootstrap_servers,
+            streams.topic,
+            line,
+            timestamp=now_ms - age_h * 3_600_000,
+        )
+
+    async with children_world(streams.properties()) as w:
+        reset = "by_duration:PT1H"
+        await w.run_task(streams.sink(sink_file, consumer_override_auto_offset_reset=reset))
+        await eventually_async(lambda: streams.committed() == 3)
+        streams.produce(b"newest")
+        await eventually_async(lambda: sink_file.read_text() == "new\nnewest\n")

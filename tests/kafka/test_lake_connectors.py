@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -22,7 +23,7 @@ from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.s3 import S3Server, running_s3
 from tests.support.seeds import LONG, picked_seed
-from tests.support.topics import create_topics
+from tests.support.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -44,7 +45,15 @@ SINK = {
     "consumer.override.session.timeout.ms": "6000",
     "consumer.override.heartbeat.interval.ms": "500",
     "consumer.override.max.poll.records": "50",
+    "errors.tolerance": "all",
+    "errors.deadletterqueue.topic.replication.factor": "1",
 }
+DLQ = "errors.deadletterqueue.topic.name"
+
+
+def is_bad(number: int) -> bool:
+    """Whether the text of a row is too long for the name of a directory."""
+    return number % 499 == 5
 
 
 class Writer:
@@ -68,7 +77,8 @@ class Writer:
         while not self._stopping.wait(0.2):
             numbers = range(self.written, self.written + self._random.randint(1, 200))
             hidden = self._directory / "_next"
-            pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), hidden)
+            texts = ["x" * (1000 if is_bad(number) else 1) for number in numbers]
+            pq.write_table(pa.table({"id": pa.array(numbers, pa.int64()), "text": texts}), hidden)
             hidden.rename(self._directory / f"{self.written:08}.parquet")
             self.written = numbers.stop
 
@@ -91,6 +101,8 @@ def files_config(s3: S3Server, bucket: str, topic: str) -> dict[str, str]:
         **SINK,
         **s3.settings(bucket),
         "topics": topic,
+        "partitioner.class": "field",
+        "partition.field.name": "text",
         "flush.size": "70",
         "rotate.schedule.interval.ms": "300",
     }
@@ -104,6 +116,7 @@ def tables_config(lake: Path, topic: str) -> dict[str, str]:
         "format.class": "iceberg",
         "iceberg.tables": "lake.rows",
         "iceberg.tables.auto-create-enabled": "true",
+        "iceberg.tables.default-partition-by": "text",
         "iceberg.control.commit.interval-ms": "300",
     }
 
@@ -140,7 +153,10 @@ def count_of(found: Table | None) -> int:
 def test_every_row_arrives_once_though_tasks_are_killed(
     agents: Agents, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """From files, through a topic, into files on S3 and into an Iceberg table."""
+    """From files, through a topic, into files on S3 and into an Iceberg table.
+
+    Rows that neither can have arrive in the dead letter queues.
+    """
     seed = picked_seed()
     picks = random.Random(seed)
     topic = unique_name("lake")
@@ -155,8 +171,9 @@ def test_every_row_arrives_once_though_tasks_are_killed(
         files = Files(s3, bucket)
         agent = agents.start(properties=QUICK)
         agent.create(names[0], source_config(incoming, topic))
-        agent.create(names[1], files_config(s3, bucket, topic))
-        agent.create(names[2], tables_config(lake, topic))
+        queues = [unique_name("bad-files"), unique_name("bad-tables")]
+        agent.create(names[1], {**files_config(s3, bucket, topic), DLQ: queues[0]})
+        agent.create(names[2], {**tables_config(lake, topic), DLQ: queues[1]})
         writer.start()
         eventually(files.ids, WAIT_S)
         for _ in range(KILLS):
@@ -173,12 +190,13 @@ def test_every_row_arrives_once_though_tasks_are_killed(
                 os.kill(picks.choice(task_pids(agent)), signal.SIGKILL)
             restart_failed(agent, names)
         writer.finish()
-        expected = list(range(writer.written))
+        expected = [number for number in range(writer.written) if not is_bad(number)]
+        bad = set(filter(is_bad, range(writer.written)))
 
         def arrived() -> bool:
             restart_failed(agent, names)
             counts = (len(files.ids()), count_of(table(lake)))
-            return all(count >= writer.written for count in counts)
+            return all(count >= len(expected) for count in counts)
 
         eventually(
             arrived,
@@ -189,3 +207,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
         found = table(lake)
         assert found is not None
         assert sorted(found.scan().to_arrow()["id"].to_pylist()) == expected, f"seed {seed}"
+        for queue in queues:
+            reported = read_topic(kafka_broker.bootstrap_servers, queue)
+            ids = {json.loads(record.value() or b"")["payload"]["id"] for record in reported}
+            assert ids == bad, f"seed {seed}"

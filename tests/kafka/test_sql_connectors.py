@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.postgres import PostgresServer, running_postgres
 from tests.support.seeds import LONG, picked_seed
-from tests.support.topics import create_topics
+from tests.support.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -111,6 +112,24 @@ def upsert_config(postgres: PostgresServer, database: str, topic: str) -> dict[s
     }
 
 
+PICKY = 40
+"""The targets with constraints refuse each row whose id is a multiple."""
+
+
+def picky_config(
+    postgres: PostgresServer, database: str, topic: str, dead_letters: str, *, upserts: bool
+) -> dict[str, str]:
+    """Return a sink into a table that refuses some rows, which go to a dead letter queue."""
+    config = (upsert_config if upserts else sink_config)(postgres, database, topic)
+    return {
+        **config,
+        "table.name.format": "picky_keyed" if upserts else "picky",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": dead_letters,
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+
+
 # A row that is written twice, as a new row or over an old one, leaves two rows here.
 WRITES_OF_KEYED = """
 CREATE TABLE keyed (id bigint PRIMARY KEY, note text NOT NULL, changed timestamptz NOT NULL);
@@ -119,6 +138,16 @@ CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql AS
   $$ BEGIN INSERT INTO writes VALUES (NEW.id); RETURN NULL; END $$;
 CREATE TRIGGER note_write AFTER INSERT OR UPDATE ON keyed
   FOR EACH ROW EXECUTE FUNCTION note_write();
+"""
+PICKY_TABLES = f"""
+CREATE TABLE picky (id bigint CHECK (id % {PICKY} <> 0), note text, changed timestamptz);
+CREATE TABLE picky_writes (id bigint);
+CREATE TABLE picky_keyed
+  (id bigint PRIMARY KEY CHECK (id % {PICKY} <> 0), note text, changed timestamptz);
+CREATE FUNCTION note_picky_write() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN INSERT INTO picky_writes VALUES (NEW.id); RETURN NULL; END $$;
+CREATE TRIGGER note_picky_write AFTER INSERT OR UPDATE ON picky_keyed
+  FOR EACH ROW EXECUTE FUNCTION note_picky_write();
 """
 
 
@@ -132,7 +161,10 @@ def count(postgres: PostgresServer, database: str, query: str) -> int:
 def test_every_row_arrives_once_though_tasks_are_killed(
     agents: Agents, kafka_broker: SharedBroker, postgres: PostgresServer
 ) -> None:
-    """Neither target hides a repeated row: one has no primary key, one notes each write."""
+    """No target hides a repeated row: it has no primary key, or notes each write.
+
+    Two of them refuse rows, which are in the dead letter queue, once or more; the others come once.
+    """
     seed = picked_seed()
     database = postgres.new_database()
     topic = unique_name("shop") + "-orders"
@@ -143,6 +175,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
             " changed timestamptz NOT NULL DEFAULT now())"
         )
         connection.execute(WRITES_OF_KEYED)
+        connection.execute(PICKY_TABLES.encode())
     writer = Writer(postgres, database, seed)
     agent = agents.start(properties=QUICK)
     configs = {
@@ -150,6 +183,10 @@ def test_every_row_arrives_once_though_tasks_are_killed(
         unique_name("inserts"): sink_config(postgres, database, topic),
         unique_name("upserts"): upsert_config(postgres, database, topic),
     }
+    dead_letters = {upserts: unique_name("refused") for upserts in (False, True)}
+    for upserts, queue in dead_letters.items():
+        config = picky_config(postgres, database, topic, queue, upserts=upserts)
+        configs[unique_name("picky")] = config
     names = tuple(configs)
     for name, config in configs.items():
         agent.create(name, config)
@@ -175,11 +212,14 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     writer.finish()
     written = count(postgres, database, "SELECT count(*) FROM orders")
 
+    good = count(postgres, database, f"SELECT count(*) FROM orders WHERE id % {PICKY} <> 0")
+    wanted = {"target": written, "keyed": written, "picky": good, "picky_keyed": good}
+
     def arrived() -> bool:
         restart_failed(agent, names)
         return all(
-            count(postgres, database, f"SELECT count(DISTINCT id) FROM {table}") == written
-            for table in ("target", "keyed")
+            count(postgres, database, f"SELECT count(DISTINCT id) FROM {table}") == expected
+            for table, expected in wanted.items()
         )
 
     eventually(arrived, WAIT_S, lambda: f"seed {seed}, {written} rows")
@@ -189,6 +229,17 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     with postgres.connect(database) as connection:
         stored = connection.execute("SELECT DISTINCT connector FROM pyconnect_offsets").fetchall()
     assert sorted(stored) == sorted((name,) for name in names[1:])
-    for table in ("target", "writes"):
+    totals = {"target": written, "writes": written, "picky": good, "picky_writes": good}
+    for table, expected in totals.items():
         total = count(postgres, database, f"SELECT count(*) FROM {table}")
-        assert total == written, f"seed {seed}: {total - written} rows came twice into {table}"
+        assert total == expected, f"seed {seed}: {total - expected} rows came twice into {table}"
+    for queue in dead_letters.values():
+
+        def refused(queue: str = queue) -> bool:
+            records = read_topic(kafka_broker.bootstrap_servers, queue)
+            values = [json.loads(record.value() or b"") for record in records]
+            found = {value["payload"]["id"] for value in values}
+            assert all(number % PICKY == 0 for number in found)
+            return len(found) == written - good
+
+        eventually(refused, WAIT_S)

@@ -23,6 +23,7 @@ from confluent_kafka import (
 )
 from confluent_kafka import TopicPartition as ClientPartition
 
+from pyconnect_agent.core.clients.librdkafka import BY_DURATION
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_consumer
@@ -112,6 +113,9 @@ class TaskConsumer:
             or config.get("group.protocol") == "consumer"
         )
         self._reset_policy = str(config.get("auto.offset.reset", "earliest"))
+        if self._reset_policy.startswith(BY_DURATION):
+            # The client then reports a position that is out of range, and does not move it.
+            config = {**config, "auto.offset.reset": "error"}
         self._assignment: set[TopicPartition] = set()
         self._starting: dict[TopicPartition, int] | None = None
         self._paused: set[TopicPartition] = set()
@@ -158,7 +162,24 @@ class TaskConsumer:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+        if self._reset_policy.startswith(BY_DURATION):
+            return [message for message in messages if not self._was_out_of_range(message)]
         return messages
+
+    def _was_out_of_range(self, message: ConsumedMessage) -> bool:
+        """Return whether a message was the client's report of it; the partition has moved then."""
+        failure = message.error()
+        if failure is None or failure.code() != KafkaError._AUTO_OFFSET_RESET:
+            return False
+        place = ClientPartition(message.topic(), message.partition())
+        partition = TopicPartition(place.topic, place.partition)
+        LOG.warning("position out of range", extra={"partition": str(partition)})
+        try:
+            positions = self._reset_positions(self._consumer, [place])
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, f"Failed to look up the position of {partition}") from exc
+        self.seek(partition, positions[partition])
+        return True
 
     @staticmethod
     def check(message: ConsumedMessage) -> None:
@@ -335,31 +356,39 @@ class TaskConsumer:
         self, consumer: Consumer, partitions: Sequence[Any]
     ) -> dict[TopicPartition, int]:
         reset = _RESET_POSITIONS.get(self._reset_policy)
+        if self._reset_policy.startswith(BY_DURATION):
+            age_ms = int(self._reset_policy.removeprefix(BY_DURATION))
+            reset = max(0, round(time.time() * 1000) - age_ms)
         if reset is None:
             names = ", ".join(f"{p.topic}-{p.partition}" for p in partitions)
             raise AgentKafkaError(
                 f"Undefined offset with no reset policy for partitions: [{names}]"
             )
-        # Kafka's special timestamps -2 and -1 ask for the first and the next offset.
+        # Kafka's special timestamps -2 and -1 ask for the first and the next offset, others for
+        # the first record that is not older.
         asked = [ClientPartition(p.topic, p.partition, reset) for p in partitions]
         positions: dict[TopicPartition, int] = {}
         deadline = time.monotonic() + POSITION_TIMEOUT_S
         while asked:
             found = consumer.offsets_for_times(asked, timeout=max(0.0, deadline - time.monotonic()))
-            asked = []
+            asked, wait_s = [], 0.0
             for place in found:
                 partition = TopicPartition(place.topic, place.partition)
-                if place.error is None:
+                if place.error is None and place.offset >= 0:
                     positions[partition] = place.offset
+                elif place.error is None:
+                    # All records are older.
+                    asked.append(ClientPartition(place.topic, place.partition, OFFSET_END))
                 elif _passes(place.error) and time.monotonic() < deadline:
                     # A logical position cannot be used to rewind.
                     asked.append(ClientPartition(place.topic, place.partition, reset))
+                    wait_s = LOOK_UP_RETRY_S
                 else:
                     raise errors.translate(
                         place.error, f"Failed to look up the position of {partition}"
                     )
-            if asked:
-                time.sleep(LOOK_UP_RETRY_S)
+            if wait_s:
+                time.sleep(wait_s)
         return positions
 
 

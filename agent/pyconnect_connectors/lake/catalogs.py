@@ -26,6 +26,7 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
 )
 from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import parse_transform
 from requests import RequestException
@@ -108,10 +109,18 @@ def _transform(text: str) -> tuple[str, str]:
 
 def add_columns(table: Table, schema: Any) -> None:
     """Add the columns that a table lacks, and widen those that are too narrow."""
-    known = {column.name for column in table.schema().columns}
-    wanted = pa.schema([f if f.name in known else f.with_nullable(True) for f in schema])
     with table.update_schema() as update:
-        update.union_by_name(wanted)
+        update.union_by_name(_wanted(table, schema))
+
+
+def evolved(table: Table, schema: Any) -> Schema:
+    """Return the schema that `add_columns` would give a table; ValueError if it cannot."""
+    return table.update_schema().union_by_name(_wanted(table, schema))._apply()  # noqa: SLF001
+
+
+def _wanted(table: Table, schema: Any) -> Any:
+    known = {column.name for column in table.schema().columns}
+    return pa.schema([f if f.name in known else f.with_nullable(True) for f in schema])
 
 
 def stored_offsets(table: Table, connector: str) -> dict[str, int]:

@@ -122,29 +122,24 @@ class LakeSinkTask(SinkTask):
         }
 
     def _add(self, records: Sequence[SinkRecord]) -> None:
+        """Add records, and report those that cannot be written."""
         try:
             if not self._settings.ignores_nulls and any([r.value is None for r in records]):  # noqa: C419  hot
                 raise DataException(_NO_VALUE)
             self._target.add(records)
-        except DataException:
+        except DataException as error:
             reporter = self.context.errant_record_reporter()
             if reporter is None:
                 raise
-            self._add_each(records)
-
-    def _add_each(self, records: Sequence[SinkRecord]) -> None:
-        """Add records one by one and report those that cannot be written."""
-        reporter = self.context.errant_record_reporter()
-        assert reporter is not None
-        for record in records:
-            try:
-                if record.value is None and not self._settings.ignores_nulls:
-                    raise DataException(_NO_VALUE)
-                self._target.add([record])
-            except DataException as error:
-                # Durable before the offset behind it is stored.
-                reporter.report(record, error).result()
-                self._target.skip(record)
+            if len(records) > 1:
+                # In halves, until the bad one is alone: those that were taken are left out.
+                half = len(records) // 2
+                self._add(records[:half])
+                self._add(records[half:])
+                return
+            # Durable before the offset behind it is stored.
+            reporter.report(records[0], error).result()
+            self._target.skip(records[0])
 
     def _rewind(self) -> None:
         for partition, offset in self._target.take_rewinds().items():

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
+from urllib.parse import quote_plus
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationError
 from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible, _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
@@ -30,6 +31,7 @@ from pyconnect_connectors.lake.catalogs import (
     add_columns,
     append_once,
     catalog_errors,
+    evolved,
     has_commit,
     load_table,
     new_table,
@@ -40,10 +42,13 @@ from pyconnect_connectors.lake.names import (
     AUTO_CREATE,
     EVOLVE,
 )
+from pyconnect_connectors.lake.partitioners import field_of
 from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
+from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES
 
 LOG = logging.getLogger(__name__)
 COMMIT_ATTEMPTS = 20
+MOST_FITS = 100
 _place = attrgetter("topic", "original_topic", "original_kafka_partition")
 _offset = attrgetter("original_kafka_offset")
 
@@ -76,12 +81,43 @@ class _Buffer:
     size: int = 0
     writing: _Writing | None = None
 
+    @property
+    def schemas(self) -> Sequence[Any]:
+        return [batch.schema for part in self.parts.values() for batch in part.batches]
+
     def drop(self, partition: TopicPartition) -> None:
         part = self.parts.pop(partition, None)
         self.bases.pop(partition, None)
         if part is not None:
             self.size -= sum(batch.nbytes for batch in part.batches)
             self.writing = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    """How rows of a schema get into a table; `refusal` says why they do not.
+
+    `named` are the fields whose texts name directories of the table's files.
+    """
+
+    columns: Columns
+    named: Sequence[str] = ()
+    refusal: str | None = None
+
+    def check(self, records: Sequence[SinkRecord]) -> None:
+        """Raise DataException for rows that cannot be written."""
+        if self.refusal is not None:
+            raise DataException(self.refusal)
+        for name in self.named:
+            for record in records:
+                text = field_of(record, name)
+                size = len(f"{quote_plus(name)}={quote_plus(str(text or ''))}")
+                if size > LONGEST_NAME_BYTES:
+                    raise DataException(
+                        f"Field {name} of {record.original_topic}-"
+                        f"{record.original_kafka_partition}@{record.original_kafka_offset} would "
+                        f"name a directory by {size} bytes; the limit is {LONGEST_NAME_BYTES}"
+                    )
 
 
 class TableTarget:
@@ -100,7 +136,7 @@ class TableTarget:
         self._buffers: dict[str, _Buffer] = {}
         self._taken: dict[TopicPartition, int] = {}
         self._rewinds: dict[TopicPartition, int] = {}
-        self._columns: Columns | None = None
+        self._fits: dict[tuple[str, Schema], _Fit] = {}
         self._next_due_ms = now_ms() + self._tables.commit_ms
 
     def open(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
@@ -162,7 +198,9 @@ class TableTarget:
         base, buffer = self._base(name, partition), self._buffer(name)
         rows = records if base is None else [r for r in records if _offset(r) >= base]
         if rows:
-            batch = self._columns_of(schema).batch(rows, f"table {name}")
+            fit = self._fit(name, schema)
+            batch = fit.columns.batch(rows, f"table {name}")
+            fit.check(rows)
             part = buffer.parts.setdefault(partition, _Part(begin=_offset(rows[0])))
             part.batches.append(batch)
             part.end = _offset(rows[-1]) + 1
@@ -171,12 +209,44 @@ class TableTarget:
         if buffer.size >= self._settings.max_bytes:
             self._write(name)
 
-    def _columns_of(self, schema: Schema | None) -> Columns:
+    def _fit(self, name: str, schema: Schema | None) -> _Fit:
         if schema is None:
             raise DataException("The value has no schema, which an Iceberg table needs")
-        if self._columns is None or self._columns.connect_schema is not schema:
-            self._columns = Columns(schema, self._settings.odd_values)
-        return self._columns
+        fit = self._fits.get((name, schema))
+        if fit is None:
+            with catalog_errors(f"Cannot read table {name}"):
+                fit = self._looked_up(name, Columns(schema, self._settings.odd_values))
+            if len(self._fits) >= MOST_FITS:
+                self._fits.clear()
+            self._fits[name, schema] = fit
+        return fit
+
+    def _looked_up(self, name: str, columns: Columns) -> _Fit:
+        """Look how rows fit a table as it is, before they are buffered with others."""
+        rows, table = columns.schema, load_table(self._catalog(), name)
+        try:
+            pa.unify_schemas([*self._buffer(name).schemas, rows], promote_options="permissive")
+            if table is None:
+                named = [text for text in self._tables.partition_by if "(" not in text]
+                return _Fit(columns=columns, named=_texts(rows, named))
+            schema = evolved(table, rows) if self._tables.evolve else table.schema()
+            self._check_columns(name, schema, rows)
+            _check_pyarrow_schema_compatible(schema, rows)
+        except (pa.ArrowException, ValueError, ValidationError) as error:
+            return _Fit(columns=columns, refusal=_misfit(name, error))
+        except DataException as error:
+            return _Fit(columns=columns, refusal=str(error))
+        sources = [f.source_id for f in table.spec().fields if str(f.transform) == "identity"]
+        names = [schema.find_column_name(source) or "" for source in sources]
+        return _Fit(columns=columns, named=_texts(rows, names))
+
+    def _check_columns(self, name: str, schema: Any, rows: Any) -> None:
+        missing = set(rows.names) - {column.name for column in schema.columns}
+        if missing:
+            raise DataException(
+                f"Table {name} lacks the columns {', '.join(sorted(missing))}; {EVOLVE}=true adds "
+                "them"
+            )
 
     def write_due(self) -> None:
         if self._now_ms() >= self._next_due_ms:
@@ -282,12 +352,7 @@ class TableTarget:
             table = new_table(self._catalog(), name, schema, self._tables.partition_by)
         if self._tables.evolve:
             add_columns(table, schema)
-        missing = set(schema.names) - {column.name for column in table.schema().columns}
-        if missing:
-            raise ConnectException(
-                f"Table {name} lacks the columns {', '.join(sorted(missing))}; "
-                f"{EVOLVE}=true adds them"
-            )
+        self._check_columns(name, table.schema(), schema)
         return table
 
 
@@ -297,9 +362,18 @@ def _data_files(name: str, table: Table, rows: Any) -> Sequence[DataFile]:
     try:
         _check_pyarrow_schema_compatible(metadata.schema(), rows.schema)
     except ValueError as error:
-        lines = str(error).strip().splitlines()
-        raise ConnectException(f"The rows do not fit table {name}: {lines[0]}") from None
+        raise ConnectException(_misfit(name, error)) from None
     return list(_dataframe_to_data_files(metadata, rows, table.io))
+
+
+def _misfit(name: str, error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"The rows do not fit table {name}: {lines[0] if lines else type(error).__name__}"
+
+
+def _texts(rows: Any, names: Sequence[str]) -> Sequence[str]:
+    """Return the columns of text among the named ones."""
+    return [n for n in names if n in rows.names and pa.types.is_string(rows.field(n).type)]
 
 
 def replace_offsets(settings: SinkSettings, offsets: Mapping[TopicPartition, int | None]) -> None:

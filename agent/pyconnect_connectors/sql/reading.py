@@ -85,6 +85,7 @@ class TableReader:
         self.position = offset
         self._table = table
         self._settings = settings
+        self._place = "the query" if settings.query is not None else f"table {table.fullname}"
         self._topic = topic
         self._make: _RecordMaker | None = None
         self._columns: Sequence[ReadColumn] = ()
@@ -101,7 +102,7 @@ class TableReader:
             zone, policy = settings.connection.zone, settings.odd_values
             self._columns = [ReadColumn(c, dialect, zone, policy) for c in self._table.columns]
             self._make = _RecordMaker(
-                self._table, self._columns, settings, self.partition, self._topic
+                self._table, self._columns, settings, self._place, self.partition, self._topic
             )
         query, parts, limits = self._query(connection)
         size = settings.batch_rows
@@ -174,7 +175,7 @@ class TableReader:
         if odd is not None:
             named = ", ".join(f"{name}={value}" for name, value in odd.items())
             error = OddValueException(
-                f"table {self._table.fullname}",
+                self._place,
                 column=", ".join(settings.timestamps),
                 row=f"row {named}" if named else "a row without a key",
                 kind="a value that is not a time of ISO 8601",
@@ -344,18 +345,19 @@ class _Offsets(Sequence[Offset]):
 class _RecordMaker:
     """Makes records of a batch, column by column."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         table: Table,
         columns: Sequence[ReadColumn],
         settings: SourceSettings,
+        place: str,
         partition: Mapping[str, object],
         topic: str,
     ) -> None:
         value, key = SchemaBuilder.struct().name(table.name), SchemaBuilder.struct()
         for column in columns:
             value.field(column.name, column.schema)
-        self._place = f"table {table.fullname}"
+        self._place = place
         self._partition = partition
         self._topic = topic
         self._columns = columns

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Dialect,
+    case,
     cast,
     func,
     literal_column,
@@ -201,6 +202,9 @@ def _postgres_text(column: Column[Any]) -> ColumnElement[Any]:
         case types.CHAR():
             # A cast would cut the spaces at the end.
             return column
+        case postgresql.INET():
+            # A cast would add the length of the network to an address.
+            return case((column.is_not(None), func.format("%s", column)))
     return cast(column, types.Text())
 
 

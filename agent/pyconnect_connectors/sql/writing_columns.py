@@ -51,10 +51,21 @@ class WriteColumn:
         self.target = type(column.type).__name__.upper()
         self.becomes_null = becomes_null
         self._same, self._convert = _conversion(column.type, dialect, zone)
+        self._longest: int | None = None
+        if isinstance(column.type, types.String) and dialect.name != "sqlite":
+            self._longest = column.type.length
 
     def values(self, found: Sequence[Any]) -> Sequence[Any]:
         """Return the values of many rows; one of `UNFIT` if any does not fit."""
-        if self._same is not None and set(map(type, found)) <= {self._same, type(None)}:
+        if (
+            self._same is not None
+            and set(map(type, found)) <= {self._same, type(None)}
+            and (
+                self._longest is None
+                or max((len(text) for text in found if text is not None), default=0)
+                <= self._longest
+            )
+        ):
             return found
         convert = self._or_null if self.becomes_null else self._convert
         return [None if value is None else convert(value) for value in found]
@@ -100,7 +111,7 @@ def _conversion(  # noqa: C901  one case a type
             return None, lambda v: _members(v, members, many=isinstance(found, mysql.SET))
         case types.String() if name != "sqlite" and found.length is not None:
             length, pads = found.length, isinstance(found, types.CHAR) and name in MYSQL
-            return None, lambda v: _short_text(v, length, pads=pads)
+            return (None if pads else str), lambda v: _short_text(v, length, pads=pads)
         case postgresql.ARRAY():
             return None, array_literal
         case types.NullType() if name == "sqlite":

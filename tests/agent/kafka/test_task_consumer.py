@@ -26,6 +26,7 @@ class Client:
     def __init__(self, answers: Sequence[Mapping[int, int | KafkaError]]) -> None:
         self.answers = list(answers)
         self.asked: list[list[int]] = []
+        self.times: list[list[int]] = []
         self.assigned: list[tuple[int, int]] = []
         self._on_assign: Callable[..., None] | None = None
 
@@ -37,6 +38,7 @@ class Client:
 
     def offsets_for_times(self, partitions: list[Any], timeout: float) -> list[Any]:
         self.asked.append([p.partition for p in partitions])
+        self.times.append([p.offset for p in partitions])
         answer = self.answers.pop(0)
         return [_Found(p.topic, p.partition, answer[p.partition]) for p in partitions]
 
@@ -71,12 +73,12 @@ class Listener:
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None: ...
 
 
-def assigned(client: Client, monkeypatch: pytest.MonkeyPatch) -> Listener:
-    """Subscribe at the end of the topic, and poll once."""
+def assigned(client: Client, monkeypatch: pytest.MonkeyPatch, reset: str = "latest") -> Listener:
+    """Subscribe, by default at the end of the topic, and poll once."""
     monkeypatch.setattr(task_consumer, "create_consumer", lambda config: client)
     monkeypatch.setattr(task_consumer, "LOOK_UP_RETRY_S", 0.0)
     listener = Listener()
-    consumer = TaskConsumer({"auto.offset.reset": "latest"}, listener)
+    consumer = TaskConsumer({"auto.offset.reset": reset}, listener)
     consumer.subscribe(["t"])
     consumer.poll(1, 0)
     return listener
@@ -101,3 +103,15 @@ def test_a_position_that_may_not_be_known_fails_the_task(monkeypatch: pytest.Mon
     with pytest.raises(AuthorizationError, match="position of t-1"):
         assigned(client, monkeypatch)
     assert client.assigned == []
+
+
+def test_a_reset_by_duration_begins_at_the_first_record_that_is_not_older(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the end where all records are older (KIP-1106)."""
+    monkeypatch.setattr("time.time", lambda: 10_000.0)
+    client = Client([{0: 7, 1: OFFSET_END}, {1: 9}])
+    listener = assigned(client, monkeypatch, reset="by_duration:3600000")
+    assert client.times == [[6_400_000, 6_400_000], [OFFSET_END]]
+    assert listener.positions == [{P0: 7, P1: 9}]
+    assert client.assigned == [(0, 7), (1, 9)]

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
 
-from pyconnect_api import ConnectException, RetriableException
-from pyconnect_api.testing import SinkHarness
+from pyconnect_api import ConnectException, RetriableException, Struct
+from pyconnect_api.testing import RecordingReporter, SinkHarness
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
-from tests.connectors.lake.rows import send
+from tests.connectors.lake.rows import ROW, send
 
 ROWS = 60
 
@@ -100,11 +100,18 @@ CONFIGS = st.fixed_dictionaries(
 
 
 @settings(max_examples=150, deadline=None)
-@given(config=CONFIGS, actions=st.lists(ACTIONS, max_size=40))
+@given(
+    config=CONFIGS,
+    actions=st.lists(ACTIONS, max_size=40),
+    bad=st.sets(st.integers(0, ROWS - 1), max_size=5),
+)
 def test_each_row_is_in_one_file(
-    config: dict[str, str], actions: list[tuple[str, int, int]]
+    config: dict[str, str], actions: list[tuple[str, int, int]], bad: set[int]
 ) -> None:
-    """Two tasks have the same partition, neither knows of the other, and both fail anywhere."""
+    """Two tasks have the same partition, neither knows of the other, and both fail anywhere.
+
+    Records that cannot be written are reported, and no other one is.
+    """
     storage, Task.now_ms = FailingStorage(), 0
     Task.storage = storage
     props = {
@@ -115,10 +122,16 @@ def test_each_row_is_in_one_file(
         "retry.backoff.ms": "0",
         **config,
     }
-    tasks = [SinkHarness(Task, props) for _ in range(2)]
+    reporter = RecordingReporter()
+    tasks = [SinkHarness(Task, props, reporter=reporter) for _ in range(2)]
     for task in tasks:
         task.start()
-        send(task, range(ROWS))
+        for number in range(ROWS):
+            if number in bad:
+                value = Struct.of_checked(ROW, [number, "\ud800"])
+                task.send(value, value_schema=ROW, timestamp=1_700_000_000_000)
+            else:
+                send(task, [number])
     for action, index, number in actions:
         act(storage, tasks[index], action, number)
         assert_no_row_twice(storage)
@@ -128,7 +141,8 @@ def test_each_row_is_in_one_file(
     for _ in range(ROWS):
         last.deliver()
     last.stop()
-    assert sorted(rows_of(storage)) == list(range(ROWS))
+    assert sorted(rows_of(storage)) == [n for n in range(ROWS) if n not in bad]
+    assert {record.kafka_offset for record, _ in reporter.reports} == bad
 
 
 @pytest.mark.parametrize("calls", [0, 1, 2])

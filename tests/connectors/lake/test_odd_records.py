@@ -306,6 +306,63 @@ def test_a_row_whose_directory_cannot_be_made_is_reported(
     assert ids(tmp_path, "json") == [0, 2]
 
 
+TEXT_ID = SchemaBuilder.struct().field("id", STRING_SCHEMA).build()
+MORE = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("more", STRING_SCHEMA).build()
+
+
+@pytest.mark.parametrize("is_buffered", [True, False])
+@pytest.mark.parametrize(
+    ("value", "evolves", "problem"),
+    [
+        (Struct(TEXT_ID).put("id", "x"), "true", "do not fit table lake.topic"),
+        (Struct(TEXT_ID).put("id", "x"), "false", "do not fit table lake.topic"),
+        (Struct(MORE).put("id", 1).put("more", "x"), "false", "lacks the columns more"),
+    ],
+)
+def test_a_record_whose_schema_does_not_fit_the_table_is_reported(
+    tmp_path: Path, value: Struct, evolves: str, problem: str, *, is_buffered: bool
+) -> None:
+    """Before it is among rows that fit, which would all be refused with it."""
+    settings = {"iceberg.tables.evolve-schema-enabled": evolves}
+    if is_buffered and problem.startswith("lacks"):
+        pytest.skip("a table that is made later has all columns")
+    sink = started(tmp_path, "iceberg", settings)
+    send(sink, range(2))
+    sink.deliver()
+    if not is_buffered:
+        sink.restart()
+    sink.send(value, value_schema=value.schema)
+    send(sink, range(3, 5))
+    sink.deliver()
+    sink.stop()
+    ((record, error),) = reports(sink)
+    assert record.kafka_offset == 2
+    assert problem in str(error)
+    assert ids(tmp_path, "iceberg") == [0, 1, 3, 4]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_row_whose_partition_of_a_table_cannot_be_made_is_reported(
+    tmp_path: Path, *, exists: bool
+) -> None:
+    """Iceberg's files too are in directories that are named after values."""
+    settings = {"iceberg.tables.default-partition-by": "text"}
+    sink = started(tmp_path, "iceberg", settings)
+    sink.send(odd(0), value_schema=ROW)
+    if exists:
+        sink.deliver()
+        sink.restart()
+    sink.send(odd(1, text="ü" * 50), value_schema=ROW)
+    sink.send(odd(2, text="ü/" * 20), value_schema=ROW)
+    sink.send(odd(3, text=None), value_schema=ROW)
+    sink.deliver()
+    sink.stop()
+    ((record, error),) = reports(sink)
+    assert record.kafka_offset == 1
+    assert "Field text of topic-0@1 would name a directory by 305 bytes" in str(error)
+    assert ids(tmp_path, "iceberg") == [0, 2, 3]
+
+
 @pytest.mark.parametrize("path", ["../a", "topics/../a", "topics//a", "topics/./a", "topics/x\0"])
 def test_a_topic_is_not_a_way_out_of_the_lake(tmp_path: Path, path: str) -> None:
     """A transformation can make any name."""

@@ -224,9 +224,13 @@ def test_a_missing_table_or_column_names_the_setting(
         sink.deliver()
         sink.restart()
     sink.send(Struct(new).put("id", 1).put("note", "n"), value_schema=new)
-    sink.deliver()
-    with pytest.raises(ConnectException, match=text):
+
+    def written() -> None:
+        sink.deliver()
         sink.stop()
+
+    with pytest.raises(ConnectException, match=text):
+        written()
 
 
 def test_a_table_is_partitioned_as_the_config_says(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def postgres_config(postgres: PostgresServer) -> dict[str, str]:
             "CREATE TABLE other.b (id int PRIMARY KEY)",
             "INSERT INTO other.b VALUES (2)",
             'CREATE TABLE "with.point" (id int PRIMARY KEY)',
-            "CREATE TABLE parent (id int, part int, PRIMARY KEY (id, part))"
-            " PARTITION BY LIST (part)",
+            "CREATE TABLE parent (id int, part int) PARTITION BY LIST (part)",
+            "ALTER TABLE parent ADD PRIMARY KEY (id, part)",
             "CREATE TABLE part_1 PARTITION OF parent FOR VALUES IN (1)",
             "CREATE TABLE part_2 PARTITION OF parent FOR VALUES IN (2) PARTITION BY LIST (id)",
             "CREATE TABLE part_2_1 PARTITION OF part_2 FOR VALUES IN (1)",

@@ -31,13 +31,13 @@ def source(file: Path, **settings: str) -> SourceHarness:
     return harness
 
 
-def sink(file: Path, reporter: RecordingReporter | None = None, **settings: str) -> SinkHarness:
+def sink(file: Path, *reporters: RecordingReporter, **settings: str) -> SinkHarness:
     config = {
         "name": "to-sqlite",
         "connection.url": f"sqlite:///{file}",
         **{name.replace("_", "."): value for name, value in settings.items()},
     }
-    harness = SinkHarness(SqlSinkTask, config, reporter=reporter)
+    harness = SinkHarness(SqlSinkTask, config, reporter=next(iter(reporters), None))
     harness.start()
     return harness
 

@@ -12,15 +12,24 @@ records by default, as Java's do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyconnect_agent.core.clients.security import client_security
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
 from pyconnect_api.configdef import ConfigType, parse_type
+from pyconnect_api.errors import ConfigException
 from pyconnect_clients.librdkafka import librdkafka_settings
 from pyconnect_clients.security import SECURITY_PREFIXES
 
+BY_DURATION = "by_duration:"
+"""Begins a reset strategy; behind it librdkafka's properties have milliseconds here."""
+_DURATION = re.compile(
+    r"([-+]?)P(?:([-+]?\d+)D)?"
+    r"(?:T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+)(?:[.,](\d{0,9}))?S)?)?",
+    re.IGNORECASE | re.ASCII,
+)
 INFINITE_MS = 2**31 - 1
 _INFINITE_LONG_MS = 2**63 - 1
 
@@ -171,6 +180,32 @@ def translate(
     )
 
 
+def _duration_ms(strategy: str) -> int:
+    """Return the milliseconds of `by_duration:<ISO 8601 duration>`, as `java.time.Duration` reads.
+
+    Raises ConfigException for another text, and for a duration that is negative (KIP-1106).
+    """
+    text = strategy.partition(":")[2]
+    matched = _DURATION.fullmatch(text)
+    if matched is None or text[-1:] in "pPtT":
+        raise ConfigException(
+            f"Invalid value {strategy} for configuration auto.offset.reset: Unable to parse "
+            "duration string in by_duration offset reset strategy."
+        )
+    sign, days, hours, minutes, seconds, fraction = matched.groups()
+    whole = (int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)
+    part = int((fraction or "").ljust(9, "0")) // 1_000_000
+    second_sign = -1 if (seconds or "").startswith("-") else 1
+    total = (whole * 60 + int(seconds or 0)) * 1000 + second_sign * part
+    total = -total if sign == "-" else total
+    if total < 0:
+        raise ConfigException(
+            f"Invalid value {strategy} for configuration auto.offset.reset: Negative duration is "
+            "not supported in by_duration offset reset strategy."
+        )
+    return total
+
+
 class _Translation:
     """Collects properties and warnings of one client."""
 
@@ -217,6 +252,9 @@ class _Translation:
     def _special(self, name: str, value: str) -> bool:
         """Translate settings whose values differ in meaning; False when that is impossible."""
         match name:
+            case "auto.offset.reset" if value.lower().startswith(BY_DURATION):
+                # Not librdkafka's: `kafka/task_consumer.py` looks the positions up.
+                self.properties[name] = f"{BY_DURATION}{_duration_ms(value)}"
             case "auto.offset.reset":
                 self.properties[name] = {"none": "error"}.get(value.lower(), value.lower())
             case "buffer.memory":

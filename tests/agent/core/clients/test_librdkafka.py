@@ -28,6 +28,16 @@ PRODUCER, CONSUMER, ADMIN = ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind
         (CONSUMER, {"auto.offset.reset": "none"}, {"auto.offset.reset": "error"}),
         (
             CONSUMER,
+            {"auto.offset.reset": "by_duration:PT1H"},
+            {"auto.offset.reset": "by_duration:3600000"},
+        ),
+        (
+            CONSUMER,
+            {"auto.offset.reset": "By_Duration:p1dT-1h2m3.5s"},
+            {"auto.offset.reset": "by_duration:82923500"},
+        ),
+        (
+            CONSUMER,
             {
                 "partition.assignment.strategy": (
                     "org.apache.kafka.clients.consumer.RangeAssignor, "
@@ -112,3 +122,10 @@ def test_librdkafka_properties_can_be_put_on_top() -> None:
     assert config.build({"enable.partition.eof": "true"}).properties["enable.partition.eof"] == (
         "true"
     )
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "1h", "P1Y", "P1DT", "-PT1S", "PT-1S"])
+def test_a_duration_that_java_refuses_is_refused(text: str) -> None:
+    """A wrong one would begin somewhere else, or nowhere."""
+    with pytest.raises(ConfigException, match="by_duration offset reset strategy"):
+        translate({"auto.offset.reset": f"by_duration:{text}"}, CONSUMER)
