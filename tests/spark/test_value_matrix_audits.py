@@ -91,7 +91,7 @@ def moved(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) 
     with contextlib.ExitStack() as stack:
         postgres = stack.enter_context(running_postgres())
         mariadb = stack.enter_context(running_mariadb())
-        systems = Systems(postgres, mariadb, directory)
+        systems = stack.enter_context(contextlib.closing(Systems(postgres, mariadb, directory)))
         fill(systems.databases["PostgreSQL"], "orders", [c for c in CELLS for _ in CELLS])
         agents = stack.enter_context(contextlib.closing(Agents(broker, directory)))
         agent = agents.start(properties={"offset.flush.interval.ms": "500"})

@@ -10,7 +10,7 @@ import logging
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.connectors.matrix import fitting
@@ -23,9 +23,9 @@ def main(words: list[str]) -> None:
     logging.disable(logging.CRITICAL)
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        systems = Systems(
-            stack.enter_context(running_postgres()), stack.enter_context(running_mariadb()), scratch
-        )
+        postgres = stack.enter_context(running_postgres())
+        mariadb = stack.enter_context(running_mariadb())
+        systems = stack.enter_context(closing(Systems(postgres, mariadb, scratch)))
         if words == ["fits"]:
             for database in systems.databases.values():
                 for fault in fitting.faults(database):

@@ -28,6 +28,7 @@ class Database(Protocol):
     natural: ClassVar[Mapping[Kind, str]]
     """Types of columns that hold what JSON without a schema has."""
 
+    def close(self) -> None: ...
     def settings(self) -> dict[str, str]: ...
     def execute(self, *statements: str) -> None: ...
     def read(self, table: str, kinds: Mapping[str, Kind]) -> Rows: ...
@@ -94,6 +95,9 @@ class Postgres:
         self._connection = server.connect(self._database)
         self.execute("SET TIME ZONE 'UTC'")
 
+    def close(self) -> None:
+        self._connection.close()
+
     def settings(self) -> dict[str, str]:
         return self._server.settings(self._database)
 
@@ -142,6 +146,9 @@ class MariaDb:
             "SET NAMES utf8mb4",
         )
 
+    def close(self) -> None:
+        self._connection.close()
+
     def settings(self) -> dict[str, str]:
         return self._server.settings(self._database)
 
@@ -181,13 +188,16 @@ class Sqlite:
         Kind.FLOAT64: "REAL",
         Kind.FLOAT32: "REAL",
         Kind.TEXT: "TEXT",
-        Kind.JSON: "JSON",
+        Kind.JSON: "TEXT",
         Kind.DECIMAL: "TEXT",
         Kind.NUMBER: "TEXT",
     }
 
     def __init__(self, file: Path) -> None:
         self._file = file
+
+    def close(self) -> None:
+        """Each use has a connection of its own."""
 
     def settings(self) -> dict[str, str]:
         return {"connection.url": f"sqlite:///{self._file}"}

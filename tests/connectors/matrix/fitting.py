@@ -159,6 +159,8 @@ _SQLITE = (
     _holds("DECIMAL(10,2)", Kind.DECIMAL, decimal_builder(2), Decimal("123.45")),
     *_not("DECIMAL(38,10)", decimal_builder(10), _WIDE),
     *_not("NUMERIC", decimal_builder(0), Decimal(2**63 + 1)),
+    *_not("NUMERIC", _TEXT, "007"),
+    *_not("JSON", _TEXT, "12345678901234567890.123456789"),
     *_not("TEXT", _TEXT, "\ud800"),
     *_not("TEXT CHECK (v_c <> 'bad')", _TEXT, "bad"),
     *_not("INTEGER NOT NULL", SchemaBuilder.int32().optional(), None),

@@ -182,7 +182,7 @@ def missing(error: BaseException, cell: Cell) -> list[str]:
     )
     if has_column and cell.column.name not in text:
         lacks.append("column")
-    if not re.search(rf"table \S*({TOPIC}|t\d+)|[Ff]ile \S*a\.(csv|json|parquet)", text):
+    if not re.search(rf"table \S*({TOPIC}|t\d+)|[Ff]ile \S*(a\.|{TOPIC})", text):
         lacks.append("table or file")
     # MariaDB counts the rows of a statement.
     if _ROW.search(re.sub(r"at row \d+", "", text)) is None:

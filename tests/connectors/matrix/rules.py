@@ -155,6 +155,9 @@ def in_topic(system: str, column: Column) -> str:
     match column.kind:
         case Kind.NUMBER:
             return "STRING"
+        case Kind.FLOAT32 if system == "MariaDB":
+            # SQL has no other name for a double: REAL of MariaDB is one.
+            return "FLOAT64"
         case Kind.INT:
             if column.type == "year":
                 return "STRING"

@@ -37,6 +37,10 @@ class Systems:
         self._scratch = scratch
         self._refused: dict[str, dict[Cell, Outcome]] = {name: {} for name in self.sources}
 
+    def close(self) -> None:
+        for database in self.databases.values():
+            database.close()
+
     def targets(self, source: str) -> list[Target]:
         """Return the targets of a source; the tables with its own types come first."""
         same = self.databases.get(source)
