@@ -1,4 +1,4 @@
-"""Databases to read from and to write to."""
+"""A file of SQLite to read from and to write to."""
 
 from __future__ import annotations
 
@@ -8,23 +8,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from tests.support.mariadb import MariaDbServer, running_mariadb
-from tests.support.postgres import PostgresServer, running_postgres
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL of this test process."""
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def mariadb() -> Iterator[MariaDbServer]:
-    """A MariaDB of this test process."""
-    with running_mariadb() as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,0 +1,24 @@
+"""Databases to read from and to write to, one of each for a process of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.mariadb import MariaDbServer, running_mariadb
+from tests.support.postgres import PostgresServer, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL of this test process."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDbServer]:
+    """A MariaDB of this test process."""
+    with running_mariadb() as server:
+        yield server

@@ -1,0 +1,51 @@
+"""Run the matrix and print what is not as promised.
+
+python -m tests.connectors.matrix [WORD …]      paths whose names have each of the words
+python -m tests.connectors.matrix fits          values against columns that exist
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from tests.connectors.matrix import fitting
+from tests.connectors.matrix.systems import Systems, cells_of
+from tests.support.mariadb import running_mariadb
+from tests.support.postgres import running_postgres
+
+
+def main(words: list[str]) -> None:
+    logging.disable(logging.CRITICAL)
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        postgres = stack.enter_context(running_postgres())
+        mariadb = stack.enter_context(running_mariadb())
+        systems = stack.enter_context(closing(Systems(postgres, mariadb, scratch)))
+        if words == ["fits"]:
+            for database in systems.databases.values():
+                for fault in fitting.faults(database):
+                    _say(f"{database.name} {fault}")
+            return
+        for source in systems.sources:
+            for path in systems.paths(source):
+                if any(word not in path.name for word in words):
+                    continue
+                began = time.monotonic()
+                faults = path.faults(cells_of(source))
+                seconds = time.monotonic() - began
+                _say(f"## {path.name}: {len(faults)} faults, {seconds:.1f} s")
+                for fault in faults:
+                    _say(f"  {fault}")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+main(sys.argv[1:])

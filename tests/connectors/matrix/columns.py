@@ -1,0 +1,90 @@
+"""Columns of the matrix: a type as its documentation names it, with values and what they mean."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.connectors.matrix.meanings import Kind, Odd, of_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """`given` is an SQL expression, or the object that a file's writer takes."""
+
+    name: str
+    given: Any = field(hash=False, compare=False)
+    meaning: Any = field(hash=False, compare=False)
+    plain: Any = field(default=None, hash=False, compare=False)
+    """What JSON without schemas holds instead; None: as the kind says."""
+    own: str | None = None
+    """The source's text form, where the one that arrives in other systems is another."""
+    refused: str = ""
+    """Why a source refuses the value although the kind has it."""
+    is_odd: bool = False
+    """Whether a refusal is likely, so that it is tried alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One type of a system."""
+
+    type: str
+    kind: Kind
+    values: tuple[Value, ...] = field(hash=False, compare=False)
+    setup: str = field(default="", hash=False, compare=False)
+    """Statement that makes the type."""
+    scale: int | None = None
+
+    @property
+    def name(self) -> str:
+        # No type's name is the whole name of another one's column.
+        text = self.type.lower().replace("[]", " array")
+        return f"v_{re.sub(r'[^a-z0-9]+', '_', text).strip('_')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value of a column."""
+
+    column: Column
+    value: Value
+
+
+def column(
+    type_: str,
+    kind: Kind,
+    values: dict[str, Any],
+    *,
+    odd: dict[str, Any] | None = None,
+    setup: str = "",
+    scale: int | None = None,
+) -> Column:
+    """Return a column of SQL; each value is an expression, or a tuple of it, its meaning and, if a
+    source refuses it, the reason.
+
+    The meaning of an expression alone is that of the text between its quotes.
+    """
+    found = [
+        *(_value(kind, name, given, is_odd=False) for name, given in values.items()),
+        *(_value(kind, name, given, is_odd=True) for name, given in (odd or {}).items()),
+        Value(name="null", given="NULL", meaning=None),
+    ]
+    if scale is None and kind is Kind.DECIMAL and (digits := re.search(r",\s*(-?\d+)\)", type_)):
+        scale = int(digits[1])
+    return Column(type=type_, kind=kind, values=tuple(found), setup=setup, scale=scale)
+
+
+def _value(kind: Kind, name: str, given: Any, *, is_odd: bool) -> Value:
+    if isinstance(given, tuple):
+        expression, meaning, *refused = given
+        reason = refused[0] if refused else ""
+        return Value(name=name, given=expression, meaning=meaning, refused=reason, is_odd=is_odd)
+    text = str(given)
+    if text.startswith("'"):
+        text = text[1:-1].replace("''", "'")
+    return Value(name=name, given=given, meaning=of_text(kind, text), is_odd=is_odd)
+
+
+__all__ = ["Cell", "Column", "Kind", "Odd", "Value", "column"]

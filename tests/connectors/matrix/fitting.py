@@ -1,0 +1,199 @@
+"""Values of records against columns that exist: stored as they are, or refused.
+
+Databases cut, round and convert without an error in many of these cases: fractions of a number or
+of a second, spaces at an end, the time of a date, the zone of a text. Confluent's JDBC sink leaves
+that to the database; here a value that would change is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+from pyconnect_api import (
+    Schema,
+    SchemaBuilder,
+    Struct,
+    date_builder,
+    decimal_builder,
+    time_builder,
+    timestamp_builder,
+)
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from tests.connectors.matrix.columns import Cell, Column, Value
+from tests.connectors.matrix.databases import Database, define
+from tests.connectors.matrix.meanings import Kind, equal
+from tests.connectors.matrix.outcomes import missing
+from tests.connectors.matrix.paths import delivered, sink_props
+from tests.connectors.matrix.topics import TOPIC
+
+_INT32, _INT64 = SchemaBuilder.int32(), SchemaBuilder.int64()
+_TEXT, _BYTES, _DOUBLE = SchemaBuilder.string(), SchemaBuilder.bytes(), SchemaBuilder.float64()
+_AT = datetime(2024, 6, 1, 10, 20, 30, tzinfo=UTC)
+_FINE = _AT.replace(microsecond=123_000)
+_ZONED = "2024-06-01 10:20:30+02:00"
+_MIDNIGHT = datetime(2024, 6, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A value and the column it is written to; `meaning` is what the column then holds."""
+
+    type: str
+    kind: Kind
+    schema: Any
+    given: object
+    meaning: object = None
+    refused: bool = False
+
+    @property
+    def name(self) -> str:
+        schema: Schema = self.schema.build()
+        given = f"{self.given!r}"
+        kind = (schema.name or schema.type.name.lower()).rpartition(".")[2]
+        return f"{self.type} <- {kind} {given if len(given) < 50 else given[:40]}"
+
+
+def _holds(type_: str, kind: Kind, schema: Any, given: object, meaning: object = None) -> Fit:
+    return Fit(
+        type=type_,
+        kind=kind,
+        schema=schema,
+        given=given,
+        meaning=given if meaning is None else meaning,
+    )
+
+
+def _not(type_: str, schema: Any, *values: object, kind: Kind = Kind.TEXT) -> list[Fit]:
+    return [Fit(type=type_, kind=kind, schema=schema, given=v, refused=True) for v in values]
+
+
+_WIDE = Decimal("9" * 28 + "." + "9" * 10)
+_STAMP = timestamp_builder
+_COMMON = (
+    _holds("smallint", Kind.INT, _INT32, 5),
+    *_not("smallint", _INT32, 40_000),
+    *_not("integer", _INT64, 2**40),
+    _holds("numeric(5,2)", Kind.DECIMAL, decimal_builder(2), Decimal("123.45")),
+    _holds("numeric(5,2)", Kind.DECIMAL, decimal_builder(4), Decimal("1.2300"), Decimal("1.23")),
+    *_not("numeric(5,2)", decimal_builder(4), Decimal("1.2345"), Decimal("-0.0001")),
+    *_not("numeric(5,2)", decimal_builder(2), Decimal("1234.56")),
+    *_not("numeric(5,2)", _DOUBLE, 1.2345),
+    *_not("integer", _DOUBLE, 5.7, -0.5),
+    *_not("integer", decimal_builder(1), Decimal("5.7")),
+    *_not("double precision", decimal_builder(-400), Decimal("1e400")),
+    *_not("double precision", decimal_builder(20), Decimal("0.12345678901234567890")),
+    *_not("integer", _TEXT, "5.7", "five", ""),
+    _holds("varchar(3)", Kind.TEXT, _TEXT, "abc"),
+    *_not("varchar(3)", _TEXT, "abcd", "abc  ", "äöüé"),
+    _holds("date", Kind.DATE, date_builder(), date(2024, 6, 1)),
+    _holds("date", Kind.DATE, _STAMP(), _MIDNIGHT, date(2024, 6, 1)),
+    *_not("date", _STAMP(), _AT),
+    *_not("date", _TEXT, "soon", "2024-02-30"),
+    *_not("date", _INT32, 19_875, 240_601),
+    *_not("time", _INT32, 1000),
+    *_not("timestamp", _INT64, 1_717_237_230_123, 20_240_601_102_030),
+)
+_POSTGRES = (
+    *_COMMON,
+    _holds("timestamp(3)", Kind.STAMP, _STAMP(), _FINE, _FINE.replace(tzinfo=None)),
+    _holds("timestamp(0)", Kind.STAMP, _STAMP(), _AT, _AT.replace(tzinfo=None)),
+    *_not("timestamp(0)", _STAMP(), _FINE),
+    *_not("timestamp(2) with time zone", _STAMP(), _FINE),
+    *_not("time(0)", time_builder(), time(10, 20, 30, 123_000)),
+    _holds(
+        "timestamp",
+        Kind.STAMP,
+        _TEXT,
+        "2024-06-01 10:20:30+02:00",
+        _AT.replace(hour=8, tzinfo=None),
+    ),
+    *_not("boolean", _INT32, 5),
+    *_not("uuid", _TEXT, "x"),
+    *_not("jsonb", _TEXT, "not JSON", "{"),
+    *_not("bytea", _TEXT, "\\x41", "abc"),
+    *_not("text", _BYTES, b"abc"),
+    *_not("bit(3)", _TEXT, "1010"),
+    *_not("inet", _TEXT, "x"),
+    *_not("text", _TEXT, "a\0b", "\ud800"),
+    *_not("varchar(9) NOT NULL CHECK (v_c <> 'bad')", _TEXT, "bad"),
+    *_not("integer NOT NULL", SchemaBuilder.int32().optional(), None),
+)
+_MARIADB = (
+    *_COMMON,
+    _holds("datetime(3)", Kind.STAMP, _STAMP(), _FINE, _FINE.replace(tzinfo=None)),
+    _holds("datetime", Kind.STAMP, _STAMP(), _AT, _AT.replace(tzinfo=None)),
+    *_not("datetime", _STAMP(), _FINE),
+    *_not("timestamp(2)", _STAMP(), _FINE),
+    *_not(
+        "timestamp", _STAMP(), datetime(1960, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)
+    ),
+    *_not("time", time_builder(), time(10, 20, 30, 123_000)),
+    _holds("datetime", Kind.STAMP, _TEXT, _ZONED, _AT.replace(hour=8, tzinfo=None)),
+    _holds("datetime", Kind.STAMP, _TEXT, "2024-06-01T10:20:30Z", _AT.replace(tzinfo=None)),
+    *_not("tinyint unsigned", _INT32, -1, 300),
+    *_not("year", _INT32, 1900, 3000),
+    *_not("enum('a','b')", _TEXT, "c", "", "A"),
+    *_not("set('a','b')", _TEXT, "c", "a,c"),
+    *_not("varchar(9) character set latin1", _TEXT, "中"),
+    *_not("varchar(9) character set utf8mb3", _TEXT, "😀"),
+    _holds("binary(3)", Kind.BYTES, _BYTES, b"abc"),
+    *_not("binary(3)", _BYTES, b"ab", b"abcd"),
+    *_not("char(5)", _TEXT, "ab "),
+    *_not("bit(3)", _BYTES, b"\xff"),
+    *_not("json", _TEXT, "not JSON", "{"),
+    *_not("tinytext", _TEXT, "x" * 300),
+    *_not("float", decimal_builder(10), Decimal("1.2345678901")),
+    *_not("varchar(9) NOT NULL CHECK (v_c <> 'bad')", _TEXT, "bad"),
+    *_not("integer NOT NULL", SchemaBuilder.int32().optional(), None),
+    *_not("text", _TEXT, "\ud800"),
+)
+_SQLITE = (
+    _holds("INTEGER", Kind.INT, _INT32, 5),
+    *_not("INTEGER", _TEXT, "five", ""),
+    *_not("REAL", _TEXT, "five"),
+    *_not("REAL", _DOUBLE, float("nan")),
+    _holds("DECIMAL(10,2)", Kind.DECIMAL, decimal_builder(2), Decimal("123.45")),
+    *_not("DECIMAL(38,10)", decimal_builder(10), _WIDE),
+    *_not("NUMERIC", decimal_builder(0), Decimal(2**63 + 1)),
+    *_not("NUMERIC", _TEXT, "007"),
+    *_not("JSON", _TEXT, "12345678901234567890.123456789"),
+    *_not("TEXT", _TEXT, "\ud800"),
+    *_not("TEXT CHECK (v_c <> 'bad')", _TEXT, "bad"),
+    *_not("INTEGER NOT NULL", SchemaBuilder.int32().optional(), None),
+)
+FITS = {"PostgreSQL": _POSTGRES, "MariaDB": _MARIADB, "SQLite": _SQLITE}
+
+
+def faults(database: Database) -> Iterator[str]:
+    """Yield a line for each value that is not as it should be."""
+    for number, fit in enumerate(FITS[database.name]):
+        table = f"t{number}fit"
+        define(database, table, {"v_c": fit.type})
+        schema = (
+            SchemaBuilder.struct()
+            .field("id", SchemaBuilder.int32())
+            .field("v_c", fit.schema.build())
+        ).build()
+        record = Struct.of_checked(schema, [number, fit.given])
+        try:
+            delivered(SqlSinkTask, sink_props(database, table), [(schema, record)])
+        except Exception as error:
+            column = Column(type="c", kind=fit.kind, values=())
+            cell = Cell(column, Value(name="", given=f"'{fit.given}'", meaning=None))
+            if not fit.refused:
+                yield f"unclear  {fit.name} | {type(error).__name__}: {error} | expected: equal"
+            elif lacks := missing(error, cell):
+                yield f"unclear  {fit.name} | no {', '.join(lacks)} in: {error!r}"
+            continue
+        found = database.read(table, {"v_c": fit.kind})[0]["v_c"]
+        if fit.refused:
+            yield f"wrong    {fit.name} | {found!r} | expected: refused"
+        elif not equal(fit.kind, fit.meaning, found):
+            yield f"wrong    {fit.name} | {found!r} | expected: {fit.meaning!r}"
+
+
+__all__ = ["FITS", "TOPIC", "Fit", "faults"]
