@@ -120,6 +120,12 @@ def undecided(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     )
 
 
+def most_severe(findings: Iterable[Finding], limit: int) -> list[Finding]:
+    """Return so many findings; no note takes the place of one that decides the verdict."""
+    order = [*Severity]
+    return sorted(findings, key=lambda finding: order.index(finding.severity))[:limit]
+
+
 def grouped(findings: Iterable[Finding]) -> list[Finding]:
     """Return the findings with equal ones as one, whose `count` is their sum."""
     counts: dict[Finding, int] = {}

@@ -20,6 +20,9 @@ import pytest
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits import Answer, Audit
 from tests.support.random_histories import (
+    ABORTED,
+    COMMITTED,
+    OPEN,
     History,
     Written,
     fill,
@@ -32,6 +35,7 @@ from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300)]
 
+FAULT_SEEDS = range(500 if LONG else 20)
 SEEDS = range(200) if LONG else (0, 4, 5, 7, 9)
 MOST = 2**62 - 1
 HOUR_MS = 3_600_000
@@ -101,7 +105,8 @@ def sequence(audit: Audit, history: History) -> None:
     lanes: dict[tuple[str, int], list[int]] = defaultdict(list)
     highest: dict[tuple[str, int], int] = {}
     seen: set[tuple[str, int, int]] = set()
-    wrong = late = 0
+    late: set[frozenset[tuple[int, int]]] = set()
+    wrong = 0
     for each in history.visible():
         group, number = source_of(each), number_of(each)
         if group is None or number is None:
@@ -110,7 +115,8 @@ def sequence(audit: Audit, history: History) -> None:
         numbers[group].append(number)
         at = (group, each.partition)
         lanes[at].append(number)
-        late += (*at, number) not in seen and number < highest.get(at, number)
+        if (*at, number) not in seen and number < highest.get(at, number):
+            late.add(frozenset({(each.partition, each.offset)}))
         seen.add((*at, number))
         highest[at] = max(highest.get(at, number), number)
     lost, perhaps = missing_of(history, numbers, lanes)
@@ -118,13 +124,20 @@ def sequence(audit: Audit, history: History) -> None:
         "missing": lost,
         "perhaps-missing": perhaps,
         "repeated": sum(len(n) - len(set(n)) for n in numbers.values()),
-        "disordered": late,
+        "disordered": len(late),
     }
     doubted = ["perhaps-missing"]
     unknown = not history.length or wrong > 0 or history.expired or history.open
     expected = judged(totals, doubted=doubted, unknown=unknown)
     strange = {"unparsable": wrong} if wrong else {}
     check(answer, Expected(expected.verdict, expected.totals | strange))
+    assert answer.places("disorder") == late
+    counted = {(group, n): count for group, own in numbers.items() for n, count in twice(own)}
+    assert {(each.group, each.first): each.count for each in answer.of("repeated")} == counted
+
+
+def twice(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    return [(number, count) for number, count in Counter(numbers).items() if count > 1]
 
 
 def missing_of(
@@ -385,6 +398,73 @@ def completeness(audit: Audit, randomness: random.Random) -> None:
     certain = {span for span in differing if not first.open or spans[0][span] > spans[1][span]}
     verdict = Verdict.AGREE if ended and not strange and not first.open else Verdict.UNKNOWN
     check(answer, Expected(Verdict.DIFFER if certain & ended else verdict, found))
+
+
+# -- histories with known faults -------------------------------------------------------------------
+
+
+def with_faults(randomness: random.Random, source: str, partitions: int) -> list[Record]:
+    """The numbers of a source, some of them dropped, repeated, swapped, delayed or moved."""
+    home, start = randomness.randrange(partitions), randomness.randint(-70, 70)
+    spread = randomness.random() < 0.2
+    told = [
+        (number, randomness.randrange(partitions) if spread else home)
+        for number in range(start, start + randomness.randint(2, 90))
+    ]
+    for fault in randomness.choices(FAULTS, k=randomness.randint(0, 3)):
+        at = randomness.randrange(len(told))
+        later = randomness.randint(at, len(told) - 1)
+        match fault:
+            case "drop" if len(told) > 1:
+                del told[at]
+            case "repeat":
+                told.insert(later + 1, told[at])
+            case "swap":
+                told[at], told[at - 1] = told[at - 1], told[at]
+            case "delay":
+                told.insert(later, told.pop(at))
+            case "move":
+                told[at] = (told[at][0], randomness.randrange(partitions))
+    return [
+        Record(b'{"s":"%s","n":%d}' % (source.encode(), n), key=source.encode(), partition=at)
+        for n, at in told
+    ]
+
+
+FAULTS = ("drop", "repeat", "swap", "delay", "move")
+
+
+def by_turns(randomness: random.Random, sources: Sequence[Sequence[Record]]) -> list[Record]:
+    """The records of all sources, each of them in its order."""
+    turns = [number for number, records in enumerate(sources) for _ in records]
+    randomness.shuffle(turns)
+    rest = [iter(records) for records in sources]
+    return [next(rest[number]) for number in turns]
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["", "with an open transaction"])
+def test_known_faults_are_found_as_the_reference_finds_them(audit: Audit, opened: bool) -> None:
+    """Each seed is a source of one topic, so that one audit answers for all of them.
+
+    Parts of transactions are aborted and written again.
+    """
+    sources = [with_faults(random.Random(seed), f"seed-{seed}", 3) for seed in FAULT_SEEDS]
+    randomness = random.Random(len(sources))
+    with histories(audit.bootstrap, 3) as [history]:
+        rest = by_turns(randomness, sources)
+        for _ in range(5):
+            batch, rest = rest[: (cut := len(rest) // 3 or len(rest))], rest[cut:]
+            if aborted := batch[: randomness.randint(0, 5)]:
+                history.write(aborted, ABORTED)
+            history.write(batch, COMMITTED)
+        if opened:
+            history.write([*rest[:1], *sources[0][:1]], OPEN)
+            history.write(rest[1:], COMMITTED)
+        else:
+            history.write(rest, COMMITTED)
+        history.settle()
+        sequence(audit, history)
+        duplicates(audit, history)
 
 
 # -- the tests -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
 from pyconnect_reconcile.topics.range_findings import (
     open_tails,
@@ -103,7 +103,7 @@ def check(bench: Bench) -> CheckOutcome:
                 for finding in found
             ),
             *strange,
-            *differing[: spec.findings],
+            *most_severe(differing, spec.findings),
         ),
         totals={"difference": len(differing), "unparsable": timeless},
         counts={"buckets": len(buckets), **totals},

@@ -32,17 +32,13 @@ def check(bench: Bench, left: Rows, right: Rows) -> tuple[list[Finding], int]:
         wanted = key_order.repeated(known)
         if not wanted.isEmpty():
             pairs = pairs.unionByName(key_order.later_copies(origin, copy, wanted))
-        pairs = pairs.persist()
-        try:
-            spread = key_order.spread_keys(known).persist()
-            unordered = [*_keyless(known), *_spread(spread.count())]
-            if key_order.is_proven(pairs):
-                return unordered, 0
-            found, total = _one_by_one(bench, (left, right), spread, pairs)
-            return [*found, *unordered], total
-        finally:
-            spread.unpersist()
-            pairs.unpersist()
+        unordered = list(_keyless(known))
+        if key_order.is_proven(pairs):
+            # Equal records in several partitions are in no pair.
+            several = key_order.unpaired(known).select(*KEY_HASHES).distinct().count()
+            return [*_spread(several), *unordered], 0
+        found, total = _one_by_one(bench, (left, right), known, pairs)
+        return [*found, *unordered], total
     finally:
         known.unpersist()
 
@@ -59,15 +55,17 @@ def _lanes(bench: Bench, rows: Rows) -> DataFrame:
 
 
 def _one_by_one(
-    bench: Bench, sides: tuple[Rows, Rows], spread: DataFrame, pairs: DataFrame
+    bench: Bench, sides: tuple[Rows, Rows], known: DataFrame, pairs: DataFrame
 ) -> tuple[list[Finding], int]:
     bench.events.step("checking single keys whose order is not proven yet")
+    spread = key_order.spread_keys(known).persist()
     late = key_order.late(pairs, spread).persist()
     try:
-        total = late.count()
+        several, total = spread.count(), late.count()
         rows = late.orderBy("right_lane", "right_offset").limit(bench.spec.findings).collect()
     finally:
         late.unpersist()
+        spread.unpersist()
     before, after = (
         _places(bench, side, [_at(row, name, side) for row in rows])
         for side, name in zip(sides, ("left", "right"), strict=True)
@@ -76,7 +74,7 @@ def _one_by_one(
         _late(sides, before[_at(row, "left", sides[0])], after[_at(row, "right", sides[1])])
         for row in rows
     ]
-    return findings, total
+    return [*findings, *_spread(several)], total
 
 
 def _at(row: Row, name: str, side: Rows) -> tuple[str, int, int]:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.errors import NotAuditable
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity, most_severe
 from pyconnect_reconcile.internal_topics import task_configs, task_statuses
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
@@ -82,7 +82,9 @@ def check(bench: Bench) -> CheckOutcome:
     kept = [
         finding
         for kind in KINDS
-        for finding in [each for each in found if each.kind == kind][: bench.spec.findings]
+        for finding in most_severe(
+            [each for each in found if each.kind == kind], bench.spec.findings
+        )
     ]
     internal = bench.snapshot(_names(topics))
     return CheckOutcome(

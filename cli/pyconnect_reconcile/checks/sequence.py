@@ -17,7 +17,15 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity, hidden, undecided
+from pyconnect_reconcile.findings import (
+    CheckOutcome,
+    Finding,
+    Place,
+    Severity,
+    hidden,
+    most_severe,
+    undecided,
+)
 from pyconnect_reconcile.intervals import Interval, holes_within
 from pyconnect_reconcile.lookup import AT, places
 from pyconnect_reconcile.spec import PROVENANCE
@@ -120,10 +128,10 @@ def check(bench: Bench) -> CheckOutcome:
             shown = groups.where("copies IS NOT NULL")
             series = shown.orderBy(sql.desc("missing"), "group").limit(spec.findings).collect()
             missing = int(total.missing)
-            found = _gaps(buckets, groups, spec.findings) if missing else []
+            found = _gaps(bounded, buckets, groups, spec.findings) if missing else []
         finally:
             groups.unpersist()
-        gaps = [_missing(*each) for each in bounded.split(found)][: spec.findings]
+        gaps = most_severe((_missing(*each) for each in bounded.split(found)), spec.findings)
         copies: list[Finding] = []
         if total.rows > total.distinct:
             bench.events.step("looking up repeated numbers")
@@ -253,15 +261,35 @@ def _known(bench: Bench, known: DataFrame, parts: Sequence[PartitionRange]) -> _
     return _Known(bounds=bounds, hollow=not there.issuperset(late + early))
 
 
-def _gaps(buckets: DataFrame, groups: DataFrame, limit: int) -> list[tuple[str, Interval]]:
+def _gaps(
+    known: _Known, buckets: DataFrame, groups: DataFrame, limit: int
+) -> list[tuple[str, Interval]]:
+    """Return the first intervals of missing numbers; those that are lost are not crowded out."""
     wide = numbered.gaps_between(buckets).unionByName(numbered.beginnings(groups))
+    holed = numbered.holed(buckets)
+    found = set(_first_gaps(wide, holed, limit))
+    if known.bounds is not None and not known.hollow:
+        within = (
+            f"(low IS NULL OR {last} > low) AND (high IS NULL OR {first} < high)"
+            " AND coalesce(low < high, true)"
+            for first, last in (("first", "last"), ("lowest", "highest"))
+        )
+        inside = [
+            rows.join(known.bounds, "group", "left").where(condition)
+            for rows, condition in zip((wide, holed), within, strict=True)
+        ]
+        found.update(_first_gaps(*inside, limit))
+    return sorted(found)
+
+
+def _first_gaps(wide: DataFrame, holed: DataFrame, limit: int) -> list[tuple[str, Interval]]:
     between = wide.orderBy("group", "first").limit(limit).collect()
-    holed = numbered.holed(buckets).orderBy("group", "bucket").limit(limit).collect()
+    within = holed.orderBy("group", "bucket").limit(limit).collect()
     found = [(row.group, Interval(row.first, row.last)) for row in between]
-    for row in holed:
+    for row in within:
         holes = holes_within(row.bucket, row.mask, row.lowest, row.highest)
         found += [(row.group, hole) for hole in holes]
-    return sorted(found)[:limit]
+    return found
 
 
 def _missing(group: str, interval: Interval, lost: bool) -> Finding:

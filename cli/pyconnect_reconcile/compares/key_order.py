@@ -133,6 +133,13 @@ def is_proven(pairs: DataFrame) -> bool:
     return proven
 
 
+def unpaired(known: DataFrame) -> DataFrame:
+    """Return the rows that a side has in several lanes."""
+    return known.where(
+        "key_first IS NOT NULL AND (left_low <> left_high OR right_low <> right_high)"
+    )
+
+
 def spread_keys(known: DataFrame) -> DataFrame:
     """Return the keys with records in several lanes of a side: nothing orders them."""
     lanes = (

@@ -41,6 +41,9 @@ MEANINGS = {
     "keyless": Meaning("Records without a key belong to no order, so none was checked.", READ),
     "extra": Meaning("It is on the right side, and the left side does not have it.", READ),
     "different": Meaning("The last version of the key differs between the sides.", READ),
+    "not-representable": Meaning(
+        "The type of the sink cannot hold the value, so the sink has another value or none.", READ
+    ),
     "aborted": Meaning(
         "Offsets of aborted transactions: readers of committed records never see them."
     ),

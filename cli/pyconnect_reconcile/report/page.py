@@ -45,9 +45,11 @@ td + td { overflow-wrap: anywhere; min-width: 3rem; }
 section.kind { border-top: 1px solid var(--line); margin: 1.2rem 0; }
 section.kind h3 { font-size: 1rem; margin: .6rem 0 .2rem; }
 section.kind p { margin: .2rem 0; } code { font-size: .85rem; overflow-wrap: anywhere; }
-td.count { text-align: right; font-variant-numeric: tabular-nums; }
+section.kind table { table-layout: fixed; }
+section.kind th:nth-child(1) { width: 42%; } section.kind th:nth-child(2) { width: 7rem; }
+section.kind th:nth-child(2), td.count { text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
 td ul { margin: 0; padding: 0; list-style: none; } td li + li { margin-top: .2rem; }
-td.what { width: 42%; }
 .severity-error { color: var(--bad-ink); font-weight: 600; }
 .severity-unknown { color: var(--warn-ink); }
 .chart { overflow-x: auto; } svg { width: 100%; min-width: 640px; height: auto; }
@@ -62,7 +64,7 @@ rect.missing { fill: var(--bad); }
   section.kind table, section.kind tbody, section.kind tr, section.kind td { display: block; }
   section.kind tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
   section.kind tr.head { display: none; }
-  section.kind td { border: 0; padding: .1rem 0; width: auto; text-align: left; }
+  section.kind td { border: 0; padding: .1rem 0; text-align: left; }
   td.count::before { content: "count "; color: var(--soft); }
 }
 .key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
