@@ -8,10 +8,11 @@ range begins behind other records or ends before them.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
@@ -92,16 +93,7 @@ def check(bench: Bench) -> CheckOutcome:
     return CheckOutcome(
         findings=(
             *untold,
-            *(
-                finding
-                for snapshot in snapshots
-                for found in (
-                    open_tails(snapshot),
-                    removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted"),
-                    unknown_policies(snapshot),
-                )
-                for finding in found
-            ),
+            *chain.from_iterable(map(_of_ranges, snapshots)),
             *strange,
             *most_severe(differing, spec.findings),
         ),
@@ -110,6 +102,12 @@ def check(bench: Bench) -> CheckOutcome:
         series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},
         not_compared=("the rows themselves: only their number in each span",),
     )
+
+
+def _of_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
+    yield from open_tails(snapshot)
+    yield from removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted")
+    yield from unknown_policies(snapshot)
 
 
 _NOTHING = Finding(

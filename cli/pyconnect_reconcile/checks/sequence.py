@@ -115,31 +115,47 @@ def check(bench: Bench) -> CheckOutcome:
         folded = numbered.sorted_masks(read.numbers, several_chunks=several_chunks).persist()
     else:
         folded = numbered.masks(read.numbers).persist()
+    try:
+        outcome = _judged(bench, read, folded, sorted_at_once=interleaved and not several_chunks)
+    finally:
+        folded.unpersist()
+    findings = (
+        *empty_ranges(snapshot),
+        *open_tails(snapshot),
+        *removed_beginnings(snapshot, Severity.UNKNOWN, _consequence(outcome)),
+        *unknown_policies(snapshot),
+        *outcome.findings,
+    )
+    counts = {"offsets": snapshot.length, **outcome.counts}
+    outcome = replace(outcome, findings=findings, counts=counts)
+    hides = spec.hide_keys and spec.group is not None and spec.group.startswith("key")
+    return _with_hidden_groups(outcome) if hides else outcome
+
+
+def _judged(bench: Bench, read: _Pass, folded: DataFrame, *, sorted_at_once: bool) -> CheckOutcome:
+    """Answer from the masks; look up the records that they name."""
+    spec = bench.spec
     known = folded.where("bucket IS NOT NULL")
     buckets = numbered.over_partitions(known)
     from_one = spec.sequence == PROVENANCE
+    bounded = _known(bench, known, bench.snapshot(spec.topics).partitions)
+    every = numbered.over_partitions(folded)
+    groups = numbered.groups(every, bounded.bounds, from_one=from_one).persist()
     try:
-        bounded = _known(bench, known, snapshot.partitions)
-        groups = numbered.groups(
-            numbered.over_partitions(folded), bounded.bounds, from_one=from_one
-        ).persist()
-        try:
-            total = groups.selectExpr(*TOTALS).collect()[0]
-            shown = groups.where("copies IS NOT NULL")
-            series = shown.orderBy(sql.desc("missing"), "group").limit(spec.findings).collect()
-            missing = int(total.missing)
-            found = _gaps(bounded, buckets, groups, spec.findings) if missing else []
-        finally:
-            groups.unpersist()
-        gaps = most_severe((_missing(*each) for each in bounded.split(found)), spec.findings)
-        copies: list[Finding] = []
-        if total.rows > total.distinct:
-            bench.events.step("looking up repeated numbers")
-            copies = list(_copies(read, numbered.repeated(buckets)))
-        proven = not spec.ordered or (interleaved and not several_chunks and not total.doubtful)
-        late, disorder = (0, []) if proven else _disorder(bench, read, known)
+        total = groups.selectExpr(*TOTALS).collect()[0]
+        shown = groups.where("copies IS NOT NULL")
+        series = shown.orderBy(sql.desc("missing"), "group").limit(spec.findings).collect()
+        missing = int(total.missing)
+        found = _gaps(bounded, buckets, groups, spec.findings) if missing else []
     finally:
-        folded.unpersist()
+        groups.unpersist()
+    gaps = most_severe((_missing(*each) for each in bounded.split(found)), spec.findings)
+    copies: list[Finding] = []
+    if total.rows > total.distinct:
+        bench.events.step("looking up repeated numbers")
+        copies = list(_copies(read, numbered.repeated(buckets)))
+    proven = not spec.ordered or (sorted_at_once and not total.doubtful)
+    late, disorder = (0, []) if proven else _disorder(bench, read, known)
     perhaps = missing if bounded.hollow else int(total.perhaps)
     strange = unparsable_finding(
         read.records,
@@ -156,30 +172,13 @@ def check(bench: Bench) -> CheckOutcome:
         "disordered": late,
         "unparsable": total.wrong,
     }
-    findings = (
-        *empty_ranges(snapshot),
-        *open_tails(snapshot),
-        *removed_beginnings(snapshot, Severity.UNKNOWN, _consequence(series)),
-        *unknown_policies(snapshot),
-        *undecided(strange),
-        *gaps,
-        *copies,
-        *disorder,
-    )
-    outcome = CheckOutcome(
-        findings=findings,
+    return CheckOutcome(
+        findings=(*undecided(strange), *gaps, *copies, *disorder),
         totals=totals,
-        counts={
-            "offsets": snapshot.length,
-            "rows": total.rows + total.wrong,
-            "groups": total.groups,
-            **totals,
-        },
+        counts={"rows": total.rows + total.wrong, "groups": total.groups, **totals},
         series={"groups": [_group_json(row) for row in series]},
         not_compared=FROM_ONE_NOT_COMPARED if from_one else NOT_COMPARED,
     )
-    hides = spec.hide_keys and spec.group is not None and spec.group.startswith("key")
-    return _with_hidden_groups(outcome) if hides else outcome
 
 
 TOTALS = (
@@ -269,17 +268,22 @@ def _gaps(
     holed = numbered.holed(buckets)
     found = set(_first_gaps(wide, holed, limit))
     if known.bounds is not None and not known.hollow:
-        within = (
-            f"(low IS NULL OR {last} > low) AND (high IS NULL OR {first} < high)"
-            " AND coalesce(low < high, true)"
-            for first, last in (("first", "last"), ("lowest", "highest"))
+        found.update(
+            _first_gaps(
+                _within(wide, known.bounds, "first", "last"),
+                _within(holed, known.bounds, "lowest", "highest"),
+                limit,
+            )
         )
-        inside = [
-            rows.join(known.bounds, "group", "left").where(condition)
-            for rows, condition in zip((wide, holed), within, strict=True)
-        ]
-        found.update(_first_gaps(*inside, limit))
     return sorted(found)
+
+
+def _within(rows: DataFrame, bounds: DataFrame, first: str, last: str) -> DataFrame:
+    """Return the rows from `first` to `last` that reach between the bounds of their group."""
+    return rows.join(bounds, "group", "left").where(
+        f"(low IS NULL OR {last} > low) AND (high IS NULL OR {first} < high)"
+        " AND coalesce(low < high, true)"
+    )
 
 
 def _first_gaps(wide: DataFrame, holed: DataFrame, limit: int) -> list[tuple[str, Interval]]:
@@ -311,11 +315,11 @@ def _missing(group: str, interval: Interval, lost: bool) -> Finding:
     )
 
 
-def _consequence(groups: Sequence[Row]) -> str:
+def _consequence(outcome: CheckOutcome) -> str:
     """Say which numbers cannot be known without the beginning of a partition."""
-    below = "its lowest one"
-    if len(groups) == 1:
-        below = f"{groups[0].lowest:,}"
+    groups = outcome.series["groups"]
+    assert isinstance(groups, list)
+    below = f"{groups[0]['lowest']:,}" if len(groups) == 1 else "its lowest one"
     return f"whether the numbers of a source below {below} were all there cannot be known"
 
 
