@@ -52,7 +52,7 @@ section.kind th:nth-child(2), td.count { text-align: right; white-space: nowrap;
 td ul { margin: 0; padding: 0; list-style: none; } td li + li { margin-top: .2rem; }
 .severity-error { color: var(--bad-ink); font-weight: 600; }
 .severity-unknown { color: var(--warn-ink); }
-.chart { overflow-x: auto; } svg { width: 100%; min-width: 640px; height: auto; }
+.chart { overflow-x: auto; } svg { width: 100%; min-width: 860px; height: auto; }
 svg text { font-size: 12px; fill: var(--ink); }
 rect.read { fill: var(--read); } rect.expired { fill: var(--line); }
 rect.unread { fill: var(--grey); }
