@@ -1,12 +1,13 @@
-"""Reconciliation beside the cost of reading.
+"""Audits beside hand-written Spark jobs and beside a plain read, by processor time.
 
-    scripts/benchmark reconcile [RECORDS…]
+    scripts/benchmark reconcile [RECORDS…] [--only NAME…]
 
-Fills topics of 100 B records (4 partitions, transactions of 10,000) on a broker of its own, times
-each job in one warm Spark session with 4 GiB. Beside them two reads of the topic that do nothing
-with it: one as anybody would write it (`plain`), and one with the options that the jobs read with.
-Each job's time is given as a multiple of both, for each isolation level that it reads. The first
-row is the time from no JVM to the answer of a job on a small topic. Prints Markdown rows for
+Fills topics of 100 B records (4 partitions, transactions of 10,000, 10,000 keys by turns) on a
+broker of its own. In one warm session of Spark (local[2], 4 GiB) each audit runs beside a job that
+answers the same question in the way that one writes it by hand: hashes by row and a full outer
+join, or windows over each source. The figures are processor seconds of the driver's JVM for a
+million records, so other work on the machine matters little; its broker is another process. The
+first row is the time from no JVM to the answer of a job on a small topic. Prints Markdown rows for
 docs/reference/benchmarks.md.
 """
 
@@ -14,16 +15,20 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
 
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from pyconnect_reconcile.bench import Bench
@@ -38,20 +43,35 @@ from pyconnect_sandbox.jars import find_runtime
 from tests.support.kafka import Servers
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 PARTITIONS = 4
+KEYS = 10_000
 FIRST = 1_000
 WARM_UP = 200_000
 TRANSACTION = 10_000
-Answer = TypeVar("Answer")
+MILLION = 1_000_000
+FIELDS = "k STRING, n BIGINT, p STRING, m BIGINT, pad STRING"
+# Of Spark's own defaults for the hand-written jobs only this: as many tasks as an audit has.
+SHUFFLE_ROWS = 400_000
 
 
-def value(number: int, partition: int) -> bytes:
-    return (b'{"s":"p%d","n":%d,"pad":"' % (partition, number)).ljust(98, b"x") + b'"}'
+def records(count: int, mark: str) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield partition, key and value: `n` counts within the key, `m` within the partition."""
+    turns: Counter[int] = Counter()
+    for number in range(count):
+        # Keys by turns that no partition repeats: the records of a key lie between others.
+        key = number * 7_919 % KEYS
+        turns[key] += 1
+        partition = key % PARTITIONS
+        value = b'{"k":"k%d","n":%d,"p":"p%d","m":%d,"pad":"%s' % (
+            key, turns[key], partition, turns[-1 - partition], mark.encode(),
+        )  # fmt: skip
+        turns[-1 - partition] += 1
+        yield partition, b"k%d" % key, value.ljust(98, b"x") + b'"}'
 
 
-def fill(bootstrap: str, topic: str, count: int) -> None:
+def fill(bootstrap: str, topic: str, count: int, mark: str = "") -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(60)
     producer = Producer(
@@ -64,50 +84,183 @@ def fill(bootstrap: str, topic: str, count: int) -> None:
         }
     )
     producer.init_transactions(60)
-    each = count // PARTITIONS
-    for first in range(0, each, TRANSACTION):
-        producer.begin_transaction()
-        for partition in range(PARTITIONS):
-            batch = [
-                {"value": value(n, partition)} for n in range(first, min(first + TRANSACTION, each))
-            ]
-            sent = 0
-            while sent < len(batch):
-                sent += producer.produce_batch(topic, batch[sent:], partition=partition)
-                producer.poll(0)
-        producer.commit_transaction(120)
+    producer.begin_transaction()
+    for number, (partition, key, value) in enumerate(records(count, mark), 1):
+        producer.produce(topic, value=value, key=key, partition=partition)
+        if number % TRANSACTION == 0:
+            producer.commit_transaction(120)
+            producer.begin_transaction()
+    producer.commit_transaction(120)
 
 
-def timed(action: Callable[[], Answer]) -> tuple[float, Answer]:
-    began = time.perf_counter()
-    answer = action()
-    return time.perf_counter() - began, answer
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """A session, a broker, the topics of one size, and the processor time of the JVM."""
+
+    spark: SparkSession
+    bootstrap: str
+    name: str
+    count: int
+    directory: Path
+
+    @property
+    def topics(self) -> tuple[str, str, str]:
+        """A topic, its copy, and one in which every value differs."""
+        return (self.name, f"{self.name}-copy", f"{self.name}-other")
+
+    @property
+    def parquet(self) -> str:
+        return (self.directory / f"{self.name}.parquet").as_uri()
+
+    def fill(self) -> None:
+        for topic, mark in zip(self.topics, ("", "", "other"), strict=True):
+            fill(self.bootstrap, topic, self.count, mark)
+        tasks = max(4, -(-self.count // SHUFFLE_ROWS))
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+        self.members(self.name).select("v.*").write.parquet(self.parquet)
+
+    def read(self, topic: str, isolation: str = COMMITTED) -> DataFrame:
+        """Read a topic with nothing but Spark's own settings."""
+        options = {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "subscribe": topic,
+            "kafka.isolation.level": isolation,
+            "startingOffsets": "earliest",
+            "endingOffsets": "latest",
+        }
+        return self.spark.read.format("kafka").options(**options).load()
+
+    def members(self, topic: str) -> DataFrame:
+        value = sql.from_json(sql.col("value").cast("string"), FIELDS)
+        return self.read(topic).select("partition", "offset", value.alias("v"))
+
+    def cpu_s(self) -> float:
+        """Return the processor time of the driver's JVM; its executors are threads of it."""
+        assert self.spark._jvm is not None  # noqa: SLF001
+        pid = self.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def used(self, action: Callable[[], object]) -> tuple[float, object]:
+        """Return the processor seconds for a million records, and the answer."""
+        began = self.cpu_s()
+        answer = action()
+        return (self.cpu_s() - began) / self.count * MILLION, answer
 
 
-def consume(records: DataFrame) -> None:
-    records.write.format("noop").mode("overwrite").save()
+# -- jobs as one writes them by hand -------------------------------------------------------------
 
 
-def plain_read(spark: SparkSession, bootstrap: str, topic: str, isolation: str) -> None:
-    """Read a topic with nothing but Spark's own settings."""
-    options = {
-        "kafka.bootstrap.servers": bootstrap,
-        "subscribe": topic,
-        "kafka.isolation.level": isolation,
-        "startingOffsets": "earliest",
-        "endingOffsets": "latest",
+def plain(beside: Beside) -> None:
+    beside.read(beside.name).write.format("noop").mode("overwrite").save()
+
+
+def hand_sequence(beside: Beside, source: str, number: str) -> object:
+    """Gaps, repetitions and late records by a window over the numbers and one over the offsets."""
+    rows = beside.members(beside.name).selectExpr(
+        "partition", "offset", f"v.{source} AS source", f"v.{number} AS number"
+    )
+    by_number = Window.partitionBy("source").orderBy("number")
+    by_offset = Window.partitionBy("source", "partition").orderBy("offset")
+    earlier = by_offset.rowsBetween(Window.unboundedPreceding, -1)
+    checked = rows.withColumn("step", sql.expr("number") - sql.lag("number").over(by_number))
+    checked = checked.withColumn("highest", sql.max("number").over(earlier))
+    return checked.selectExpr(
+        "sum(IF(step > 1, step - 1, 0)) AS missing",
+        "count_if(step = 0) AS repeated",
+        "count_if(number < highest) AS late",
+    ).collect()
+
+
+def hand_duplicates(beside: Beside) -> object:
+    hashed = beside.read(beside.name, UNCOMMITTED).select(*row_hash("key", "value"))
+    return hashed.groupBy("one", "two").count().where("count > 1").count()
+
+
+def hand_transactions(beside: Beside) -> object:
+    return [
+        beside.read(beside.name, level).groupBy("partition").count().collect()
+        for level in (COMMITTED, UNCOMMITTED)
+    ]
+
+
+def row_hash(*columns: str) -> list[Column]:
+    return [
+        sql.xxhash64(sql.lit(seed), *columns).alias(name) for seed, name in ((1, "one"), (2, "two"))
+    ]
+
+
+def differences(left: DataFrame, right: DataFrame) -> object:
+    """Count the rows of a full outer join of hashes whose counts differ."""
+    keys = ["one", "two"]
+    sides = [
+        rows.groupBy(*keys).agg(sql.count("*").alias(name))
+        for rows, name in ((left, "a"), (right, "b"))
+    ]
+    joined = sides[0].join(sides[1], keys, "full_outer")
+    return joined.where("coalesce(a, 0) <> coalesce(b, 0)").count()
+
+
+def hand_topics(beside: Beside, other: int) -> object:
+    sides = [
+        beside.read(topic).select(*row_hash("key", "value"))
+        for topic in (beside.topics[0], beside.topics[other])
+    ]
+    return differences(*sides)
+
+
+def hand_ordered(beside: Beside) -> object:
+    """The n-th record of a key on both sides, side by side."""
+    place = sql.row_number().over(Window.partitionBy("key").orderBy("partition", "offset"))
+    sides = [
+        beside.read(topic).select("key", place.alias("place"), sql.xxhash64("value").alias(name))
+        for topic, name in zip(beside.topics[:2], ("a", "b"), strict=True)
+    ]
+    joined = sides[0].join(sides[1], ["key", "place"], "full_outer")
+    return joined.where("NOT (a <=> b)").count()
+
+
+def hand_parquet(beside: Beside) -> object:
+    names = [part.split()[0] for part in FIELDS.split(", ")]
+    topic = beside.members(beside.name).select("v.*").select(*row_hash(*names))
+    return differences(topic, beside.spark.read.parquet(beside.parquet).select(*row_hash(*names)))
+
+
+# -- the audits ------------------------------------------------------------------------------------
+
+
+def audits(beside: Beside) -> Mapping[str, tuple[str, dict[str, object], Callable[[], object]]]:
+    """Return job, members of its spec and the hand-written job by name."""
+    one, copy, other = beside.topics
+
+    def topic(name: str, value: str = "bytes") -> dict[str, object]:
+        return {"kind": "topic", "topics": [name], "value": value}
+
+    files = {"kind": "files", "paths": [beside.parquet.removeprefix("file://")]}
+    columns = [":".join(part.lower().split()) for part in FIELDS.split(", ")]
+    topics: dict[str, object] = {"topics": [one]}
+    lanes: dict[str, object] = {"sequence": "json:m", "group": "json:p"}
+    keys: dict[str, object] = {"sequence": "json:n", "group": "json:k"}
+    copied: dict[str, object] = {"left": topic(one), "right": topic(copy)}
+    changed: dict[str, object] = {"left": topic(one), "right": topic(other)}
+    sink: dict[str, object] = {
+        "left": topic(one, "json"), "right": {**files, "format": "parquet"}, "columns": columns,
+    }  # fmt: skip
+    return {
+        "sequence": ("sequence", topics | lanes, lambda: hand_sequence(beside, "p", "m")),
+        "sequence per key": ("sequence", topics | keys, lambda: hand_sequence(beside, "k", "n")),
+        "duplicates": ("duplicates", topics, lambda: hand_duplicates(beside)),
+        "transactions": ("transactions", topics, lambda: hand_transactions(beside)),
+        "topic-topic": ("topic-topic", copied, lambda: hand_topics(beside, 1)),
+        "everything differs": ("topic-topic", changed, lambda: hand_topics(beside, 2)),
+        "ordered": ("topic-topic", copied | {"ordered": True}, lambda: hand_ordered(beside)),
+        "Parquet sink": ("topic-sink", sink, lambda: hand_parquet(beside)),
     }
-    consume(spark.read.format("kafka").options(**options).load())
 
 
-def read(bench: Bench, topic: str, isolation: str) -> None:
-    parts = bench.snapshot([topic]).partitions
-    consume(bench.records(parts, isolation=isolation))
-
-
-def bench_of(spark: SparkSession, bootstrap: str, topic: str, job: str, **members: object) -> Bench:
-    """Return the tools of a job over the topic as it is now."""
-    document = {"job": job, "topics": [topic], "clusters": {"main": {"bootstrap": bootstrap}}}
+def bench_of(spark: SparkSession, bootstrap: str, job: str, **members: object) -> Bench:
+    """Return the tools of a job over the topics as they are now."""
+    document = {"job": job, "clusters": {"main": {"bootstrap": bootstrap}}}
     spec = read_spec(document | members)
     events = Events(machine=True, stream=io.StringIO())
     # No job here copies files: the directory stays empty.
@@ -118,57 +271,26 @@ def bench_of(spark: SparkSession, bootstrap: str, topic: str, job: str, **member
     )
 
 
-def measure(
-    spark: SparkSession, bootstrap: str, topic: str, count: int, directory: Path
-) -> list[str]:
-    """Return a table's rows."""
-
-    bench = partial(bench_of, spark, bootstrap, topic)
-    files = directory / f"{topic}.parquet"
-    plain = bench("ranges")
-    read(plain, topic, COMMITTED)
-    plain_read(spark, bootstrap, topic, COMMITTED)
-    by_itself: dict[str, float] = {}
-    tuned: dict[str, float] = {}
-    rows = []
-    for level in (COMMITTED, UNCOMMITTED):
-        by_itself[level], _ = timed(partial(plain_read, spark, bootstrap, topic, level))
-        tuned[level], _ = timed(partial(read, plain, topic, level))
-        rows += [
-            f"| plain read, {level} | {count:,} | {by_itself[level]:.1f} | 1 | |",
-            f"| the jobs' read, {level} | {count:,} | {tuned[level]:.1f} | | 1 |",
-        ]
-    records = plain.records(plain.snapshot([topic]).partitions, isolation=COMMITTED)
-    columns = "from_json(CAST(value AS STRING), 's STRING, n BIGINT, pad STRING') AS v"
-    records.selectExpr(columns).select("v.*").write.parquet(files.as_uri())
-    sides = {
-        "left": {"kind": "topic", "topics": [topic], "value": "json"},
-        "right": {"kind": "files", "paths": [str(files)], "format": "parquet"},
-    }
-    numbers = {"sequence": "json:n", "group": "json:s"}
-    both = (COMMITTED, UNCOMMITTED)
-    jobs: list[tuple[str, dict[str, object], tuple[str, ...]]] = [
-        ("sequence", dict(numbers), (COMMITTED,)),
-        ("duplicates", {}, (UNCOMMITTED,)),
-        ("transactions", {}, both),
-        ("topic-sink", dict(sides), (COMMITTED,)),
-    ]
-    for job, members, levels in jobs:
-        made = bench(job, **members)
-        seconds, outcome = timed(partial(check, made))
-        verdict = verdict_of(outcome.findings).word
-        multiples = (
-            f"{seconds / sum(limits[level] for level in levels):.2f}"
-            for limits in (by_itself, tuned)
-        )
-        rows.append(f"| {job} ({verdict}) | {count:,} | {seconds:.1f} | {' | '.join(multiples)} |")
-    return rows
+def measure(beside: Beside, only: list[str]) -> Iterator[str]:
+    """Yield a table's rows."""
+    read, _ = beside.used(lambda: plain(beside))
+    yield f"| plain read | {beside.count:,} | {read:.1f} | | |"
+    for name, (job, members, by_hand) in audits(beside).items():
+        if only and name not in only:
+            continue
+        made = bench_of(beside.spark, beside.bootstrap, job, **members)
+        audit, outcome = beside.used(lambda made=made: check(made))  # type: ignore[misc]
+        verdict = verdict_of(outcome.findings).word  # type: ignore[attr-defined]
+        hand, _ = beside.used(by_hand)
+        times = f"{audit:.1f} | {hand:.1f} | {audit / hand:.2f}"
+        yield f"| {name} ({verdict}) | {beside.count:,} | {times} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("records", type=int, nargs="*", default=[2_000_000])
-    counts = parser.parse_args().records
+    parser.add_argument("records", type=int, nargs="*", default=[1_000_000, 10_000_000, 50_000_000])
+    parser.add_argument("--only", action="append", default=[], help="name of an audit; repeatable")
+    options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as directory,
         closing(Servers(find_runtime(), Path(directory))) as servers,
@@ -176,21 +298,24 @@ def main() -> None:
         place = Path(directory)
         bootstrap = servers.broker().bootstrap_servers
         jars = tuple(map(str, kafka_source_jars()))
-        settings = SparkSettings(conf={"spark.driver.memory": "4g"}, jars=jars)
+        settings = SparkSettings(master="local[2]", conf={"spark.driver.memory": "4g"}, jars=jars)
         events = Events(machine=True, stream=io.StringIO())
         fill(bootstrap, "first", FIRST)
         began = time.perf_counter()
         with spark_session(
             settings, app_name="benchmark", work_directory=place, events=events
         ) as spark:
-            check(bench_of(spark, bootstrap, "first", "duplicates"))
-            print("| | records | s | times the plain read | times the jobs' read |")
+            check(bench_of(spark, bootstrap, "duplicates", topics=["first"]))
+            print("| | records | audit: CPU s / M | by hand | audit / by hand |")
             print("|---|---|---|---|---|")
             answered = time.perf_counter() - began
-            print(f"| session and first answer | {FIRST} | {answered:.1f} | | |", flush=True)
-            fill(bootstrap, "warm-up", WARM_UP)
-            measure(spark, bootstrap, "warm-up", WARM_UP, place)
-            for number, count in enumerate(counts):
-                fill(bootstrap, f"measured-{number}", count)
-                rows = measure(spark, bootstrap, f"measured-{number}", count, place)
-                print("\n".join(rows), flush=True)
+            print(f"| session and first answer: {answered:.1f} s | {FIRST:,} | | | |", flush=True)
+            for number, count in enumerate([WARM_UP, *options.records]):
+                beside = Beside(
+                    spark=spark, bootstrap=bootstrap, name=f"measured-{number}", count=count,
+                    directory=place,
+                )  # fmt: skip
+                beside.fill()
+                for row in measure(beside, options.only):
+                    if number:
+                        print(row, flush=True)

@@ -31,7 +31,12 @@ from pyconnect_reconcile.lakes.downloads import downloaded
 from pyconnect_reconcile.spec import COMPARES, MAIN, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, narrowed, read_snapshot
+from pyconnect_reconcile.topics.snapshot import (
+    TopicsSnapshot,
+    narrowed,
+    read_snapshot,
+    stable_only,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -169,8 +174,10 @@ class _Taken:
         snapshot = view.snapshot(wanted)
         since = dict(self.spec.since)
         if self.spec.since_ms is not None:
-            since |= view.offsets_at(snapshot, self.spec.since_ms)
+            since |= _begun(snapshot, view.offsets_at(snapshot, self.spec.since_ms))
         snapshot = narrowed(snapshot, since=since, until=self.spec.until)
+        if self.spec.stable_only:
+            snapshot = stable_only(snapshot)
         if before is not None:
             # The time is that of the first ones: what had not happened by then is under way.
             snapshot = replace(before, topics=(*snapshot.topics, *before.topics))
@@ -180,7 +187,24 @@ class _Taken:
         """Return what was taken; saved ranges replace those of the main cluster."""
         if self.spec.ranges is None:
             return self._snapshots
-        return self._snapshots | {MAIN: _replayed(self.spec.ranges, self._snapshots[MAIN])}
+        saved = _replayed(self.spec.ranges, self._snapshots[MAIN])
+        return self._snapshots | {MAIN: stable_only(saved) if self.spec.stable_only else saved}
+
+
+def _begun(snapshot: TopicsSnapshot, found: Bounds) -> dict[str, dict[int, int]]:
+    """Return the offsets of a time where they are known to be its first ones.
+
+    A partition whose first record is younger may have had other such records, which were removed.
+    """
+    earliest = {(part.topic, part.partition): part.earliest for part in snapshot.partitions}
+    return {
+        topic: {
+            partition: offset
+            for partition, offset in offsets.items()
+            if offset > earliest[topic, partition] or offset == 0
+        }
+        for topic, offsets in found.items()
+    }
 
 
 def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:

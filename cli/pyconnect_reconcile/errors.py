@@ -27,3 +27,7 @@ class InvalidQuestion(ReconcileError):
 
 class RecordsRemoved(ReconcileError):
     """Records of the range were removed before Spark had read them; raised by `spark_errors`."""
+
+
+class NotAuditable(ReconcileError):
+    """The data is such that the job cannot answer: the run leaves a report that says why."""

@@ -55,7 +55,8 @@ class Finding:
     """One thing found.
 
     `first` and `last` are an interval, of what `of` says: offsets or sequence numbers. `group` is
-    the source id. `copies` are the places of every copy, as far as they were kept.
+    the source id, `key` the identity of a repeated record. `copies` are the places of the first
+    copies.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Finding:
     topic: str | None = None
     partition: int | None = None
     group: str | None = None
+    key: str | None = None
     of: str | None = None
     first: int | None = None
     last: int | None = None
@@ -90,16 +92,47 @@ def _known(value: Finding | Place) -> dict[str, object]:
     return {name: member for name, member in members.items() if member is not None}
 
 
+def hidden(key: str) -> str:
+    """Return a hash in place of a key: equal keys stay equal."""
+    return f"sha256:{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+
+
 def with_hidden_keys(finding: Finding) -> Finding:
     """Return the finding with hashes of keys in place of the keys."""
 
     def hide(place: Place) -> Place:
-        if place.key is None:
-            return place
-        digest = hashlib.sha256(place.key.encode()).hexdigest()
-        return replace(place, key=f"sha256:{digest[:16]}")
+        return place if place.key is None else replace(place, key=hidden(place.key))
 
-    return replace(finding, copies=tuple(map(hide, finding.copies)))
+    return replace(
+        finding,
+        key=None if finding.key is None else hidden(finding.key),
+        copies=tuple(map(hide, finding.copies)),
+    )
+
+
+def undecided(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings about records that were left out: without them a check cannot agree."""
+    return tuple(
+        replace(finding, severity=Severity.UNKNOWN)
+        if finding.severity is Severity.NOTE
+        else finding
+        for finding in findings
+    )
+
+
+def most_severe(findings: Iterable[Finding], limit: int) -> list[Finding]:
+    """Return so many findings; no note takes the place of one that decides the verdict."""
+    order = [*Severity]
+    return sorted(findings, key=lambda finding: order.index(finding.severity))[:limit]
+
+
+def grouped(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings with equal ones as one, whose `count` is their sum."""
+    counts: dict[Finding, int] = {}
+    for finding in findings:
+        alone = replace(finding, count=0)
+        counts[alone] = counts.get(alone, 0) + finding.count
+    return [replace(finding, count=count) for finding, count in counts.items()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.capture import Capture, capture, copies_rows
-from pyconnect_reconcile.errors import ReconcileError, RecordsRemoved
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError, RecordsRemoved
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
 from pyconnect_reconcile.report.contents import Report, arranged
@@ -130,8 +130,8 @@ def _report(
 def check(bench: Bench) -> CheckOutcome:
     """Run the job of the spec.
 
-    Records that retention took from under the run are a finding; other failures of Spark raise
-    ReconcileError.
+    Records that retention took from under the run are a finding, and so is data that the job cannot
+    audit; other failures of Spark raise ReconcileError.
     """
     from pyconnect_reconcile.spark.errors import spark_errors_translated
 
@@ -142,6 +142,10 @@ def check(bench: Bench) -> CheckOutcome:
         finding = Finding(
             kind="removed-while-read", severity=Severity.UNKNOWN, message=removed.message
         )
+        return CheckOutcome(findings=(finding,), totals={finding.kind: 1})
+    except NotAuditable as refused:
+        reason = refused.message + (f" ({refused.hint})" if refused.hint else "")
+        finding = Finding(kind="not-audited", severity=Severity.UNKNOWN, message=reason)
         return CheckOutcome(findings=(finding,), totals={finding.kind: 1})
     unusable = bench.schemas.findings()
     if not unusable:

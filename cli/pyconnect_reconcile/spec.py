@@ -120,6 +120,7 @@ class Spec:
     since: Bounds = field(default_factory=dict)
     since_ms: int | None = None
     until: Bounds = field(default_factory=dict)
+    stable_only: bool = False
     ranges: str | None = None
     previous: str | None = None
     earlier: tuple[str, ...] = ()  # reports to choose `previous` from, the newest first
@@ -193,6 +194,10 @@ def _require(spec: Spec) -> None:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
+    if spec.job in SCANS and (unread := {*spec.since, *spec.until} - {*spec.topics}):
+        raise ReconcileError(
+            f"spec: `since` or `until` names a topic that is not read: {', '.join(sorted(unread))}"
+        )
     _require_order(spec)
     _require_extractions(spec)
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]

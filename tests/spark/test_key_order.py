@@ -87,12 +87,30 @@ def test_a_record_that_comes_after_its_successor_is_late(audit: Audit) -> None:
 
 
 def test_other_keys_may_overtake(audit: Audit) -> None:
-    """Another interleaving of keys is the same order of each; records without a key have none."""
+    """Another interleaving of keys is the same order of each.
+
+    Records without a key have no order: a run that cannot check them does not agree.
+    """
     told: list[Told] = [(key, f"{key}{n}") for n in range(40) for key in "abc"]
     sorted_ = sorted(told, key=lambda each: (each[0] or "", int(each[1][1:])))
+    answer = compare(audit, *topics(audit, told, sorted_))
+    assert answer.outcome.findings == ()
     keyless: list[Told] = [(None, "x"), (None, "y")]
     answer = compare(audit, *topics(audit, [*told, *keyless], [*keyless[::-1], *sorted_]))
-    assert answer.outcome.findings == ()
+    [finding] = answer.outcome.findings
+    assert (finding.kind, finding.count, answer.verdict) == ("keyless", 2, Verdict.UNKNOWN)
+
+
+def test_equal_records_in_several_partitions_have_no_order(audit: Audit) -> None:
+    """They are in no pair, so a run that finds the others in order does not agree."""
+    seeds = [seed_topic(audit.bootstrap, partitions=2) for _ in range(2)]
+    for seed in seeds:
+        for partition in (0, 1):
+            seed.write(records([("k", "same"), (f"own{partition}", "x")], partition=partition))
+    answer = compare(audit, *seeds)
+    [finding] = answer.outcome.findings
+    assert (finding.kind, finding.count) == ("unordered-keys", 1)
+    assert answer.verdict is Verdict.UNKNOWN
 
 
 def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
@@ -112,14 +130,20 @@ def test_missing_and_repeated_records_are_not_late(audit: Audit) -> None:
 
 
 def test_an_oracle_agrees_over_chunks(audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random moves, with chunks of four offsets, against a plain loop over the right side."""
+    """Random moves, with chunks of four offsets, against a plain loop over the right side.
+
+    Each of twenty seeds is a key, whose records are moved by it.
+    """
     monkeypatch.setattr(key_order, "CHUNK_BITS", 2)
     randomness = random.Random(7)
     told: list[Told] = [(randomness.choice("ab"), randomness.choice("xyz")) for _ in range(60)] + [
         ("c", str(n)) for n in range(40)
     ]
+    turns = [seed for seed in range(20) for _ in range(8)]
+    randomness.shuffle(turns)
+    told += [(f"seed-{seed}", str(number)) for number, seed in enumerate(turns)]
     moved = list(told)
-    for _ in range(12):
+    for _ in range(40):
         moved.insert(randomness.randrange(len(moved)), moved.pop(randomness.randrange(len(moved))))
     answer = compare(audit, *topics(audit, told, moved))
     assert sorted(late(answer), key=lambda pair: pair[1] or 0) == expected(told, moved)

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import Verdict
+from pyconnect_reconcile.findings import Severity, Verdict
 from pyconnect_reconcile.report.contents import Report
 from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import read_spec
@@ -73,7 +73,8 @@ def test_faults_of_a_sequence_are_found_at_their_offsets(audit: Audit) -> None:
     assert answer.places("repeated") == {frozenset({(0, 74), repeated})}
     assert answer.places("disorder") == {frozenset({late})}
     assert answer.places("unparsable") == {frozenset({strange})}
-    assert answer.kinds() == {"missing", "repeated", "disorder"}
+    assert answer.kinds() == {"missing", "repeated", "disorder", "unparsable"}
+    assert {copy.key for each in answer.of("disorder") for copy in each.copies} == {"a400"}
 
 
 def test_numbers_are_numbers_however_they_are_written_up_to_the_edge_of_64_bits(
@@ -169,6 +170,27 @@ def test_an_open_transaction_is_reported_with_its_producer(audit: Audit) -> None
     assert (finding.kind, finding.first, finding.last) == ("open-transaction", 5, opened[-1][1])
     assert "producer" in finding.message
     assert "since offset 5" in finding.message
+    tiers = [
+        {"name": name, "side": {"kind": "topic", "topics": [seed.topic]}, "event_time": "timestamp"}
+        for name in ("one", "other")
+    ]
+    asked: dict[str, dict[str, object]] = {
+        "sequence": {"topics": [seed.topic], **NUMBERS},
+        "duplicates": {"topics": [seed.topic]},
+        "transactions": {"topics": [seed.topic]},
+        "completeness": {"tiers": tiers},
+    }
+    for job, members in asked.items():
+        cut = audit.run(job, **members)
+        assert cut.verdict is Verdict.UNKNOWN, job
+        assert cut.of("open-transaction")[0].severity is Severity.UNKNOWN, job
+    scoped = audit.run("sequence", topics=[seed.topic], stable_only=True, **NUMBERS)
+    assert (scoped.verdict, scoped.of("open-transaction")[0].severity) == (
+        Verdict.AGREE,
+        Severity.NOTE,
+    )
+    bounded = audit.run("sequence", topics=[seed.topic], until={seed.topic: {0: 4}}, **NUMBERS)
+    assert (bounded.verdict, bounded.outcome.findings) == (Verdict.AGREE, ())
     producer.abort_transaction(DEADLINE_S)
 
 
@@ -305,8 +327,15 @@ def test_an_undecided_check_is_never_a_match(audit: Audit, tmp_path: Path) -> No
     compacted = seed_topic(audit.bootstrap, config={"cleanup.policy": "compact"})
     compacted.write([numbered(1)])
     for job in ("sequence", "duplicates"):
-        with pytest.raises(ReconcileError, match="compacted"):
-            audit.run(job, topics=[compacted.topic], **(NUMBERS if job == "sequence" else {}))
+        members = NUMBERS if job == "sequence" else {}
+        refused = audit.run(job, topics=[compacted.topic], **members)
+        assert (refused.verdict, refused.kinds()) == (Verdict.UNKNOWN, {"not-audited"})
+        assert "compacted topics" in refused.of("not-audited")[0].message
+    # Without a gap in the offsets nothing was removed.
+    assert audit.run("transactions", topics=[compacted.topic]).verdict is Verdict.AGREE
+    compacted.write([numbered(2)], outcome="commit")
+    gapped = audit.run("transactions", topics=[compacted.topic])
+    assert (gapped.verdict, gapped.kinds()) == (Verdict.UNKNOWN, {"compacted"})
     with pytest.raises(ReconcileError, match="the topic does not exist"):
         audit.run("duplicates", topics=["audited-nowhere"])
     strange = seed_topic(audit.bootstrap)

@@ -100,6 +100,11 @@ class History:
         return any(part.earliest > 0 for part in self.ranges.values())
 
     @property
+    def open(self) -> bool:
+        """Whether a transaction holds records back."""
+        return any(part.open_tail > 0 for part in self.ranges.values())
+
+    @property
     def length(self) -> int:
         return sum(part.length for part in self.ranges.values())
 

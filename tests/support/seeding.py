@@ -74,6 +74,8 @@ class Seed:
             {
                 "bootstrap.servers": self.bootstrap,
                 "transactional.id": f"seed-{uuid.uuid4()}",
+                # Open transactions of a test outlast several audits on a busy machine.
+                "transaction.timeout.ms": "600000",
                 "linger.ms": "1",
             }
         )

@@ -10,6 +10,7 @@ REPORT_OPTIONS = (
     OptionSpec(("--spec",), "spec file whose members replace the resolved ones", "FILE"),
     OptionSpec(("--ranges",), "report.json whose offset ranges are read again", "FILE"),
     OptionSpec(("--since",), "start time of the records (ISO 8601, or an age such as 2h)", "TIME"),
+    OptionSpec(("--stable-only",), "check of only the offsets that no open transaction holds back"),
     OptionSpec(
         ("--findings",), "maximum number of stored findings of each kind (default 1000)", "N"
     ),

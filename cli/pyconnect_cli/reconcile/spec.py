@@ -30,7 +30,7 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
         document["since_ms"] = parse_moment(str(since), what="--since", now=datetime.now(UTC))
     if findings := given.get("findings"):
         document["findings"] = _number(str(findings))
-    for name in ("hide_keys", "fail_unparsable"):
+    for name in ("hide_keys", "fail_unparsable", "stable_only"):
         if given.get(name):
             document[name] = True
     if registries := _registries(document.get("registries"), given):

@@ -47,7 +47,8 @@ def _of_every_kind(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
 
 def _line(finding: Mapping[str, Any], paint: Paint) -> str:
     label = paint(str(finding["kind"]), SEVERITY_STYLES[str(finding["severity"])])
-    text = printable(f"{_interval(finding)}{finding['message']}")
+    key = f" (key {finding['key']})" if finding.get("key") else ""
+    text = printable(f"{_interval(finding)}{finding['message']}{key}")
     places = printable(", ".join(_place(copy) for copy in finding.get("copies", ())[:4]))
     return f"  {label} {text}" + (f" at {places}" if places else "")
 

@@ -357,7 +357,7 @@ def _key_finding(
 def _places(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
     match rows.side:
         case TopicSide():
-            return places(rows.rows, wanted, on, limit=limit)
+            return places(rows.rows, wanted, on, last=on is KEY_HASHES)
         case FileSide(format="text" | "json") as side:
             return _lines(rows, side, wanted, on, limit)
         case FileSide() | TableSide():

@@ -1,16 +1,18 @@
 """completeness: rows of two or more tiers by event time, their latency and differences.
 
 The first tier is what there should be. A span that had not ended when the run looked at the tiers
-may still be under way: it is left out of the verdict.
+may still be under way: it is left out of the verdict. Fewer rows of a topic prove nothing where its
+range begins behind other records or ends before them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
@@ -19,9 +21,14 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import inferred_columns, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
-from pyconnect_reconcile.topics.range_findings import refuse_compacted, unknown_policies
+from pyconnect_reconcile.topics.range_findings import (
+    open_tails,
+    refuse_compacted,
+    removed_beginnings,
+    unknown_policies,
+)
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 from pyconnect_reconcile.values.extract import text_of
 
@@ -42,6 +49,7 @@ class _Bucket:
 
     time: str
     under_way: bool
+    future: bool
     rows: tuple[int, ...]
     latency_ms: tuple[int | None, ...]
 
@@ -64,8 +72,9 @@ def check(bench: Bench) -> CheckOutcome:
     kept = dated[:MOST_BUCKETS]
     taken_ms = _taken_ms(snapshots)
     buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
+    cut = [_is_cut(bench, tier) for tier in spec.tiers]
     differing = [
-        _difference(names, index, bucket)
+        _difference(names, index, bucket, cut)
         for bucket in buckets
         for index in range(1, len(names))
         if bucket.rows[index] != bucket.rows[0]
@@ -84,14 +93,21 @@ def check(bench: Bench) -> CheckOutcome:
     return CheckOutcome(
         findings=(
             *untold,
-            *(finding for snapshot in snapshots for finding in unknown_policies(snapshot)),
+            *chain.from_iterable(map(_of_ranges, snapshots)),
             *strange,
-            *differing[: spec.findings],
+            *most_severe(differing, spec.findings),
         ),
         totals={"difference": len(differing), "unparsable": timeless},
         counts={"buckets": len(buckets), **totals},
         series={"tiers": names, "buckets": [asdict(bucket) for bucket in buckets]},
+        not_compared=("the rows themselves: only their number in each span",),
     )
+
+
+def _of_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
+    yield from open_tails(snapshot)
+    yield from removed_beginnings(snapshot, Severity.UNKNOWN, "their rows are not counted")
+    yield from unknown_policies(snapshot)
 
 
 _NOTHING = Finding(
@@ -136,6 +152,10 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     # Of other times there are no dates; as text they would end the run.
     dated = event_ms.between(EARLIEST_MS, LATEST_MS)
     rows = rows.withColumn("event_ms", sql.when(dated, event_ms))
+    if bench.spec.since_ms is not None:
+        # Of a span that begins earlier the range of a topic has only a part.
+        begun = -(-bench.spec.since_ms // length_ms) * length_ms
+        rows = rows.where(sql.col("event_ms").isNull() | (sql.col("event_ms") >= begun))
     latency = sql.max(sql.col("timestamp_ms") - sql.col("event_ms"))
     return rows.groupBy(
         sql.floor(sql.col("event_ms") / length_ms).cast("bigint").alias("bucket")
@@ -168,18 +188,36 @@ def _bucket(row: Row, tiers: int, minutes: int, taken_ms: int) -> _Bucket:
         # strftime leaves the zeros of early years out.
         time=start.isoformat(" ", "minutes").removesuffix("+00:00"),
         under_way=(row.bucket + 1) * minutes * MINUTE_MS > taken_ms,
+        future=(row.bucket - 1) * minutes * MINUTE_MS > taken_ms,
         rows=_counts(row, tiers),
         latency_ms=tuple(row[f"latency_{index}"] for index in range(tiers)),
     )
 
 
-def _difference(names: Sequence[str], index: int, bucket: _Bucket) -> Finding:
+def _is_cut(bench: Bench, tier: Tier) -> bool:
+    """Return whether a tier may have rows outside of its range; spans before `since_ms` are out."""
+    if not isinstance(tier.side, TopicSide):
+        return False
+    parts = bench.snapshot(tier.side.topics, tier.side.cluster).partitions
+    asked_by_time = bench.spec.since_ms is not None
+    return any(
+        part.ends_early or (part.removed if asked_by_time else part.begins_late) for part in parts
+    )
+
+
+def _difference(names: Sequence[str], index: int, bucket: _Bucket, cut: Sequence[bool]) -> Finding:
     delta = bucket.rows[index] - bucket.rows[0]
     words = f"{abs(delta):,} {'more' if delta > 0 else 'fewer'} rows in {names[index]}"
-    tail = "; the span had not ended yet" if bucket.under_way else ""
+    severity, tail = Severity.ERROR, ""
+    if bucket.future:
+        severity, tail = Severity.UNKNOWN, "; the span lies in the future"
+    elif bucket.under_way:
+        severity, tail = Severity.NOTE, "; the span had not ended yet"
+    elif cut[0 if delta > 0 else index]:
+        severity, tail = Severity.UNKNOWN, "; the others may be outside of the range that was read"
     return Finding(
         kind="difference",
-        severity=Severity.NOTE if bucket.under_way else Severity.ERROR,
+        severity=severity,
         message=f"{bucket.time}: {words} than in {names[0]}{tail}",
         group=names[index],
         count=abs(delta),
@@ -189,7 +227,7 @@ def _difference(names: Sequence[str], index: int, bucket: _Bucket) -> Finding:
 def _timeless(count: int, *, fatal: bool) -> Finding:
     return Finding(
         kind="unparsable",
-        severity=Severity.ERROR if fatal else Severity.NOTE,
+        severity=Severity.ERROR if fatal else Severity.UNKNOWN,
         message=f"{count:,} rows have no event time at the given place; they were left out",
         count=count,
     )

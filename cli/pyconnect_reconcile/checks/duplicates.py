@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, undecided
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import PROVENANCE
 from pyconnect_reconcile.topics.range_findings import (
     empty_ranges,
     open_tails,
     refuse_compacted,
+    removed_beginnings,
     unknown_policies,
 )
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
@@ -33,7 +35,7 @@ from pyconnect_reconcile.values.extract import (
 )
 from pyconnect_reconcile.values.hashes import HASHES, hashes
 
-RECORD = "record"
+RECORD, IDENTITY = "record", "identity"
 SINGLE, REPEATED, UNIDENTIFIED = "single", "repeated", "unidentified"
 
 
@@ -69,18 +71,25 @@ def check(bench: Bench) -> CheckOutcome:
         found = _classified(bench, counted, uncommitted) if counted.identities else _Classified()
     finally:
         counts.unpersist()
+    unidentified = sql.col(HASHES[0]).isNull()
     strange = unparsable_finding(
         uncommitted,
-        sql.col(HASHES[0]).isNull(),
+        unidentified,
         count=counted.unidentified,
         rows=counted.rows,
         what=f"identity ({spec.identity})",
         fatal=spec.fail_unparsable,
     )
+    # An aborted record without an identity is a copy for no reader of committed records.
+    if strange and not _records(bench, COMMITTED).where(unidentified).isEmpty():
+        strange = [*undecided(strange)]
     return CheckOutcome(
         findings=(
             *empty_ranges(snapshot),
             *open_tails(snapshot),
+            *removed_beginnings(
+                snapshot, Severity.NOTE, "a copy among them is not there for readers any more"
+            ),
             *unknown_policies(snapshot),
             *strange,
             *found.findings,
@@ -100,7 +109,7 @@ def check(bench: Bench) -> CheckOutcome:
 
 
 def _records(bench: Bench, isolation: str) -> DataFrame:
-    """Return the records with the HASHES of their identity; null where they have none."""
+    """Return the records with HASHES and text of their identity; null where they have none."""
     spec = bench.spec
     provenance = spec.identity == PROVENANCE
     records = bench.records(
@@ -108,25 +117,23 @@ def _records(bench: Bench, isolation: str) -> DataFrame:
         isolation=isolation,
         headers=provenance or needs_headers(spec.identity),
     )
-    names = [PARTITION_HEADER, OFFSET_HEADER]
     required: list[Column] = []
+    text = sql.col("key")
     if provenance:
-        required = [text_of(f"header:{name}") for name in names]
-        parts = required
-    elif spec.identity == RECORD:
-        parts = [sql.col("key"), sql.col("value")]
-    else:
+        required = [text_of(f"header:{name}") for name in (PARTITION_HEADER, OFFSET_HEADER)]
+        text = sql.concat_ws(" ", *required)
+    elif spec.identity != RECORD:
         required = [text_of(spec.identity)]
-        parts = required
+        text = required[0]
+    parts = required or [sql.col("key"), sql.col("value")]
     if len(spec.topics) > 1:
         parts = [sql.col("topic"), *parts]
-    identified = sql.lit(True)
-    for each in required:
-        identified = identified & each.isNotNull()
-    known = (
-        hashes(parts) if not required else [sql.when(identified, each) for each in hashes(parts)]
-    )
-    return records.withColumns(dict(zip(HASHES, known, strict=True)))
+    known = hashes(parts)
+    if required:
+        identified = reduce(lambda one, other: one & other, (each.isNotNull() for each in required))
+        known = [sql.when(identified, each) for each in known]
+    columns = dict(zip(HASHES, known, strict=True))
+    return records.withColumns({**columns, IDENTITY: text})
 
 
 def _sorted_out(records: DataFrame) -> DataFrame:
@@ -179,11 +186,12 @@ def _classified(bench: Bench, counted: _Counted, uncommitted: DataFrame) -> _Cla
     )
     try:
         violations = violating.count()
-        chosen = violating.orderBy(*keys).limit(limit)
-        findings = list(_findings(chosen, committed, uncommitted, limit, committed_copies=True))
+        chosen = violating.orderBy(sql.desc("count"), *keys).limit(limit)
+        findings = list(_findings(chosen, committed, uncommitted, committed_copies=True))
         if violations < counted.identities:
-            rest = counted.repeated.join(violating, keys, "left_anti").orderBy(*keys).limit(limit)
-            findings += _findings(rest, committed, uncommitted, limit, committed_copies=False)
+            rest = counted.repeated.join(violating, keys, "left_anti")
+            chosen = rest.orderBy(sql.desc("count"), *keys).limit(limit)
+            findings += _findings(chosen, committed, uncommitted, committed_copies=False)
     finally:
         violating.unpersist()
     return _Classified(violations=violations, findings=tuple(findings))
@@ -193,7 +201,6 @@ def _findings(
     chosen: DataFrame,
     committed: DataFrame,
     uncommitted: DataFrame,
-    limit: int,
     *,
     committed_copies: bool,
 ) -> Iterator[Finding]:
@@ -202,8 +209,9 @@ def _findings(
         counts = {tuple(row[name] for name in HASHES): row["count"] for row in wanted.collect()}
         if not counts:
             return
-        shown = places(committed, wanted, HASHES, limit=limit)
-        everywhere = places(uncommitted, wanted, HASHES, limit=limit)
+        # Of these only the offsets are wanted: the identity takes the place of the key.
+        shown = places(committed.withColumn("key", sql.col(IDENTITY)), wanted, HASHES)
+        everywhere = places(uncommitted, wanted, HASHES)
     finally:
         wanted.unpersist()
     visible = {
@@ -223,4 +231,12 @@ def _findings(
             message = "a record was repeated after its transaction was aborted: no"
             message += " consumer of committed records sees it twice"
             kind, severity = "benign-duplicate", Severity.NOTE
-        yield Finding(kind=kind, severity=severity, message=message, count=count, copies=copies)
+        keys = (place.key for place in (*shown.get(identity, []), *copies))
+        yield Finding(
+            kind=kind,
+            severity=severity,
+            message=message,
+            key=next((key for key in keys if key is not None), None),
+            count=count,
+            copies=copies,
+        )

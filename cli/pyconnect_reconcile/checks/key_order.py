@@ -1,12 +1,13 @@
 """topic-topic with `ordered`: records of one key are in the same order on both sides.
 
 What is missing or extra is the compare's own finding; here only what is on both sides counts.
-Records without a key have no order.
+Records without a key have no order, and neither have keys in several partitions: a run that finds
+such records cannot agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
@@ -15,12 +16,10 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares import key_order
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.findings import Finding, Place, Severity
-from pyconnect_reconcile.lookup import places
+from pyconnect_reconcile.lookup import AT, places
 from pyconnect_reconcile.spec import TopicSide
 from pyconnect_reconcile.values.extract import text_of
 from pyconnect_reconcile.values.hashes import hashes
-
-AT = ("topic", "partition", "offset")
 
 
 def check(bench: Bench, left: Rows, right: Rows) -> tuple[list[Finding], int]:
@@ -33,13 +32,13 @@ def check(bench: Bench, left: Rows, right: Rows) -> tuple[list[Finding], int]:
         wanted = key_order.repeated(known)
         if not wanted.isEmpty():
             pairs = pairs.unionByName(key_order.later_copies(origin, copy, wanted))
-        pairs = pairs.persist()
-        try:
-            if key_order.is_proven(pairs):
-                return [], 0
-            return _one_by_one(bench, (left, right), known, pairs)
-        finally:
-            pairs.unpersist()
+        unordered = list(_keyless(known))
+        if key_order.is_proven(pairs):
+            # Equal records in several partitions are in no pair.
+            several = key_order.unpaired(known).select(*KEY_HASHES).distinct().count()
+            return [*_spread(several), *unordered], 0
+        found, total = _one_by_one(bench, (left, right), known, pairs)
+        return [*found, *unordered], total
     finally:
         known.unpersist()
 
@@ -48,10 +47,10 @@ def _lanes(bench: Bench, rows: Rows) -> DataFrame:
     assert isinstance(rows.side, TopicSide)
     where = bench.spec.key
     key = sql.col("key") if where == "key" else text_of(where)
-    keyed = rows.rows.where(key.isNotNull() & ~sql.col("tail"))
-    columns = hashes([key.cast("binary")])
+    columns = [sql.when(key.isNotNull(), each) for each in hashes([key.cast("binary")])]
+    hashed = rows.rows.where(~sql.col("tail"))
     return key_order.with_lanes(
-        keyed.withColumns(dict(zip(KEY_HASHES, columns, strict=True))), rows.side.topics
+        hashed.withColumns(dict(zip(KEY_HASHES, columns, strict=True))), rows.side.topics
     )
 
 
@@ -75,7 +74,7 @@ def _one_by_one(
         _late(sides, before[_at(row, "left", sides[0])], after[_at(row, "right", sides[1])])
         for row in rows
     ]
-    return [*findings, *([_spread(several)] if several else [])], total
+    return [*findings, *_spread(several)], total
 
 
 def _at(row: Row, name: str, side: Rows) -> tuple[str, int, int]:
@@ -92,7 +91,7 @@ def _places(
     if not wanted:
         return {}
     frame = bench.spark.createDataFrame(wanted, "topic string, partition int, offset bigint")
-    found = places(side.rows, frame, AT, limit=len(wanted))
+    found = places(side.rows, frame, AT)
     return {at: copies[0] for at, copies in found.items()}
 
 
@@ -108,11 +107,24 @@ def _late(sides: tuple[Rows, Rows], before: Place, after: Place) -> Finding:
     )
 
 
-def _spread(count: int) -> Finding:
-    return Finding(
-        kind="unordered-keys",
-        severity=Severity.NOTE,
-        message=f"{count:,} keys are in several partitions of a side: their records have no"
-        " order, so it was not checked",
-        count=count,
-    )
+def _spread(count: int) -> Iterator[Finding]:
+    if count:
+        yield Finding(
+            kind="unordered-keys",
+            severity=Severity.UNKNOWN,
+            message=f"{count:,} keys are in several partitions of a side: their records have no"
+            " order, so it was not checked",
+            count=count,
+        )
+
+
+def _keyless(known: DataFrame) -> Iterator[Finding]:
+    copies = "coalesce(greatest(left_copies, right_copies), 0)"
+    [row] = known.where("key_first IS NULL").selectExpr(f"sum({copies}) AS count").collect()
+    if row["count"]:
+        yield Finding(
+            kind="keyless",
+            severity=Severity.UNKNOWN,
+            message=f"{row['count']:,} records have no key: their order was not checked",
+            count=row["count"],
+        )

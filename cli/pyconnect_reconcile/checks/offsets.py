@@ -7,15 +7,15 @@ these topics are compacted and small, so what they say is looked at in one place
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Place
+from pyconnect_reconcile.errors import NotAuditable
+from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity, most_severe
 from pyconnect_reconcile.internal_topics import task_configs, task_statuses
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
@@ -27,6 +27,7 @@ from pyconnect_reconcile.internal_topics.offset_history import (
 )
 from pyconnect_reconcile.internal_topics.task_configs import TaskConfigSet
 from pyconnect_reconcile.internal_topics.task_statuses import Statuses, StatusReport, read_status
+from pyconnect_reconcile.lookup import COPIES_KEPT
 from pyconnect_reconcile.spec import AuditedTopics
 from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails
 from pyconnect_reconcile.topics.reading import COMMITTED
@@ -43,6 +44,10 @@ KINDS = (
     "reset",
     "orphan",
 )
+NOT_COMPARED = (
+    "records that compaction or retention has removed",
+    "members of offsets that are not numbers",
+)
 PLACE = ("topic", "partition", "offset", "timestamp_ms")
 
 
@@ -53,7 +58,7 @@ class _Read(NamedTuple):
     statuses: list[StatusReport]
     configs: TaskConfigSet
     records: int
-    strange: int
+    strange: Sequence[Place]
 
 
 def check(bench: Bench) -> CheckOutcome:
@@ -77,25 +82,44 @@ def check(bench: Bench) -> CheckOutcome:
     kept = [
         finding
         for kind in KINDS
-        for finding in [each for each in found if each.kind == kind][: bench.spec.findings]
+        for finding in most_severe(
+            [each for each in found if each.kind == kind], bench.spec.findings
+        )
     ]
     internal = bench.snapshot(_names(topics))
     return CheckOutcome(
         findings=(
             *empty_ranges(bench.snapshot(_offsets_topics(topics))),
             *open_tails(internal),
+            *_unread(read.strange, fatal=bench.spec.fail_unparsable),
             *kept,
         ),
-        totals={kind: sum(each.kind == kind for each in found) for kind in KINDS},
+        totals={
+            **{kind: sum(each.kind == kind for each in found) for kind in KINDS},
+            "unparsable": len(read.strange),
+        },
         counts={
             "records": read.records,
             "source_partitions": len(last.newest),
             "task_sets": read.configs.count,
             "statuses": len(read.statuses),
             "takeovers": len(circumstances.statuses.takeovers()),
-            "unparsable": read.strange,
+            "unparsable": len(read.strange),
         },
+        not_compared=NOT_COMPARED,
     )
+
+
+def _unread(strange: Sequence[Place], *, fatal: bool) -> Iterator[Finding]:
+    if strange:
+        yield Finding(
+            kind="unparsable",
+            severity=Severity.ERROR if fatal else Severity.UNKNOWN,
+            message=f"{len(strange):,} records are neither offsets of a source nor statuses of a"
+            " task or connector; they were left out",
+            count=len(strange),
+            copies=tuple(strange[:COPIES_KEPT]),
+        )
 
 
 def _offsets_topics(topics: AuditedTopics) -> tuple[str, ...]:
@@ -108,23 +132,27 @@ def _names(topics: AuditedTopics) -> tuple[str, ...]:
 
 def _read(bench: Bench, topics: AuditedTopics) -> _Read:
     rows = _rows(bench, _offsets_topics(topics), "key", "value")
-    commits = [
-        commit
-        for row in rows
-        if (commit := read_commit(_at(row), _bytes(row.key), _bytes(row.value))) is not None
-    ]
-    statuses, strange = [], 0
+    commits: list[Commit] = []
+    strange: list[Place] = []
+    for row in rows:
+        commit = read_commit(_at(row), _bytes(row.key), _bytes(row.value))
+        if commit is not None:
+            commits.append(commit)
+        else:
+            key = None if row.key is None else bytes(row.key).decode("utf-8", "replace")
+            strange.append(_place(row, key))
+    statuses = []
     if topics.status is not None:
         for place, fields in _status_rows(bench, topics.status):
             status = read_status(place, fields)
-            statuses.append(status) if status is not None else (strange := strange + 1)
+            statuses.append(status) if status is not None else strange.append(place)
     configs = TaskConfigSet(_config_rows(bench, topics.config) if topics.config else ())
     return _Read(
         commits=commits,
         statuses=statuses,
         configs=configs,
         records=len(rows),
-        strange=strange + len(rows) - len(commits),
+        strange=strange,
     )
 
 
@@ -134,13 +162,13 @@ def _status_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, dict[str, ob
     columns = ("CAST(key AS STRING) AS key", f"{fields} AS fields", "value IS NULL AS removed")
     for row in _rows(bench, (topic,), *columns, prefixes=task_statuses.KEYS):
         content = row.fields.asDict() if row.fields is not None else {}
-        yield _place(row), None if row.removed else content
+        yield _place(row, row.key), None if row.removed else content
 
 
 def _config_rows(bench: Bench, topic: str) -> Iterator[tuple[Place, bytes | None]]:
     columns = ("CAST(key AS STRING) AS key", "value")
     for row in _rows(bench, (topic,), *columns, prefixes=task_configs.KEYS):
-        yield _place(row), _bytes(row.value)
+        yield _place(row, row.key), _bytes(row.value)
 
 
 def _rows(
@@ -156,7 +184,7 @@ def _rows(
         records = records.where(wanted)
     rows: list[Row] = records.selectExpr(*PLACE, *columns).limit(MOST_RECORDS + 1).collect()
     if len(rows) > MOST_RECORDS:
-        raise ReconcileError(
+        raise NotAuditable(
             f"{', '.join(names)}: more than {MOST_RECORDS:,} records; is the topic compacted?"
         )
     return rows
@@ -166,10 +194,10 @@ def _at(row: Row) -> tuple[str, int, int, int]:
     return (row.topic, row.partition, row.offset, row.timestamp_ms)
 
 
-def _place(row: Row) -> Place:
+def _place(row: Row, key: str | None) -> Place:
     topic, partition, offset, timestamp_ms = _at(row)
     return Place(
-        topic=topic, partition=partition, offset=offset, timestamp_ms=timestamp_ms, key=row.key
+        topic=topic, partition=partition, offset=offset, timestamp_ms=timestamp_ms, key=key
     )
 
 

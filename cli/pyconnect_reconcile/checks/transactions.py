@@ -7,13 +7,20 @@ no lost record: markers take offsets, and committed reads leave out aborted ones
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.findings import CheckOutcome, Finding, PartitionCounts, Severity
 from pyconnect_reconcile.intervals import Interval, joined, numbers_of, runs_of
-from pyconnect_reconcile.topics.range_findings import empty_ranges, open_tails, unknown_policies
+from pyconnect_reconcile.topics.range_findings import (
+    empty_ranges,
+    open_tails,
+    removed_beginnings,
+    unknown_policies,
+)
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 
@@ -42,9 +49,18 @@ def check(bench: Bench) -> CheckOutcome:
     finally:
         both.unpersist()
     counts = tuple(_counts(part, counted.get(_key(part))) for part in snapshot.partitions)
-    findings = [*empty_ranges(snapshot), *open_tails(snapshot)]
-    findings += unknown_policies(snapshot, Severity.NOTE)
-    findings += [_compaction(topic.topic) for topic in snapshot.topics if topic.compacted]
+    findings = [
+        *empty_ranges(snapshot),
+        *open_tails(snapshot),
+        *removed_beginnings(snapshot, Severity.NOTE, "their transactions are not counted"),
+    ]
+    gaps = Counter[str]()
+    for each in counts:
+        gaps[each.topic] += each.markers or 0
+    # Without a gap in the offsets nothing has been removed.
+    gapped = snapshot.of_topics([topic for topic, count in gaps.items() if count])
+    findings += unknown_policies(gapped)
+    findings += [_compaction(topic.topic) for topic in gapped.topics if topic.compacted]
     for key, intervals in aborted.items():
         findings += [_finding(key, interval) for interval in intervals]
     totals = {"aborted": sum(each.aborted or 0 for each in counts)}
@@ -119,7 +135,7 @@ def _finding(key: Key, interval: Interval) -> Finding:
 def _compaction(topic: str) -> Finding:
     return Finding(
         kind="compacted",
-        severity=Severity.NOTE,
+        severity=Severity.UNKNOWN,
         message="the topic is compacted: its transaction markers cannot be distinguished"
         " from removed records",
         topic=topic,

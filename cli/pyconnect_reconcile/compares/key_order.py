@@ -23,12 +23,12 @@ from pyconnect_reconcile.values.hashes import HASHES
 
 CHUNK_BITS = 18
 LANE_BITS = 32
-SINGLE = "left_low = left_high AND right_low = right_high"
+SINGLE = "key_first IS NOT NULL AND left_low = left_high AND right_low = right_high"
 EARLIER = (Window.unboundedPreceding, -1)
 
 
 def with_lanes(rows: DataFrame, topics: Sequence[str]) -> DataFrame:
-    """Return rows with keys as HASHES, KEY_HASHES, lane and offset."""
+    """Return HASHES, KEY_HASHES (null: no key), lane and offset of rows."""
     number = sql.lit(None).cast("bigint")
     for index, topic in enumerate(topics):
         number = sql.when(sql.col("topic") == topic, sql.lit(index << LANE_BITS)).otherwise(number)
@@ -133,11 +133,22 @@ def is_proven(pairs: DataFrame) -> bool:
     return proven
 
 
+def unpaired(known: DataFrame) -> DataFrame:
+    """Return the rows that a side has in several lanes."""
+    return known.where(
+        "key_first IS NOT NULL AND (left_low <> left_high OR right_low <> right_high)"
+    )
+
+
 def spread_keys(known: DataFrame) -> DataFrame:
     """Return the keys with records in several lanes of a side: nothing orders them."""
-    lanes = known.groupBy(*KEY_HASHES).agg(
-        *(sql.min(f"{side}_low").alias(f"{side}_low") for side in ("left", "right")),
-        *(sql.max(f"{side}_high").alias(f"{side}_high") for side in ("left", "right")),
+    lanes = (
+        known.where("key_first IS NOT NULL")
+        .groupBy(*KEY_HASHES)
+        .agg(
+            *(sql.min(f"{side}_low").alias(f"{side}_low") for side in ("left", "right")),
+            *(sql.max(f"{side}_high").alias(f"{side}_high") for side in ("left", "right")),
+        )
     )
     return lanes.where("left_low <> left_high OR right_low <> right_high").select(*KEY_HASHES)
 

@@ -16,6 +16,7 @@ from pyconnect_reconcile.findings import (
     Finding,
     Severity,
     Verdict,
+    grouped,
     verdict_of,
     with_hidden_keys,
 )
@@ -47,8 +48,13 @@ class Report:
     def verdict(self) -> Verdict:
         return verdict_of(self.outcome.findings)
 
+    @property
+    def findings(self) -> list[Finding]:
+        """The findings with equal ones as one."""
+        return grouped(self.outcome.findings)
+
     def to_json(self) -> dict[str, object]:
-        outcome, spec = self.outcome, self.spec
+        outcome, spec, findings = self.outcome, self.spec, self.findings
         return {
             "schema_version": SCHEMA_VERSION,
             "job": spec.job,
@@ -61,8 +67,9 @@ class Report:
             "asked": _asked(spec),
             "counts": dict(outcome.counts),
             "totals": {kind: count for kind, count in outcome.totals.items() if count},
-            "findings": [finding.to_json() for finding in of_every_kind(outcome.findings, SAMPLES)],
-            "findings_kept": len(outcome.findings),
+            "findings": [finding.to_json() for finding in of_every_kind(findings, SAMPLES)],
+            "findings_kept": len(findings),
+            "findings_by_kind": dict(Counter(finding.kind for finding in findings)),
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
@@ -127,6 +134,7 @@ def _asked(spec: Spec) -> dict[str, object]:
         "since": {topic: dict(offsets) for topic, offsets in spec.since.items()},
         "since_ms": spec.since_ms,
         "until": {topic: dict(offsets) for topic, offsets in spec.until.items()},
+        "stable_only": spec.stable_only,
         "columns": [column.name for column in spec.columns],
         "duplicates_allowed": spec.duplicates_allowed,
     }

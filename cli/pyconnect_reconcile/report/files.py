@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 FINDINGS_SCHEMA = (
     "kind string, severity string, message string, topic string, partition int, `group` string,"
-    " of string, first bigint, last bigint, count bigint, copies array<struct<topic: string,"
-    " partition: int, offset: bigint, timestamp_ms: bigint, key: string, visible: boolean,"
-    " file: string, row: bigint>>"
+    " key string, of string, first bigint, last bigint, count bigint,"
+    " copies array<struct<topic: string, partition: int, offset: bigint, timestamp_ms: bigint,"
+    " key: string, visible: boolean, file: string, row: bigint>>"
 )
 
 
@@ -39,7 +39,7 @@ def make_directory(directory: Path) -> None:
 def write_report(report: Report, directory: Path, spark: SparkSession | None) -> None:
     """Write everything; Parquet only with a session, whose executors write it but with Connect."""
     document = report.to_json()
-    findings = report.outcome.findings
+    findings = report.findings
     (directory / "findings").mkdir(exist_ok=True)
     _write(directory / "findings" / "findings.ndjson", _lines(findings))
     if spark is not None:
@@ -76,6 +76,7 @@ def _row(finding: Finding) -> tuple[object, ...]:
         finding.topic,
         finding.partition,
         finding.group,
+        finding.key,
         finding.of,
         finding.first,
         finding.last,

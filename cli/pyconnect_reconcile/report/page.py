@@ -11,8 +11,11 @@ from html import escape
 from typing import Any
 
 from pyconnect_reconcile.report import charts
+from pyconnect_reconcile.report.meanings import MEANINGS, NO_MEANING
 
 Json = Mapping[str, Any]
+# So many findings of the same words are named in one row.
+SHOWN = 10
 VERDICTS = {
     "agree": "Every requested check ran and found no fault.",
     "differ": "The checks found faults.",
@@ -39,15 +42,31 @@ table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 td + td { overflow-wrap: anywhere; min-width: 3rem; }
-th:first-child, td:first-child { white-space: nowrap; }
+section.kind { border-top: 1px solid var(--line); margin: 1.2rem 0; }
+section.kind h3 { font-size: 1rem; margin: .6rem 0 .2rem; }
+section.kind p { margin: .2rem 0; } code { font-size: .85rem; overflow-wrap: anywhere; }
+section.kind table { table-layout: fixed; }
+section.kind th:nth-child(1) { width: 42%; } section.kind th:nth-child(2) { width: 7rem; }
+section.kind th:nth-child(2), td.count { text-align: right; white-space: nowrap;
+  font-variant-numeric: tabular-nums; }
+td ul { margin: 0; padding: 0; list-style: none; } td li + li { margin-top: .2rem; }
 .severity-error { color: var(--bad-ink); font-weight: 600; }
 .severity-unknown { color: var(--warn-ink); }
-svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: var(--ink); }
+.chart { overflow-x: auto; } svg { width: 100%; min-width: 860px; height: auto; }
+svg text { font-size: 12px; fill: var(--ink); }
 rect.read { fill: var(--read); } rect.expired { fill: var(--line); }
 rect.unread { fill: var(--grey); }
 rect.open, rect.aborted { fill: var(--warn); } rect.marker { fill: var(--grey); }
 rect.missing { fill: var(--bad); }
 .key span { display: inline-block; margin-right: 1.2rem; }
+@media (max-width: 600px) {
+  body { margin: 1rem auto; }
+  section.kind table, section.kind tbody, section.kind tr, section.kind td { display: block; }
+  section.kind tr { border-bottom: 1px solid var(--line); padding: .4rem 0; }
+  section.kind tr.head { display: none; }
+  section.kind td { border: 0; padding: .1rem 0; text-align: left; }
+  td.count::before { content: "count "; color: var(--soft); }
+}
 .key i { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; }
 """
 KEYS = {
@@ -89,6 +108,7 @@ def page(report: Json) -> str:
 <p class="soft">{_when(report)}</p>
 <div class="verdict {report["verdict"]}"><strong>{report["verdict"]}</strong><br>
 {VERDICTS[report["verdict"]]} {escape(_reason(report))}</div>
+<p class="soft">{escape(_scope(report))}</p>
 <div class="counts">{"".join(_counts(report["counts"]))}</div>
 <h2>Findings</h2>{_findings(report)}
 {"".join(sections)}
@@ -124,35 +144,116 @@ def _counts(counts: Mapping[str, int]) -> Iterable[str]:
         yield f'<div><b>{value:,}</b><span class="soft">{label}</span></div>'
 
 
+def _scope(report: Json) -> str:
+    """Say what was asked for, as far as it is less than everything."""
+    asked: Json = report["asked"]
+    said = []
+    if asked["topics"]:
+        said.append(f"Topics: {', '.join(asked['topics'])} ({asked['isolation']}).")
+    if asked["since_ms"] is not None:
+        since = datetime.fromtimestamp(asked["since_ms"] / 1000, UTC)
+        said.append(f"Only records since {since:%Y-%m-%d %H:%M:%S} UTC.")
+    for name, words in (("since", "from"), ("until", "before")):
+        bounds = [
+            f"{topic}:{partition} {words} {offset:,}"
+            for topic, offsets in asked[name].items()
+            for partition, offset in offsets.items()
+        ]
+        if bounds:
+            said.append(f"Only offsets of {', '.join(bounds)}.")
+    if asked["stable_only"]:
+        said.append("Only offsets before the last stable ones: open transactions are out of scope.")
+    return " ".join(said)
+
+
 def _findings(report: Json) -> str:
     findings: Sequence[Json] = report["findings"]
     if not findings:
         return "<p>None.</p>"
-    rows = "".join(_row(finding) for finding in findings)
+    by_kind: dict[str, list[Json]] = {}
+    for finding in findings:
+        by_kind.setdefault(finding["kind"], []).append(finding)
+    sections = "".join(_kind(report, kind, found) for kind, found in by_kind.items())
     more = report["findings_kept"] - len(findings)
     rest = f"<p>and {more:,} more in findings/findings.ndjson</p>" if more > 0 else ""
-    head = "<tr><th>kind</th><th>what</th><th>count</th><th>where</th></tr>"
-    return f"<table>{head}{rows}</table>{rest}"
+    return sections + rest
 
 
-def _row(finding: Json) -> str:
-    where = [_place(copy) for copy in finding.get("copies", ())]
-    if finding.get("of") == "offsets":
-        interval = f"{finding['first']} to {finding['last']}"
-        where.insert(0, f"{finding['topic']}:{finding['partition']} offsets {interval}")
+def _kind(report: Json, kind: str, findings: Sequence[Json]) -> str:
+    """Draw the findings of one kind: what it means, what to do next, and where they are."""
+    meaning = MEANINGS.get(kind, NO_MEANING)
+    kept = report["findings_by_kind"][kind]
+    number = f"{kept:,} finding{'s' if kept > 1 else ''}"
+    shown = f", {len(findings):,} of them here" if kept > len(findings) else ""
+    by_message: dict[tuple[str, str], list[Json]] = {}
+    for finding in findings:
+        by_message.setdefault((finding["severity"], finding["message"]), []).append(finding)
+    worst = findings[0]["severity"]
+    command = f"<p>Next: <code>{escape(_command(report, meaning.next, findings))}</code></p>"
+    head = '<tr class="head"><th>what</th><th>count</th><th>where</th></tr>'
     return (
-        f'<tr><td class="severity-{finding["severity"]}">{escape(finding["kind"])}</td>'
-        f"<td>{escape(finding['message'])}</td><td>{finding['count']:,}</td>"
-        f"<td>{'<br>'.join(map(escape, where))}</td></tr>"
+        f'<section class="kind"><h3><span class="severity-{worst}">{escape(kind)}</span>'
+        f' <span class="soft">{number}{shown}</span></h3>'
+        f"<p>{escape(meaning.sentence)}</p>{command if meaning.next else ''}"
+        f"<table>{head}{''.join(map(_row, by_message.values()))}</table></section>"
     )
 
 
-def _place(copy: Json) -> str:
+def _command(report: Json, template: str, findings: Sequence[Json]) -> str:
+    """Fill the names of the run into a command."""
+    topics = report["asked"]["topics"]
+    named = [
+        each["topic"]
+        for finding in findings
+        for each in (finding, *finding.get("copies", ()))
+        if "topic" in each
+    ]
+    names = {
+        "{job}": report["job"],
+        "{target}": " ".join(topics) or report["target"],
+        "{topics}": " ".join(topics) or "TOPIC",
+        "{topic}": next(iter(named), None) or next(iter(topics), "TOPIC"),
+    }
+    for mark, name in names.items():
+        template = template.replace(mark, name)
+    return template
+
+
+def _row(equal: Sequence[Json]) -> str:
+    """Draw findings of the same words as one row, with the places of the first of them."""
+    places = [text for finding in equal[:SHOWN] if (text := _places(finding))]
+    if len(equal) > SHOWN:
+        places.append(f"and {len(equal) - SHOWN:,} more")
+    count = sum(finding["count"] for finding in equal)
+    places = places or ["no place is known"]
+    where = "".join(f"<li>{escape(text)}</li>" for text in places)
+    return (
+        f'<tr><td class="what">{escape(equal[0]["message"])}</td>'
+        f'<td class="count">{count:,}</td><td><ul>{where}</ul></td></tr>'
+    )
+
+
+def _places(finding: Json) -> str:
+    """Return key and places of a finding as one line; empty when neither is known."""
+    places = [_place(copy, finding.get("key")) for copy in finding.get("copies", ())]
+    if finding.get("of") == "offsets":
+        interval = f"{finding['first']} to {finding['last']}"
+        places.insert(0, f"{finding['topic']}:{finding['partition']} offsets {interval}")
+    elif not places and finding.get("topic"):
+        number = finding.get("partition")
+        places.append(finding["topic"] + (f":{number}" if number is not None else ""))
+    elif not places and finding.get("group"):
+        places.append(f"source {finding['group']}")
+    text = ", ".join(places)
+    return f"key {finding['key']}: {text}" if finding.get("key") else text
+
+
+def _place(copy: Json, key: str | None) -> str:
     if "file" in copy:
         return f"{copy['file']} line {copy['row']}"
-    key = f" key {copy['key']}" if "key" in copy else ""
+    own = f" key {copy['key']}" if copy.get("key", key) != key else ""
     shown = "" if copy.get("visible", True) else " (aborted)"
-    return f"{copy['topic']}:{copy['partition']} offset {copy['offset']}{key}{shown}"
+    return f"{copy['topic']}:{copy['partition']} offset {copy['offset']}{own}{shown}"
 
 
 def _section(title: str, chart: str, key: str) -> str:
@@ -161,4 +262,4 @@ def _section(title: str, chart: str, key: str) -> str:
     marks = "".join(
         f'<span><i style="background:{colour}"></i>{text}</span>' for colour, text in KEYS[key]
     )
-    return f'<h2>{title}</h2><p class="key soft">{marks}</p>{chart}'
+    return f'<h2>{title}</h2><p class="key soft">{marks}</p><div class="chart">{chart}</div>'

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.findings import Finding, Severity
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY, PartitionRange, TopicsSnapshot
 
 
 def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
-    """Yield what lies beyond the last stable offset, where the range ends there."""
+    """Yield what was asked for and lies beyond the end: open transactions, offsets of no record.
+
+    The scope of a run may end at the last stable offset or before it: then it is only a note.
+    """
     for part in snapshot.partitions:
-        if part.open_tail <= 0 or part.end < part.last_stable:
+        yield from _beyond_the_end(part)
+        asked = part.asked_end
+        if part.open_tail <= 0 or (asked is not None and asked < part.last_stable):
             continue
+        cut = asked is None or asked > part.last_stable
         producers = ", ".join(
             f"producer {producer.producer_id} (epoch {producer.producer_epoch}) since offset"
             f" {producer.transaction_start_offset}"
             for producer in part.open_producers
         )
+        scope = "were not audited" if cut else "were not asked for"
         yield Finding(
             kind="open-transaction",
-            severity=Severity.NOTE,
-            message=f"{part.open_tail} offsets beyond the last stable one were not audited:"
+            severity=Severity.UNKNOWN if cut else Severity.NOTE,
+            message=f"{part.open_tail} offsets beyond the last stable one {scope}:"
             f" a transaction is open ({producers or 'its producer is not known'})",
             topic=part.topic,
             partition=part.partition,
@@ -31,6 +38,47 @@ def open_tails(snapshot: TopicsSnapshot) -> Iterator[Finding]:
             last=part.high_watermark - 1,
             count=part.open_tail,
         )
+
+
+def _beyond_the_end(part: PartitionRange) -> Iterator[Finding]:
+    """Yield a bound that was asked for and that the partition does not reach."""
+    bound = max(part.asked_start or 0, part.asked_end or 0)
+    if bound > part.high_watermark:
+        yield Finding(
+            kind="cut-range",
+            severity=Severity.UNKNOWN,
+            message=f"the range was asked for up to offset {bound}, but the partition ends at"
+            f" offset {part.high_watermark}: were records lost, or was the topic created again?",
+            topic=part.topic,
+            partition=part.partition,
+            of="offsets",
+            first=part.high_watermark,
+            last=bound - 1,
+            count=bound - part.high_watermark,
+        )
+
+
+def removed_beginnings(
+    snapshot: TopicsSnapshot, severity: Severity, consequence: str
+) -> Iterator[Finding]:
+    """Yield the offsets that were asked for and that retention has removed.
+
+    `consequence` says what cannot be known because of them.
+    """
+    for part in snapshot.partitions:
+        if part.removed:
+            yield Finding(
+                kind="expired",
+                severity=severity,
+                message=f"{len(part.removed):,} offsets at the beginning have been removed:"
+                f" {consequence}",
+                topic=part.topic,
+                partition=part.partition,
+                of="offsets",
+                first=part.removed.start,
+                last=part.removed.stop - 1,
+                count=len(part.removed),
+            )
 
 
 def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
@@ -45,28 +93,48 @@ def empty_ranges(snapshot: TopicsSnapshot) -> Iterator[Finding]:
 
 
 def refuse_compacted(snapshot: TopicsSnapshot, job: str) -> None:
-    """Raise ReconcileError when compaction may have removed what the job would count."""
+    """Raise NotAuditable when compaction may have removed what the job would count."""
     names = [topic.topic for topic in snapshot.topics if topic.compacted]
     if names:
-        raise ReconcileError(
+        raise NotAuditable(
             f"{job} cannot detect losses in compacted topics: {', '.join(names)}",
-            hint="compare by key instead (upsert mode), or use `ranges` and `transactions`",
+            hint="compare by key instead (upsert mode), or use `ranges`",
         )
 
 
-def unknown_policies(
-    snapshot: TopicsSnapshot, severity: Severity = Severity.UNKNOWN
-) -> Iterator[Finding]:
+def unknown_policies(snapshot: TopicsSnapshot) -> Iterator[Finding]:
     """Yield topics that may be compacted, for jobs that refuse such: they prove little there."""
     for topic in snapshot.topics:
         if topic.cleanup_policy == UNKNOWN_POLICY:
             yield Finding(
                 kind="unknown-policy",
-                severity=severity,
+                severity=Severity.UNKNOWN,
                 message="it is not known whether the topic is compacted, so records may"
                 " have been removed; grant DescribeConfigs on it",
                 topic=topic.topic,
             )
+
+
+def without_previous(now: TopicsSnapshot, before: TopicsSnapshot | None) -> Iterator[Finding]:
+    """Yield partitions that no saved run has seen, and that have lost records already."""
+    known = {part.topic for part in before.partitions} if before else set()
+    seen = {(part.topic, part.partition) for part in before.partitions} if before else set()
+    for part in now.partitions:
+        if part.earliest == 0 or (part.topic, part.partition) in seen:
+            continue
+        run = "has this partition" if part.topic in known else "has this topic"
+        yield Finding(
+            kind="expired",
+            severity=Severity.UNKNOWN,
+            message=f"retention has removed {part.earliest:,} offsets, and no earlier run"
+            f" {run}: it is not known whether they had been read",
+            topic=part.topic,
+            partition=part.partition,
+            of="offsets",
+            first=0,
+            last=part.earliest - 1,
+            count=part.earliest,
+        )
 
 
 def against_previous(now: TopicsSnapshot, before: TopicsSnapshot) -> Iterator[Finding]:

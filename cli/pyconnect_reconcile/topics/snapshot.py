@@ -29,7 +29,10 @@ class OpenProducer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRange:
-    """One partition's offsets."""
+    """One partition's offsets.
+
+    `asked_start` and `asked_end` are the bounds that were asked for; None: as far as records go.
+    """
 
     topic: str
     partition: int
@@ -39,6 +42,24 @@ class PartitionRange:
     last_stable: int
     high_watermark: int
     open_producers: tuple[OpenProducer, ...] = ()
+    asked_start: int | None = None
+    asked_end: int | None = None
+
+    @property
+    def removed(self) -> range:
+        """The offsets that were asked for and lie before the earliest one that is there."""
+        last = self.earliest if self.asked_end is None else min(self.earliest, self.asked_end)
+        return range(max(self.asked_start or 0, 0), last)
+
+    @property
+    def begins_late(self) -> bool:
+        """Whether the partition had records before the start, removed or not asked for."""
+        return self.start > 0
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether the partition has records from the end on."""
+        return self.end < self.high_watermark
 
     @property
     def length(self) -> int:
@@ -109,20 +130,54 @@ def narrowed(snapshot: TopicsSnapshot, *, since: Bounds, until: Bounds) -> Topic
     """Return the snapshot with starts raised to `since` and ends lowered to `until`.
 
     A topic that `until` names is not read in the partitions that it lacks: nothing was committed
-    there.
+    there. ReconcileError for a partition that the topic does not have.
     """
+    there = {(part.topic, part.partition) for part in snapshot.partitions}
+    for topic in snapshot.topics:
+        for name, bounds in (("since", since), ("until", until)):
+            for number in bounds.get(topic.topic, {}):
+                if (topic.topic, number) not in there:
+                    raise ReconcileError(
+                        f"`{name}` has an offset of partition {number} of {topic.topic}, which has"
+                        f" {len(topic.partitions)} partitions",
+                        hint="was the topic deleted and created again?",
+                    )
 
     def narrow(part: PartitionRange) -> PartitionRange:
-        start = max(part.start, since.get(part.topic, {}).get(part.partition, part.start))
-        end = part.end
+        asked_start = since.get(part.topic, {}).get(part.partition, part.asked_start)
+        start = max(part.start, asked_start or 0)
+        end, asked_end = part.end, part.asked_end
         if part.topic in until:
-            end = min(end, until[part.topic].get(part.partition, start))
-        return replace(part, start=start, end=max(start, end))
+            asked_end = until[part.topic].get(part.partition, start)
+            end = min(end, asked_end)
+        return replace(
+            part,
+            start=start,
+            end=max(start, end),
+            asked_start=asked_start,
+            asked_end=asked_end,
+        )
 
     return replace(
         snapshot,
         topics=tuple(
             replace(topic, partitions=tuple(map(narrow, topic.partitions)))
+            for topic in snapshot.topics
+        ),
+    )
+
+
+def stable_only(snapshot: TopicsSnapshot) -> TopicsSnapshot:
+    """Return the snapshot as one of which only the offsets before the last stable one are asked."""
+
+    def bounded(part: PartitionRange) -> PartitionRange:
+        asked = part.last_stable if part.asked_end is None else part.asked_end
+        return replace(part, asked_end=min(asked, part.last_stable))
+
+    return replace(
+        snapshot,
+        topics=tuple(
+            replace(topic, partitions=tuple(map(bounded, topic.partitions)))
             for topic in snapshot.topics
         ),
     )
@@ -168,8 +223,12 @@ def _read_partition(document: Mapping[str, object]) -> PartitionRange:
     }
     producers = document.get("open_producers") or ()
     assert isinstance(producers, Sequence)
+    # Reports of earlier versions have no bounds that were asked for.
+    start, end = (document.get(name) for name in ("asked_start", "asked_end"))
     return PartitionRange(
         topic=str(document["topic"]),
         open_producers=tuple(OpenProducer(**producer) for producer in producers),
+        asked_start=None if start is None else int(str(start)),
+        asked_end=None if end is None else int(str(end)),
         **numbers,
     )

@@ -83,7 +83,9 @@ def with_texts(
         for name, member in sorted(members.items(), key=lambda item: item[0] in whole)
     }
     schema = ", ".join(f"`{member}` {kind}" for member, kind in types.items())
-    value = sql.col("value").cast("string")
+    text = sql.col("value").cast("string")
+    # Of an array `from_json` takes the first element: it is no place of the whole value.
+    value = sql.when(~text.startswith("["), text)
     records = records.withColumn("extracted", sql.from_json(value, schema))
     columns = {}
     for name, member in members.items():

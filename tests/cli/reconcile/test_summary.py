@@ -36,6 +36,8 @@ def test_the_summary_has_verdict_counts_places_and_report() -> None:
     assert "t:1@0, /in:4" in text
     assert text.endswith("report: /report/report.html")
     assert "\x1b" not in text
+    assert "twice" in text_of(0, {**finding(1), "key": "order-7"})
+    assert "(key order-7) at t:1@1" in text_of(0, {**finding(1), "key": "order-7"})
 
 
 def test_many_findings_are_cut() -> None:

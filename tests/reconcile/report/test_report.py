@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
+import pyconnect_reconcile
 from pyconnect_reconcile.findings import (
     CheckOutcome,
     Finding,
@@ -13,10 +15,12 @@ from pyconnect_reconcile.findings import (
     Place,
     Severity,
     Verdict,
+    most_severe,
     verdict_of,
 )
 from pyconnect_reconcile.report.charts import event_time_buckets, partition_ranges
 from pyconnect_reconcile.report.contents import Report, arranged
+from pyconnect_reconcile.report.meanings import MEANINGS
 from pyconnect_reconcile.report.page import page
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
@@ -147,6 +151,72 @@ def test_no_kind_of_finding_hides_another() -> None:
     assert [each.get("first") for each in shown[:49]] == [*range(48), 7]
     assert document["findings_kept"] == 1002
     assert "and 952 more in findings/findings.ndjson" in page(document)
+
+
+def test_no_note_takes_the_place_of_a_difference() -> None:
+    """The kept findings decide the verdict."""
+    notes = [finding("difference", Severity.NOTE) for _ in range(5)]
+    fault, doubt = finding("difference", Severity.ERROR), finding("difference", Severity.UNKNOWN)
+    assert most_severe([*notes, doubt, fault], 2) == [fault, doubt]
+
+
+def test_equal_findings_are_one_with_their_sum() -> None:
+    """Rows without a place differ in nothing: the page has no row twice, and none without words."""
+    same = [finding("extra", Severity.ERROR, count=2) for _ in range(50)]
+    other = finding("extra", Severity.ERROR, copies=(Place(file="/in", row=7),))
+    document = report(*same, other).to_json()
+    assert document["findings_by_kind"] == {"extra": 2}
+    shown = document["findings"]
+    assert isinstance(shown, list)
+    assert sorted(each["count"] for each in shown) == [1, 100]
+    text = page(document)
+    assert text.count("<tr>") == 1
+    assert '<td class="count">101</td>' in text
+    assert "<li>/in line 7</li>" in text
+    assert "<li>no place is known</li>" in page(report(*same).to_json())
+
+
+def test_findings_of_the_same_words_are_one_row_with_keys_and_places() -> None:
+    """A hundred repeated records are ten lines of one row; the hot one has its first places."""
+
+    def repeated(key: str, times: int) -> Finding:
+        copies = tuple(Place(topic="t", partition=0, offset=n, key=key) for n in range(times))
+        said = finding("duplicate", Severity.ERROR, key=key, count=times, copies=copies)
+        return replace(said, message=f"{times} times")
+
+    text = page(report(repeated("hot", 10), *(repeated(f"k{n}", 2) for n in range(40))).to_json())
+    assert text.count("<tr>") == 2
+    assert "<li>key k7: t:0 offset 0, t:0 offset 1</li>" in text
+    assert "key hot: t:0 offset 0" in text
+    assert "<li>and 30 more</li>" in text
+    hidden = report(repeated("alice", 2), hide_keys=True).to_json()
+    assert "alice" not in page(hidden)
+    assert "key sha256:" in page(hidden)
+
+
+def test_every_kind_has_a_meaning() -> None:
+    """The page says in one sentence what a finding means."""
+    source = Path(pyconnect_reconcile.__file__).parent
+    kinds = {
+        kind
+        for file in source.rglob("*.py")
+        for kind in re.findall(r'Finding\(\s*kind="([a-z-]+)"', file.read_text())
+    }
+    assert kinds <= MEANINGS.keys()
+    for meaning in MEANINGS.values():
+        assert meaning.sentence.endswith(".")
+        assert meaning.next == "" or meaning.next.startswith("pyconnect ")
+
+
+def test_the_page_says_what_was_asked_for() -> None:
+    """Less than everything is the scope of the verdict."""
+    asked = replace(
+        report().spec, stable_only=True, since_ms=1_700_000_000_000, until={"t": {0: 1234}}
+    )
+    text = page(replace(report(), spec=asked).to_json())
+    assert "open transactions are out of scope" in text
+    assert "since 2023-11-14 22:13:20 UTC" in text
+    assert "t:0 before 1,234" in text
 
 
 def test_charts_name_omitted_parts() -> None:

@@ -13,7 +13,9 @@ from pyconnect_reconcile.topics.range_findings import (
     against_previous,
     hanging,
     open_tails,
+    removed_beginnings,
     unknown_policies,
+    without_previous,
 )
 from pyconnect_reconcile.topics.snapshot import (
     UNKNOWN_POLICY,
@@ -23,6 +25,7 @@ from pyconnect_reconcile.topics.snapshot import (
     TopicsSnapshot,
     narrowed,
     read_snapshot,
+    stable_only,
 )
 
 
@@ -42,7 +45,8 @@ def test_saved_ranges_are_read_back_as_they_were() -> None:
         producer_id=1, producer_epoch=2, transaction_start_offset=88, last_timestamp_ms=3
     )
     saved = snapshot(part(), part(1, high_watermark=95))
-    saved = snapshot(replace(saved.partitions[0], open_producers=(producer,)), part(1))
+    first = replace(saved.partitions[0], open_producers=(producer,), asked_start=3, asked_end=88)
+    saved = snapshot(first, part(1))
     assert read_snapshot(saved.to_json()) == saved
     assert read_snapshot({"snapshot": saved.to_json()}) == saved
 
@@ -64,17 +68,67 @@ def test_bounds_only_narrow() -> None:
     assert bounds.length == 20 + 80
 
 
-def test_an_open_tail_is_reported_only_inside_the_range() -> None:
-    """A sink's range ends at its own offsets, before any open transaction."""
+def test_an_open_transaction_cuts_a_range_that_was_asked_for_as_far_as_records_go() -> None:
+    """A range that ends at asked offsets before the transaction is whole; one behind it is cut."""
     opened = part(high_watermark=95)
     [finding] = open_tails(snapshot(opened))
     assert (finding.first, finding.last, finding.count) == (90, 94, 5)
-    assert finding.severity is Severity.NOTE
-    assert list(open_tails(snapshot(replace(opened, end=80)))) == []
+    assert finding.severity is Severity.UNKNOWN
+
+    def found(**members: Any) -> list[tuple[str, Severity]]:
+        asked = open_tails(snapshot(replace(opened, **members)))
+        return [(each.kind, each.severity) for each in asked]
+
+    assert found(end=80, asked_end=80) == []
+    assert found(asked_end=90) == [("open-transaction", Severity.NOTE)]
+    assert found(asked_end=93) == [("open-transaction", Severity.UNKNOWN)]
+    [only] = open_tails(stable_only(snapshot(opened)))
+    assert only.severity is Severity.NOTE
+    assert "not asked for" in only.message
+    assert list(open_tails(stable_only(snapshot(replace(opened, end=80, asked_end=80))))) == []
+
+
+def test_offsets_that_were_asked_for_and_are_not_there_cut_the_range() -> None:
+    """A bound beyond the end is that of another topic, or records were lost."""
+    whole = snapshot(part())
+    beyond = narrowed(whole, since={}, until={"t": {0: 120}})
+    [finding] = open_tails(beyond)
+    assert (finding.kind, finding.severity) == ("cut-range", Severity.UNKNOWN)
+    assert (finding.first, finding.last) == (90, 119)
+    [finding] = open_tails(narrowed(whole, since={"t": {0: 99}}, until={}))
+    assert finding.kind == "cut-range"
+    with pytest.raises(ReconcileError, match="`until` has an offset of partition 3 of t"):
+        narrowed(whole, since={}, until={"t": {3: 1}})
+
+
+def test_a_removed_beginning_is_reported_unless_the_range_begins_behind_it() -> None:
+    """Who asks for an offset that is gone has not got the range; a later one is whole."""
+    expired = snapshot(part())
+
+    def removed(since: int) -> list[tuple[int | None, int | None]]:
+        asked = narrowed(expired, since={"t": {0: since}}, until={})
+        found = removed_beginnings(asked, Severity.UNKNOWN, "unknown")
+        return [(each.first, each.last) for each in found]
+
+    assert [(each.first, each.last) for each in removed_beginnings(expired, Severity.NOTE, "")] == [
+        (0, 9)
+    ]
+    assert (removed(4), removed(10), removed(50)) == ([(4, 9)], [], [])
+    assert list(removed_beginnings(snapshot(part(earliest=0, start=0)), Severity.NOTE, "")) == []
+
+
+def test_a_partition_without_an_earlier_run_is_whole_only_if_nothing_was_removed() -> None:
+    """The first run cannot say whether expired records had been read."""
+    [finding] = without_previous(snapshot(part()), None)
+    assert (finding.kind, finding.severity, finding.last) == ("expired", Severity.UNKNOWN, 9)
+    assert list(without_previous(snapshot(part(earliest=0)), None)) == []
+    assert list(without_previous(snapshot(part()), snapshot(part()))) == []
+    [added] = without_previous(snapshot(part(), part(1)), snapshot(part()))
+    assert added.partition == 1
 
 
 def test_only_an_unknown_cleanup_policy_is_reported() -> None:
-    """A known policy is refused or fine; jobs over offsets only note an unknown one."""
+    """A known policy is refused or fine."""
     known = snapshot(part())
     assert list(unknown_policies(known)) == []
     topics = (replace(known.topics[0], cleanup_policy=UNKNOWN_POLICY),)

@@ -1,0 +1,151 @@
+"""The part of a topic that a run has read is the part that it answers for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from pyconnect_reconcile.findings import Severity, Verdict
+from tests.support.audits import Audit
+from tests.support.seeding import Record, Seed, delete_before, seed_topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+PLAIN = {"sequence": "json:n"}
+
+
+def numbers(numbers: Sequence[int], *, partition: int = 0) -> list[Record]:
+    return [
+        Record(json.dumps({"n": n}).encode(), key=b"k%d" % n, partition=partition) for n in numbers
+    ]
+
+
+def expired(audit: Audit, first: Sequence[int], second: Sequence[int], before: int) -> Seed:
+    """A topic of two partitions, whose first one has lost its beginning."""
+    seed = seed_topic(audit.bootstrap, partitions=2)
+    seed.write([*numbers(first), *numbers(second, partition=1)])
+    delete_before(seed, 0, before)
+    return seed
+
+
+def test_a_removed_beginning_is_unknown_wherever_the_other_numbers_are(audit: Audit) -> None:
+    """The numbers before the first one that is left were there or not: no run can say it.
+
+    A hole behind it is a loss. With offsets from which the run was asked to begin it is whole.
+    """
+    alone = expired(audit, range(1, 1001), [], 499)
+    spread = expired(audit, [n for n in range(1, 1001) if n != 700], [0], 499)
+    answer = audit.run("sequence", topics=[alone.topic], **PLAIN)
+    assert (answer.verdict, answer.kinds()) == (Verdict.UNKNOWN, {"expired"})
+    [finding] = answer.of("expired")
+    assert (finding.partition, finding.first, finding.last) == (0, 0, 498)
+    assert "below 500" in finding.message
+    answer = audit.run("sequence", topics=[spread.topic], **PLAIN)
+    assert answer.verdict is Verdict.DIFFER
+    assert answer.intervals("missing") == {(None, 700, 700)}
+    assert answer.intervals("perhaps-missing") == {(None, 1, 499)}
+    totals = answer.outcome.totals
+    assert (totals["missing"], totals["perhaps-missing"]) == (1, 499)
+    asked = audit.run("sequence", topics=[alone.topic], since={alone.topic: {0: 499}}, **PLAIN)
+    assert (asked.verdict, asked.outcome.findings) == (Verdict.AGREE, ())
+    repeated = audit.run("duplicates", topics=[alone.topic])
+    assert (repeated.verdict, repeated.of("expired")[0].severity) == (Verdict.AGREE, Severity.NOTE)
+
+
+def test_numbers_beyond_an_end_that_was_asked_for_are_not_lost(audit: Audit) -> None:
+    """Of a source in two partitions one is read to its middle, and another one not at all."""
+    seed = seed_topic(audit.bootstrap, partitions=2)
+    seed.write([*numbers(range(0, 400, 2)), *numbers(range(1, 400, 2), partition=1)])
+    for until, perhaps in (({0: 100, 1: 200}, 100), ({1: 200}, 199)):
+        answer = audit.run("sequence", topics=[seed.topic], until={seed.topic: until}, **PLAIN)
+        assert (answer.verdict, answer.kinds()) == (Verdict.UNKNOWN, {"perhaps-missing"})
+        assert answer.outcome.totals["perhaps-missing"] == perhaps
+    holed = seed_topic(audit.bootstrap, partitions=2)
+    even = [n for n in range(0, 400, 2) if n != 50]
+    holed.write([*numbers(even), *numbers(range(1, 400, 2), partition=1)])
+    since = {holed.topic: {0: 10}}
+    answer = audit.run("sequence", topics=[holed.topic], since=since, findings=2, **PLAIN)
+    assert answer.verdict is Verdict.DIFFER
+    assert answer.intervals("missing") == {(None, 50, 50)}
+
+
+def test_a_source_that_counts_from_one_has_lost_its_first_records(audit: Audit) -> None:
+    """The agent's headers begin with 1 at each start of a task."""
+
+    def stamped(epoch: int, number: int) -> Record:
+        texts = {"partition": "p", "offset": f'{{"at":{number}}}', "seq": number, "epoch": epoch}
+        headers = [(f"pyconnect.source.{name}", str(text).encode()) for name, text in texts.items()]
+        return Record(b"x", headers=headers)
+
+    seed = seed_topic(audit.bootstrap)
+    seed.write([stamped(1, n) for n in (1, 2, 3)])
+    seed.write([stamped(2, n) for n in (4, 5)])
+    answer = audit.run("sequence", topics=[seed.topic], sequence="provenance")
+    assert answer.verdict is Verdict.DIFFER
+    assert answer.intervals("missing") == {("p/2", 1, 3)}
+
+
+def test_records_without_a_number_leave_the_sequence_undecided(audit: Audit) -> None:
+    """Tombstones, arrays, fractions, twenty digits: what is left out may be what is missing."""
+    values = (None, b"", b'[{"n":4}]', b'{"n":4.5}', b'{"n":"99999999999999999999"}', b"no json")
+    for value in values:
+        seed = seed_topic(audit.bootstrap)
+        seed.write([*numbers([1, 2, 3]), Record(value)])
+        answer = audit.run("sequence", topics=[seed.topic], **PLAIN)
+        assert (answer.verdict, answer.kinds()) == (Verdict.UNKNOWN, {"unparsable"}), value
+
+
+def test_every_repeated_record_is_named_beside_a_hot_one(audit: Audit) -> None:
+    """One identity 30,000 times, a hundred others twice: each has its key and first places."""
+    seed = seed_topic(audit.bootstrap)
+    seed.write([Record(b"hot", key=b"hot")] * 20_000)
+    twice = [Record(b"v%d" % n, key=b"k%d" % n) for n in range(100)]
+    seed.write([*twice, *twice])
+    seed.write([Record(b"hot", key=b"hot")] * 10_000)
+    answer = audit.run("duplicates", topics=[seed.topic])
+    found = {each.key: each for each in answer.of("duplicate")}
+    assert found.keys() == {"hot", *(f"k{n}" for n in range(100))}
+    assert [copy.offset for copy in found["hot"].copies] == list(range(10))
+    assert found["hot"].count == 30_000
+    for n in range(100):
+        copies = found[f"k{n}"].copies
+        assert [copy.offset for copy in copies] == [20_000 + n, 20_100 + n]
+        assert {copy.key for copy in copies} == {f"k{n}"}
+    hidden = audit.run("duplicates", topics=[seed.topic], identity="key", hide_keys=True)
+    assert {each.key[:7] for each in hidden.of("duplicate") if each.key} == {"sha256:"}
+    assert len(hidden.of("duplicate")) == 101
+
+
+def test_sources_that_are_keys_are_hidden_with_them(audit: Audit) -> None:
+    """The id of a source may be the key of its records."""
+    seed = seed_topic(audit.bootstrap)
+    seed.write([Record(b'{"n":%d}' % n, key=b"alice") for n in (1, 3)])
+    answer = audit.run("sequence", topics=[seed.topic], group="key", hide_keys=True, **PLAIN)
+    [finding] = answer.of("missing")
+    assert finding.group is not None
+    assert finding.group.startswith("sha256:")
+    assert finding.group in finding.message
+    assert "alice" not in repr(answer.outcome)
+
+
+def test_sources_between_each_other_are_checked_as_those_behind_each_other(audit: Audit) -> None:
+    """Many keys by turns: a hole, a repetition and a late record of three of them are found."""
+    seed = seed_topic(audit.bootstrap, partitions=2)
+
+    def record(key: int, number: int) -> Record:
+        value = b'{"s":"%d","n":%d}' % (key, number)
+        return Record(value, key=b"%d" % key, partition=key % 2)
+
+    told = [(key, n) for n in range(1, 41) for key in range(50) if (key, n) != (7, 20)]
+    late = told.pop(told.index((8, 10)))
+    told.insert(told.index((8, 12)) + 1, late)
+    told.insert(told.index((9, 30)), (9, 5))
+    seed.write([record(*each) for each in told])
+    answer = audit.run("sequence", topics=[seed.topic], sequence="json:n", group="json:s")
+    assert answer.intervals("missing") == {("7", 20, 20)}
+    assert answer.intervals("repeated") == {("9", 5, 5)}
+    assert answer.intervals("disorder") == {("8", 10, 10)}
+    assert [copy.key for each in answer.of("disorder") for copy in each.copies] == ["8"]
+    assert answer.outcome.counts["groups"] == 50
