@@ -162,6 +162,9 @@ class FakeProducer:
         self.serve()
         return until()
 
+    def settle(self, *, give_up: Callable[[], bool]) -> None:
+        """Do not wait: the test delivers."""
+
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
         return explained(failure, f"{failure} ({size} bytes to {topic})")
 

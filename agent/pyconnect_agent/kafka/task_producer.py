@@ -151,6 +151,18 @@ class TaskProducer:
                 raise errors.translate(exc, "The producer cannot continue") from exc
         return True
 
+    def settle(self, *, give_up: Callable[[], bool]) -> None:
+        """Wait as long as it takes until nothing is in flight. Raises KafkaError as `serve` does.
+
+        The client makes its next request before the last one is answered, also with
+        `max.in.flight.requests.per.connection=1`. A broker that does not yet know that it leads a
+        new partition may refuse one request and accept the next one: the refused records are
+        repeated behind the others, if the producer is not idempotent. So nothing may follow the
+        first record of a topic until that is delivered.
+        """
+        while self.in_flight() and not give_up():
+            self.drain(PRODUCE_SLICE_S, until=lambda: self.in_flight() == 0)
+
     def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
         """Return the error of a record of `size` bytes that was refused or not delivered."""
         if errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE:

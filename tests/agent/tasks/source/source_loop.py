@@ -10,6 +10,7 @@ from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConvert
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
@@ -31,8 +32,13 @@ from tests.support.functions import Function, chain_of
 
 
 def record(position: int, partition: str = "f", **values: Any) -> SourceRecord:
-    settings: dict[str, Any] = {"value_schema": STRING_SCHEMA, "value": f"v{position}", **values}
-    return SourceRecord({"file": partition}, {"position": position}, "t", **settings)
+    settings: dict[str, Any] = {
+        "topic": "t",
+        "value_schema": STRING_SCHEMA,
+        "value": f"v{position}",
+        **values,
+    }
+    return SourceRecord({"file": partition}, {"position": position}, **settings)
 
 
 class ScriptedTask(SourceTask):
@@ -74,7 +80,9 @@ class Source:
         transform: Function | None = None,
         tolerate_all: bool = False,
         task: ScriptedTask | None = None,
+        producer: TaskProducer | None = None,
     ) -> None:
+        """`producer`: a real one in place of the fake."""
         self.task = ScriptedTask() if task is None else task
         self.producer = FakeProducer()
         self.control = FakeControl()
@@ -101,7 +109,7 @@ class Source:
         )
         self.sender = AtLeastOnceSender(
             task=self.task,
-            producer=self.producer,  # type: ignore[arg-type]
+            producer=producer or self.producer,  # type: ignore[arg-type]
             tolerance=tolerance,
             topics=ActiveTopics(self.topics.append),
             stop_requested=lambda: self.control.stopping,

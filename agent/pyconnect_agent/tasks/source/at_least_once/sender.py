@@ -94,6 +94,8 @@ class AtLeastOnceSender:
         self._flush_timeout_s = flush_timeout_s
         self._not_delivered = not_delivered
         self._error: KafkaError | None = None
+        # Topics whose first record of this process has been delivered.
+        self._opened: set[str] = set()
         # Without it a delivery is only a flag set.
         self._hearing = hearing_of(task)
         self.hears_of_records = self._hearing is not None
@@ -136,6 +138,8 @@ class AtLeastOnceSender:
                         timestamp=timestamp,
                         headers=headers,
                     )
+                if topic not in self._opened:
+                    self._open(topic)
                 return
             except BufferError:
                 # Back-pressure: Java's send blocks here as long as it takes.
@@ -147,7 +151,17 @@ class AtLeastOnceSender:
                 self._refused(record, outgoing, submitted, exc)
                 return
 
+    def _open(self, topic: str) -> None:
+        try:
+            self._producer.settle(give_up=lambda: self._error is not None or self._stop_requested())
+        except KafkaError as exc:
+            raise ConnectException("Unrecoverable exception from producer send callback") from exc
+        self._opened.add(topic)
+
     def send_run(self, run: OutgoingRun) -> None:
+        while run.taken < len(run) and not run.distinct_topics <= self._opened:
+            self.send(run.records[run.taken], run.at(run.taken))
+            run.taken += 1
         while run.taken < len(run):
             # A record that was refused may have failed the task since.
             self.check()
