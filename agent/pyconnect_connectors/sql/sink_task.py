@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 
 from sqlalchemy import Connection, Engine, Table
@@ -40,6 +40,9 @@ from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables
 from pyconnect_connectors.sql.writing_columns import UNFIT, WriteColumn
+
+TOGETHER = 20
+"""Records at a savepoint, after a database has refused one of many."""
 
 
 class SqlSinkTask(SinkTask):
@@ -162,8 +165,10 @@ class SqlSinkTask(SinkTask):
         except DBAPIError as error:
             if not concerns_row(error):
                 raise
+            if isinstance(error, ProgrammingError):
+                # Of a type: the table may have been changed since it was looked at.
+                self._tables.forget()
         self._staged = StagedUpserts(connection)
-        self._tables.forget()
         for run in runs(records):
             # Tables are created and changed before the transaction, as always.
             with suppress(DataException):
@@ -174,7 +179,9 @@ class SqlSinkTask(SinkTask):
                 connection.exec_driver_sql("BEGIN")
             if self._offsets is not None:
                 self._offsets.advance(connection, self._epochs, ends)
-            self._report(self._written_apart(connection, records))
+            starts = range(0, len(records), TOGETHER)
+            parts = [self._written_apart(connection, records[n : n + TOGETHER]) for n in starts]
+            self._report(list(chain.from_iterable(parts)))
 
     def _written_apart(
         self, connection: Connection, records: Sequence[SinkRecord]
@@ -188,11 +195,26 @@ class SqlSinkTask(SinkTask):
         except (DataException, *UNFIT, DBAPIError) as error:
             if isinstance(error, DBAPIError) and not concerns_row(error):
                 raise
-            if len(records) == 1:
-                return [(records[0], self._error_of(connection, records[0], error))]
-        half = len(records) // 2
-        first = self._written_apart(connection, records[:half])
-        return first + self._written_apart(connection, records[half:])
+        failed: dict[int, DataException] = {}
+        waiting: dict[int, _Write] = {}
+        for number, record in enumerate(records):
+            try:
+                (waiting[number],) = self._prepared(connection, [record])
+            except (DataException, *UNFIT) as error:
+                failed[number] = self._error_of(connection, record, error)
+        while waiting:
+            number = -1
+            try:
+                with connection.begin_nested():
+                    for number, write in waiting.items():  # noqa: B007  which one failed
+                        write.execute(connection, None)
+                break
+            except (*UNFIT, DBAPIError) as error:
+                if number < 0 or (isinstance(error, DBAPIError) and not concerns_row(error)):
+                    raise
+                del waiting[number]
+                failed[number] = self._error_of(connection, records[number], error)
+        return [(records[number], failed[number]) for number in sorted(failed)]
 
     def _error_of(
         self, connection: Connection, record: SinkRecord, error: Exception
@@ -306,7 +328,9 @@ class _Write:
             connection.exec_driver_sql(str(compiled), self._rows)
         else:
             rows = [dict(zip(names, row, strict=True)) for row in self._rows]
-            connection.execute(statement, rows)
+            # Of several rows psycopg makes a pipeline, which logs a warning for each error in it.
+            for part in [rows] if staged is not None else [[row] for row in rows]:
+                connection.execute(statement, part)
 
 
 def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:

@@ -18,6 +18,7 @@ from sqlalchemy import Column, Dialect, types
 from sqlalchemy.dialects import mysql, postgresql
 
 from pyconnect_api import Struct
+from pyconnect_api.validation import to_float32
 from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
 from pyconnect_connectors.sql.json_text import array_literal, checked_json, json_text
 
@@ -100,7 +101,13 @@ def _conversion(  # noqa: C901  one case a type
         case types.Integer():
             return (int if name != "sqlite" else None), lambda v: _integer(v, _most(name))
         case types.Float():
-            return (float if name == "postgresql" else None), lambda v: _float(v, name)
+            narrow = isinstance(found, mysql.FLOAT) or (
+                isinstance(found, types.REAL) and name == "postgresql"
+            )
+            return (
+                float if name == "postgresql" else None,
+                lambda v: _float(v, name, narrow=narrow),
+            )
         case _ if isinstance(found, BINARIES):
             exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
             return (None if exact else bytes), lambda v: _bytes(v, exact)
@@ -259,7 +266,7 @@ def _integer(value: Any, most: int) -> int:
     return number
 
 
-def _float(value: Any, dialect: str) -> float:
+def _float(value: Any, dialect: str, *, narrow: bool) -> float:
     if isinstance(value, float):
         odd = not math.isfinite(value) if dialect in MYSQL else math.isnan(value)
         if odd and dialect != "postgresql":
@@ -267,12 +274,22 @@ def _float(value: Any, dialect: str) -> float:
         return value
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
         raise Unfit("a value that is not a number")
-    number = float(value)
-    if not math.isfinite(number):
-        return _float(number, dialect) if isinstance(value, str | Decimal) else number
-    if Decimal(repr(number)) != Decimal(value):
+    exact = Decimal(value)
+    number = float(exact)
+    if not exact.is_finite():
+        return _float(number, dialect, narrow=narrow)
+    if Decimal(_shortest(number, narrow=narrow)) != exact:
         raise Unfit("a number with more digits than a binary float has")
     return number
+
+
+def _shortest(number: float, *, narrow: bool) -> str:
+    """Return the shortest text of a number that means the same in a float of 4 or 8 bytes."""
+    if not narrow or not math.isfinite(number):
+        return repr(number)
+    rounded = to_float32(number)
+    texts = (f"{rounded:.{digits}g}" for digits in range(6, 10))
+    return next(text for text in texts if to_float32(float(text)) == rounded)
 
 
 def _decimals(found: Any, dialect: str) -> Convert:
@@ -366,7 +383,7 @@ def _any(value: Any) -> Any:
     """Return a value as SQLite stores it in a column without a type."""
     match value:
         case float():
-            return _float(value, "sqlite")
+            return _float(value, "sqlite", narrow=False)
         case bool() | int():
             return _integer(value, _most("sqlite"))
         case bytes():

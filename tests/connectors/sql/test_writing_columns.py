@@ -1,0 +1,141 @@
+"""Values that a column takes: the same value, or an error that does not show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Column, Dialect, types
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+from pyconnect_connectors.sql.json_text import array_literal, json_text
+from pyconnect_connectors.sql.writing_columns import UNFIT, WriteColumn
+
+POSTGRES, MARIADB, SQLITE = postgresql.dialect(), mysql.dialect(), sqlite.dialect()
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def written(
+    kind: types.TypeEngine[Any], dialect: Dialect, *values: object, zone: ZoneInfo = BERLIN
+) -> Sequence[Any]:
+    return WriteColumn(Column("v", kind), dialect, zone, becomes_null=False).values(values)
+
+
+@given(
+    st.one_of(
+        st.decimals().filter(lambda d: not d.is_snan()),
+        st.floats(),
+        st.integers(),
+        st.text(max_size=20),
+        st.booleans(),
+    )
+)
+@pytest.mark.parametrize("dialect", [POSTGRES, MARIADB, SQLITE], ids=lambda d: d.name)
+@pytest.mark.parametrize(
+    "kind",
+    [types.Integer(), types.Double(), types.Numeric(10, 2), types.Text(), types.Boolean()],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_a_number_stays_the_same_number_or_is_refused(
+    kind: types.TypeEngine[Any], dialect: Dialect, value: Any
+) -> None:
+    """Whatever the class of the column is."""
+    try:
+        (found,) = written(kind, dialect, value)
+    except UNFIT:
+        return
+    if isinstance(value, str):
+        if isinstance(kind, types.Text):
+            assert found == value
+        return
+    if isinstance(kind, types.Text):
+        assert isinstance(found, str)
+        if isinstance(value, bool):
+            assert found == str(value).lower()
+            return
+    expected = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    got = Decimal(repr(found)) if isinstance(found, float) else Decimal(found)
+    assert got == expected or (got.is_nan() and expected.is_nan())
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (datetime(2024, 10, 27, 0, 30, tzinfo=UTC), datetime(2024, 10, 27, 2, 30)),  # noqa: DTZ001
+        (datetime(2024, 6, 1, 10, tzinfo=UTC), datetime(2024, 6, 1, 12)),  # noqa: DTZ001
+        ("2024-06-01T10:00:00Z", datetime(2024, 6, 1, 12)),  # noqa: DTZ001
+        ("2024-06-01 10:00:00", datetime(2024, 6, 1, 10)),  # noqa: DTZ001
+    ],
+)
+def test_an_instant_becomes_the_local_time(value: object, expected: datetime) -> None:
+    """Of `db.timezone`, for columns without a zone."""
+    assert list(written(types.DateTime(), POSTGRES, value)) == [expected]
+
+
+def test_the_second_of_two_equal_local_times_is_refused() -> None:
+    """The column would say that it was an hour earlier."""
+    with pytest.raises(UNFIT):
+        written(types.DateTime(), POSTGRES, datetime(2024, 10, 27, 1, 30, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-06-01T10:00:00.1234567", "20240601", "2024-06-01 10:00:00 BC+02", "soon", "", "1000"],
+)
+@pytest.mark.parametrize("dialect", [POSTGRES, MARIADB, SQLITE], ids=lambda d: d.name)
+def test_a_text_that_is_no_exact_time_is_refused(text: str, dialect: Dialect) -> None:
+    """Databases read some of them as other times."""
+    with pytest.raises(UNFIT):
+        written(types.DateTime(), dialect, text)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    )
+)
+def test_json_has_the_values_that_it_was_made_of(value: Any) -> None:
+    """Other than infinity, which JSON has not."""
+    import json
+
+    try:
+        text = json_text(value)
+    except ValueError:
+        assert "inf" in repr(value)
+        return
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, {1: "a", "1": "b"}, {"a": [Decimal("NaN")]}, object()]
+)
+def test_a_value_that_json_cannot_hold_is_refused(value: object) -> None:
+    """No text of Python stands for it."""
+    with pytest.raises(ValueError, match=r"JSON|keys"):
+        json_text(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [
+        ("[1,null]", "{1,NULL}"),
+        ("{1,NULL}", "{1,NULL}"),
+        ('["NULL","a\\"b","c\\\\d"]', '{"NULL","a\\"b","c\\\\d"}'),
+        ([[1, 2], [3, None]], "{{1,2},{3,NULL}}"),
+        ("[12345678901234567890.123456789]", "{12345678901234567890.123456789}"),
+        ([b"\x00\xff", True], '{"\\\\x00ff",true}'),
+        ([], "{}"),
+    ],
+)
+def test_a_json_array_becomes_an_array_of_postgresql(value: object, literal: str) -> None:
+    """Its elements keep all digits and quotes."""
+    assert array_literal(value) == literal
