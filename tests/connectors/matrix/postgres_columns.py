@@ -87,16 +87,6 @@ def _as_text(type_: str, setup: str = "", **values: str) -> Column:
     return column(type_, Kind.TEXT, dict(values), setup=setup)
 
 
-def _inet(**values: tuple[str, str]) -> Column:
-    """A cast to text adds the mask of a single address, which the output function leaves out."""
-    found = [
-        Value(name=name, given=f"'{text}'", own=text, meaning=text + mask)
-        for name, (text, mask) in values.items()
-    ]
-    null = Value(name="null", given="NULL", meaning=None)
-    return Column(type="inet", kind=Kind.TEXT, values=(*found, null))
-
-
 def _money(**values: str) -> Column:
     """Money arrives as a number, without the signs of a locale."""
     found = [
@@ -255,7 +245,7 @@ _OTHERS = [
     column("json", Kind.JSON, _JSONS),
     column("jsonb", Kind.JSON, _JSONS),
     _as_text("jsonpath", ordinary="'$.\"a\"[*]'"),
-    _inet(ordinary=("192.168.0.1", "/32"), net=("10.1.0.0/16", ""), six=("::1", "/128")),
+    _as_text("inet", ordinary="'192.168.0.1'", net="'10.1.0.0/16'", six="'::1'"),
     _as_text("cidr", ordinary="'10.1.0.0/16'"),
     _as_text("macaddr", ordinary="'08:00:2b:01:02:03'"),
     _as_text("macaddr8", ordinary="'08:00:2b:01:02:03:04:05'"),
