@@ -66,7 +66,7 @@ def csv_chunks(file: Any, source: Source) -> Iterator[Chunk]:
             elif failure is None:
                 return
             row += len(chunk)
-        raise failure
+        raise failure from None
 
 
 def _problem(error: csv.Error) -> str:

@@ -84,7 +84,8 @@ def _good(chunks: Iterator[Chunk], begin: int, *, tolerant: bool) -> Iterator[Ba
             done = index + 1
             if index in chunk.bad:
                 if not tolerant:
-                    raise chunk.bad[index]
+                    # Its cause would hold the library's own words, or part of the row.
+                    raise chunk.bad[index] from None
                 LOG.warning("a row was left out", extra={"reason": str(chunk.bad[index])})
         first += len(chunk.values)
 

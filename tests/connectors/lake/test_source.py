@@ -261,6 +261,7 @@ def test_content_of_another_format_fails_the_task(
     with pytest.raises(DataException, match=text) as caught:
         source.run(100)
     assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
 def test_a_file_that_vanished_fails_the_task(tmp_path: Path) -> None:
