@@ -16,7 +16,7 @@ from tests.support.mariadb import MariaDbServer
 from tests.support.postgres import PostgresServer
 
 Rows = list[dict[str, object]]
-"""Meanings of a table's rows by column, in the order of `id`."""
+"""Meanings of a table's rows by column, in the order of `id`, which is a text if CSV was read."""
 
 
 class Database(Protocol):
@@ -108,7 +108,7 @@ class Postgres:
     def read(self, table: str, kinds: Mapping[str, Kind]) -> Rows:
         # As the output functions write them: a cast to text would cut the spaces of char(n).
         names = ", ".join(f'"{name}"' for name in kinds)
-        statement = f'SELECT {names} FROM "{table}" ORDER BY id'.encode()
+        statement = f'SELECT {names} FROM "{table}" ORDER BY CAST(id AS integer)'.encode()
         result = self._connection.execute(statement).pgresult
         assert result is not None
         raw = [[result.get_value(r, c) for c in range(len(kinds))] for r in range(result.ntuples)]
@@ -160,7 +160,7 @@ class MariaDb:
     def read(self, table: str, kinds: Mapping[str, Kind]) -> Rows:
         texts = ", ".join(_maria_text(name, kind) for name, kind in kinds.items())
         with self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT {texts} FROM `{table}` ORDER BY id")
+            cursor.execute(f"SELECT {texts} FROM `{table}` ORDER BY CAST(id AS SIGNED)")
             return _meant(cursor.fetchall(), kinds)
 
     def change(self, table: str, column: str, row: int, value: object) -> None:
@@ -216,7 +216,9 @@ class Sqlite:
     def read(self, table: str, kinds: Mapping[str, Kind]) -> Rows:
         names = ", ".join(f'"{name}"' for name in kinds)
         with self._connected() as connection:
-            found = connection.execute(f'SELECT {names} FROM "{table}" ORDER BY id').fetchall()
+            found = connection.execute(
+                f'SELECT {names} FROM "{table}" ORDER BY CAST(id AS integer)'
+            ).fetchall()
         return [
             {name: of_python(kinds[name], value) for name, value in zip(kinds, row, strict=True)}
             for row in found

@@ -129,7 +129,8 @@ class Path:
         is_same = self.target.name.endswith(SAME_TYPES)
         stated = own_meaning(cell) if is_same else cell.value.meaning
         kind, meaning = cell.column.kind, to_milliseconds(stated)
-        if self.topic is Topic.PLAIN:
+        # Texts such as NaN are what a column of the same type takes for the number.
+        if self.topic is Topic.PLAIN and not (is_same and isinstance(meaning, float)):
             kind, meaning = without_schema(kind, meaning, cell.column.scale)
             meaning = meaning if cell.value.plain is None else cell.value.plain
         if isinstance(meaning, float) and meaning == 0:

@@ -20,7 +20,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(1800 if LONG else 300)]
-FEWER = 4
+FEWER = 8
 """Without --long: one path of so many."""
 
 
