@@ -60,9 +60,20 @@ row is left out.
 """
 
 
+_NOT_COMPARED = """\
+These columns are not supported for the values beside them, which may be stored changed:
+
+| column that exists | value | what may happen |
+|---|---|---|
+| `FLOAT` of MariaDB | a Decimal of more than seven digits | it is rounded |
+| `DOUBLE PRECISION` of PostgreSQL, `REAL` of SQLite | a Decimal beyond the range of a double | Infinity |
+| SQLite, declared `NUMERIC`, `JSON` or `DATE` | a text that is a number | `007` becomes 7 |
+"""
+
+
 def document() -> str:
     """Return the page."""
-    return "\n".join([INTRODUCTION, *_sources(), *_fits()])
+    return "\n".join([INTRODUCTION, *_sources(), *_fits(), _NOT_COMPARED])
 
 
 def _sources() -> Iterator[str]:
