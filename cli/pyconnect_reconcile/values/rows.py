@@ -198,6 +198,8 @@ def _planned(compared: Compared, of: str, known: Field, *, numeric: bool) -> Row
             kind = "float"
         case None if kind == "string" and known.type in TYPES_OF_TEXTS:
             kind = TYPES_OF_TEXTS[known.type]
+        case None if known.type == "boolean" and kind in INTEGRAL:
+            kind = "boolean"
         case None if kind == "string" and known.type in NESTED:
             kind = "document"
         case None if is_decimal and known.type is None and not numeric and of in _PARSED:
@@ -363,6 +365,10 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
             return coded, as_it_is
         case "text":
             return found, as_it_is
+        case _ if column.field.type == FLOAT32:
+            # JsonConverter writes more digits than a short float has.
+            shown = number_token(digits.cast("float").cast("string"))
+            return sql.when(found.startswith(MARK), shown).otherwise(found), as_it_is
     return found, column.converted
 
 
