@@ -61,12 +61,13 @@ class SparkSettings:
 class ColumnRule:
     """One column that is compared; `path` is where a topic's JSON value has it.
 
-    `type` is a type of Spark SQL; `null` a text that stands for null.
+    `type` is a type of Spark SQL, or `timestamp_ms`; without one, values are compared as they are.
+    `null` is a text that stands for null.
     """
 
     name: str
     path: str
-    type: str = "string"
+    type: str | None = None
     null: str | None = None
 
 

@@ -26,6 +26,7 @@ def unparsable_finding(
     what: str,
     fatal: bool,
     of: str = "records",
+    fate: str = "they were left out",
     places: Callable[[DataFrame], Sequence[Place]] = places_of_records,
 ) -> list[Finding]:
     """Return one finding with samples of the `count` records for which `wrong` holds.
@@ -44,7 +45,7 @@ def unparsable_finding(
         Finding(
             kind="unparsable",
             severity=severity,
-            message=f"{count} of {rows} {of} have no {what}; they were left out",
+            message=f"{count} of {rows} {of} have no {what}; {fate}",
             count=count,
             copies=tuple(places(records.where(wrong).limit(SAMPLES))),
         )

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from pyconnect_reconcile.spec import ColumnRule
 from pyconnect_reconcile.table_side import RowRule
+from pyconnect_reconcile.values.normal import Columns, Compared
 from pyconnect_reconcile.values.rows import row_plan
 
 pytestmark = pytest.mark.spark
@@ -27,7 +28,12 @@ class Unread:
 @pytest.mark.parametrize("of", ["value", "kafka"])
 def test_a_topic_of_texts_is_not_read_for_a_plan(of: str) -> None:
     """A text has no fields, and no column comes from the key."""
-    table = [ColumnRule(name=name, path=name, type=kind) for name, kind in COLUMNS]
+    table = Columns(
+        all=tuple(
+            Compared(rule=ColumnRule(name=name, path=name), kind=kind) for name, kind in COLUMNS
+        ),
+        closed=True,
+    )
     rule = RowRule(of=of, keys=PLACE if of == "kafka" else (), whole="line")
     plan = row_plan(cast("DataFrame", Unread()), rule, table, writes=True)
     compared = {column.name: (column.of, column.kind) for column in plan.columns}

@@ -9,26 +9,28 @@ committed offsets is neither missing nor extra.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.checks import key_order
+from pyconnect_reconcile.checks import key_order, not_representable
 from pyconnect_reconcile.compares import stages, uncertain
-from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, inferred_columns, plan_of, rows_of
+from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.spec import Side, TopicSide
-from pyconnect_reconcile.table_side import TableSide
+from pyconnect_reconcile.spec import ColumnRule, Side, Spec, TopicSide
+from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
+from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import RowPlan
 
 KNOWN = "committed + uncommitted > 0"
@@ -49,6 +51,20 @@ class _Sides:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _First:
+    """The first stage: what was compared, in rows of both sides, and their checksums.
+
+    `absent` are columns that no record has, of which some row has a value.
+    """
+
+    sides: _Sides
+    left: DataFrame
+    right: DataFrame
+    sums: stages.Checksums
+    absent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Looked:
     """The second stage: findings up to the limit, all of them by kind, how many buckets differ.
 
@@ -66,11 +82,28 @@ def check(bench: Bench) -> CheckOutcome:
     spec = bench.spec
     assert spec.left is not None
     assert spec.right is not None
-    columns = spec.columns or inferred_columns(bench, spec.left, spec.right)
+    columns = compared_columns(bench)
     if spec.mode == "append":
         for side in (spec.left, spec.right, spec.arrived):
             _refuse_compacted(bench, side)
     plan = plan_of(bench, columns)
+    first = _first(bench, columns, plan)
+    if first.sums.bad and plan is None and columns.closed:
+        fitted, absent = columns_of_records(bench, columns)
+        if fitted != columns:
+            first = replace(_first(bench, fitted, plan), absent=absent)
+    elif plan is not None:
+        # A sink's table may have columns that its connector does not write.
+        fields = plan.contents[VALUE].fields
+        names = [n for n in plan.left_out if spec.job != "topic-sink" or n in fields]
+        first = replace(first, absent=with_values(bench, names))
+    return _outcome(bench, first, _not_compared(bench, plan))
+
+
+def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
+    spec = bench.spec
+    assert spec.left is not None
+    assert spec.right is not None
     sides = _Sides(
         left=rows_of(bench, spec.left, columns=columns, plan=plan, with_tail=True),
         right=rows_of(bench, spec.right, columns=columns, plan=plan, with_tail=True),
@@ -87,18 +120,30 @@ def check(bench: Bench) -> CheckOutcome:
     buckets = stages.bucket_count(sides.left.length or sides.right.length)
     bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
     sums = stages.checksums(left, right, buckets)
-    findings = [*_beginning(bench, sides, sums), *_unparsable(bench, sides, (left, right), sums)]
+    return _First(sides=sides, left=left, right=right, sums=sums)
+
+
+def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> CheckOutcome:
+    spec, sides, sums = bench.spec, first.sides, first.sums
+    findings = [*_beginning(bench, first), *_unparsable(bench, first)]
     looked = _Looked(ahead=sums.right - sums.left)
     if sums.bad:
-        bench.events.step(f"examining {len(sums.bad)} of {buckets} buckets that differ")
+        bench.events.step(f"examining {len(sums.bad)} of {sums.buckets} buckets that differ")
         look = _keys if spec.mode == "upsert" else _rows
-        looked = look(bench, sides, left, right, sums)
+        looked = look(bench, sides, first.left, first.right, sums)
         found = looked.findings
         findings += uncertain.doubted(
             found, uncertain.doubts(bench, sides.left, sides.right, found)
         )
     findings += _under_way(sides, sums, looked)
     totals = dict(looked.totals)
+    unheld = [each.count for each in looked.findings if each.kind == not_representable.KIND]
+    if unheld:
+        totals[not_representable.KIND] = sum(unheld)
+    if spec.mode == "upsert":
+        doubled = list(_doubled(first))
+        findings += doubled
+        totals |= {each.kind: each.count for each in doubled}
     if spec.ordered:
         more, late = key_order.check(bench, sides.left, sides.right)
         findings += more
@@ -116,8 +161,30 @@ def check(bench: Bench) -> CheckOutcome:
             **{kind: totals.get(kind, 0) for kind in ("missing", "extra", "different")},
             **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
-        not_compared=_not_compared(bench, plan),
+        not_compared=not_compared,
     )
+
+
+def _doubled(first: _First) -> Iterator[Finding]:
+    """Yield keys with several rows where a key has one row: nothing orders these rows."""
+    counted = (
+        (first.sides.left, first.left, first.sums.further_left, Severity.UNKNOWN),
+        (first.sides.right, first.right, first.sums.further_right, Severity.ERROR),
+    )
+    for rows, versions, further, severity in counted:
+        if isinstance(rows.side, TopicSide) or not further:
+            continue
+        several = versions.where("copies > 1")
+        chosen = several.orderBy(*KEY_HASHES).limit(SAMPLES)
+        found = _places(rows, chosen, KEY_HASHES, SAMPLES)
+        yield Finding(
+            kind="repeated",
+            severity=severity,
+            message=f"{several.count():,} keys have {further:,} more rows in {rows.name} than one"
+            " for each key",
+            count=further,
+            copies=tuple(place for places in found.values() for place in places)[:SAMPLES],
+        )
 
 
 def _changed_since(left: Rows) -> DataFrame | None:
@@ -132,9 +199,25 @@ def _changed_since(left: Rows) -> DataFrame | None:
 
 def _not_compared(bench: Bench, plan: RowPlan | None) -> tuple[str, ...]:
     """Return what may differ although both sides agree."""
-    if plan is not None and plan.left_out:
-        return (*_not_compared(bench, None), f"columns of no record: {', '.join(plan.left_out)}")
     spec = bench.spec
+    if spec.columns:
+        named = ", ".join(map(_narrowed, spec.columns))
+        narrowed: tuple[str, ...] = (f"anything but the columns that the spec names: {named}",)
+    elif plan is not None and plan.left_out:
+        narrowed = (f"columns of no record: {', '.join(plan.left_out)}",)
+    else:
+        narrowed = ()
+    return (*_never_compared(spec), *narrowed)
+
+
+def _narrowed(rule: ColumnRule) -> str:
+    kind = rule.type or ""
+    if kind.startswith("decimal"):
+        return f"{rule.name} (rounded to {kind})"
+    return f"{rule.name} (in milliseconds)" if kind == "timestamp_ms" else rule.name
+
+
+def _never_compared(spec: Spec) -> tuple[str, ...]:
     if spec.mode == "upsert":
         return ("earlier versions of a key", "the order of keys", "headers and timestamps")
     both = isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)
@@ -147,15 +230,23 @@ def _refuse_compacted(bench: Bench, side: Side | None) -> None:
         refuse_compacted(bench.snapshot(side.topics, side.cluster), f"{bench.spec.job} (append)")
 
 
-def _beginning(bench: Bench, sides: _Sides, sums: stages.Checksums) -> Iterator[Finding]:
+def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
     """Yield what is known after the first stage."""
-    for rows in (sides.left, sides.right):
+    for rows in (first.sides.left, first.sides.right):
         if isinstance(rows.side, TopicSide):
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
-    if sums.left == 0 and sums.right == 0:
+    if first.absent:
+        yield Finding(
+            kind="not-compared",
+            severity=Severity.UNKNOWN,
+            message=f"the columns {', '.join(first.absent)} have values that were not compared, as"
+            " no record has them in this form: name the columns that are compared",
+            count=len(first.absent),
+        )
+    if first.sums.left == 0 and first.sums.right == 0:
         yield Finding(
             kind="empty-range",
             severity=Severity.UNKNOWN,
@@ -163,29 +254,26 @@ def _beginning(bench: Bench, sides: _Sides, sums: stages.Checksums) -> Iterator[
         )
 
 
-def _unparsable(
-    bench: Bench,
-    sides: _Sides,
-    compared: tuple[DataFrame, DataFrame],
-    sums: stages.Checksums,
-) -> Iterator[Finding]:
-    """Yield what does not parse among the rows that are compared."""
+def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
+    """Yield what does not parse among the rows that are compared: their bytes are."""
     upsert = bench.spec.mode == "upsert"
+    sides, sums, compared = first.sides, first.sums, (first.left, first.right)
     counted = ((sums.left, sums.unparsable_left), (sums.right, sums.unparsable_right))
     for rows, last, (total, wrong) in zip(
         (sides.left, sides.right), compared, counted, strict=True
     ):
-        strange = rows.rows.where("NOT tail")
-        if upsert:
-            strange = stages.unparsable_versions(strange, last, SAMPLES)
+        strange = rows.rows.where("NOT tail AND unparsable")
+        if upsert and wrong:
+            strange = stages.last_records(strange, last)
         yield from unparsable_finding(
             strange,
-            sql.lit(True) if upsert else sql.col("unparsable"),
+            sql.lit(True),
             count=wrong,
             rows=total,
             what=f"{'last version' if upsert else 'value'} that parses ({rows.name})",
             fatal=bench.spec.fail_unparsable,
             of="keys" if upsert else "records",
+            fate="their bytes were compared",
             places=partial(_places_of_strange, rows),
         )
 
@@ -242,21 +330,22 @@ def _rows(
         gone = _places(sides.left, missing, HASHES, limit) if total.missing else {}
         many = _places(sides.right, surplus, HASHES, limit) if total.extra + total.repeated else {}
         findings = [_missing(row, gone, sides) for row in missing.collect()]
+        if total.missing:
+            lost = sides.left.rows.where("NOT tail")
+            if bench.spec.arrived is not None:
+                lost = lost.join(different.where("missing > 0"), list(HASHES), "left_semi")
+            findings += not_representable.findings(lost, sides.right.name)
         findings += [_surplus(row, many, sides, bench) for row in surplus.collect()]
         missing.unpersist()
         surplus.unpersist()
     finally:
         different.unpersist()
     totals = {"missing": total.missing, "extra": total.extra, "repeated": total.repeated}
-    parsed_left, parsed_right = (
-        sums.left - sums.unparsable_left,
-        sums.right - sums.unparsable_right,
-    )
     return _Looked(
         findings=tuple(findings),
         totals=totals,
         buckets=total.buckets,
-        ahead=parsed_right - parsed_left + total.absent - total.extra - total.repeated,
+        ahead=sums.right - sums.left + total.absent - total.extra - total.repeated,
     )
 
 
@@ -319,6 +408,10 @@ def _keys(
             for row in chosen.collect()
         ]
         chosen.unpersist()
+        if totals.keys() & {"missing", "different"}:
+            versions = different.where("before IS NOT NULL").withColumnRenamed("before", "second")
+            lost = stages.last_records(sides.left.rows.where("NOT tail"), versions)
+            findings += not_representable.findings(lost, sides.right.name)
     finally:
         different.unpersist()
         every.unpersist()

@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.sides import inferred_columns, rows_of
+from pyconnect_reconcile.compares.sides import named_rows, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, most_severe
@@ -31,6 +31,7 @@ from pyconnect_reconcile.topics.range_findings import (
 )
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.normal import field_of
 
 MOST_BUCKETS = 100_000
 MINUTE_MS = 60_000
@@ -144,11 +145,11 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
             f"tier {tier.name}: rows of files have no timestamp of their own",
             hint="give the place of the event time, for example json:$.time",
         )
-    columns = inferred_columns(bench, tier.side)
-    rows = rows_of(bench, tier.side, columns=columns).rows
+    named = named_rows(bench, tier.side)
+    rows = rows_of(bench, tier.side).rows if named is None else named
     column, event_ms = tier.event_time.partition(":")[2], _event_ms(tier.event_time)
-    if columns:
-        event_ms = _as_ms(sql.col(f"`{column or tier.event_time}`").cast("string"))
+    if named is not None:
+        event_ms = _as_ms(field_of(named, column or tier.event_time)[0].cast("string"))
     # Of other times there are no dates; as text they would end the run.
     dated = event_ms.between(EARLIEST_MS, LATEST_MS)
     rows = rows.withColumn("event_ms", sql.when(dated, event_ms))

@@ -1,8 +1,8 @@
 """The two sides of a compare as rows of one shape.
 
 Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
-`tail` (true: the row may be there or not), `unparsable`, `tombstone`, `position` (order of the
-versions of a key), and the columns of a place.
+`tail` (true: the row may be there or not), `unparsable`, `tombstone`, `copies` (1), `unheld` (names
+of the columns that cannot hold the record's values), and the columns of a place.
 
 The tail of a source file is what lies beyond its committed offset, that of a sink's topic what lies
 beyond the group's; that of any topic also holds records of open transactions, and that of a sink's
@@ -24,27 +24,34 @@ from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
-from pyconnect_reconcile.spec import FRAMED_FORMS, ColumnRule, Side, TopicSide
+from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
+from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
-from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.canonical import token
+from pyconnect_reconcile.values.extract import json_path, text_of
 from pyconnect_reconcile.values.hashes import HASHES, hashes
 from pyconnect_reconcile.values.lines import with_lines, writes_lines
 from pyconnect_reconcile.values.normal import (
-    is_unparsable,
-    normal_column,
-    normal_value,
-    with_json_columns,
+    MARKED,
+    Columns,
+    Content,
+    field_of,
+    json_columns,
+    typed_columns,
+    whole_values,
 )
 from pyconnect_reconcile.values.registered import framed_content
-from pyconnect_reconcile.values.rows import RowPlan, record_columns, row_plan, table_columns
+from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan, table_content
 
 KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
 WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
-SHAPED = frozenset({*HASHES, *KEY_HASHES, "tail", "unparsable"})
+SHAPED = frozenset({*HASHES, *KEY_HASHES, "tail", "unparsable", "unheld", "copies"})
+JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
+EVERYTHING = Columns()
 NO_PLACE = {
     "topic": "CAST(NULL AS STRING)",
     "partition": "CAST(NULL AS INT)",
@@ -72,7 +79,7 @@ def rows_of(
     bench: Bench,
     side: Side,
     *,
-    columns: tuple[ColumnRule, ...],
+    columns: Columns = EVERYTHING,
     plan: RowPlan | None = None,
     with_tail: bool = False,
 ) -> Rows:
@@ -86,7 +93,7 @@ def rows_of(
             return _table(bench, side, columns, plan)
 
 
-def plan_of(bench: Bench, columns: tuple[ColumnRule, ...]) -> RowPlan | None:
+def plan_of(bench: Bench, columns: Columns) -> RowPlan | None:
     """Return how the records of a topic become rows of a table, None where no rule says it."""
     spec = bench.spec
     for side in (spec.left, spec.right):
@@ -94,7 +101,7 @@ def plan_of(bench: Bench, columns: tuple[ColumnRule, ...]) -> RowPlan | None:
             continue
         if side.value not in FRAMED_FORMS:
             ranges = bench.snapshot(side.topics, side.cluster).partitions
-            records = _records(bench, side, ranges, with_tail=True)
+            records = records_of(bench, side, ranges, with_tail=True)
             others = [each for each in (spec.left, spec.right) if isinstance(each, FileSide)]
             return row_plan(
                 records,
@@ -111,59 +118,64 @@ def plan_of(bench: Bench, columns: tuple[ColumnRule, ...]) -> RowPlan | None:
     return None
 
 
-def inferred_columns(bench: Bench, *sides: Side | None) -> tuple[ColumnRule, ...]:
-    """Return the columns of the first side that has a schema of its own."""
-    for side in sides:
-        if isinstance(side, TableSide):
-            return _rules(bench.tables[side.place].frame)
-        if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
-            files = bench.files.get(side.paths, FixedFiles())
-            return _rules(_load(bench, side, files.listed or side.paths))
-    return ()
+def frame_of(bench: Bench, side: Side) -> DataFrame | None:
+    """Return the rows of a side whose columns have names."""
+    if isinstance(side, TableSide):
+        return bench.tables[side.place].frame
+    if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
+        files = bench.files.get(side.paths, FixedFiles())
+        return _load(bench, side, files.listed or side.paths)
+    return None
 
 
-def _rules(frame: DataFrame) -> tuple[ColumnRule, ...]:
-    return tuple(
-        ColumnRule(name=field.name, path=field.name, type=field.dataType.simpleString())
-        for field in frame.schema.fields
-    )
+def named_rows(bench: Bench, side: Side) -> DataFrame | None:
+    """Return the rows of a side whose columns have names, with `tail` and a timestamp of null."""
+    frame = frame_of(bench, side)
+    if frame is None:
+        return None
+    absent = sql.expr(NO_PLACE["timestamp_ms"])
+    return frame.withColumns({"tail": sql.lit(False), "timestamp_ms": absent})
+
+
+def content_of(bench: Bench, records: DataFrame, side: TopicSide, columns: Columns) -> Content:
+    if side.value in FRAMED_FORMS:
+        return framed_content(bench.schemas, records, side, columns)
+    if columns.all:
+        form = side.value if side.value == "connect-json" else "json"
+        return json_columns(records, form, columns)
+    return whole_values(records, side.value)
 
 
 def _topic(
-    bench: Bench,
-    side: TopicSide,
-    columns: tuple[ColumnRule, ...],
-    plan: RowPlan | None,
-    *,
-    with_tail: bool,
+    bench: Bench, side: TopicSide, columns: Columns, plan: RowPlan | None, *, with_tail: bool
 ) -> Rows:
     ranges = bench.snapshot(side.topics, side.cluster).partitions
-    records = _records(bench, side, ranges, with_tail=with_tail)
+    records = records_of(bench, side, ranges, with_tail=with_tail)
     if writes_lines(bench.spec):
         records = with_lines(records)
     if plan is not None:
-        records, content, unparsable = record_columns(records, plan)
-    elif side.value in FRAMED_FORMS:
-        records, content, unparsable = framed_content(bench.schemas, records, side, columns)
-    elif columns:
-        form = side.value if side.value in {"json", "connect-json"} else "json"
-        records, content, unparsable = with_json_columns(records, form, columns)
+        content = record_content(records, plan)
+        key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
     else:
-        content, unparsable = [normal_value(side.value)], is_unparsable(side.value)
+        content = content_of(bench, records, side, columns)
+        key = [_key_of_record(bench, content)]
+    compared = content.columns
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
-        content = [sql.col("key"), *content]
-    if plan is not None and bench.spec.mode == "upsert":
-        key = plan.key_columns(content)
-    else:
-        key = [sql.col("key")] if bench.spec.key == "key" else [text_of(bench.spec.key)]
-    rows = _shaped(bench, records, content, key, unparsable)
+        compared = [sql.col("key"), *compared]
+    rows = _shaped(bench, content, compared, key)
     rows = rows.withColumn("tombstone", sql.col("value").isNull())
-    rows = rows.withColumn("position", sql.struct("offset", "partition"))
     length = sum(part.length for part in ranges)
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
 
 
-def _records(
+def _key_of_record(bench: Bench, content: Content) -> Column:
+    key = bench.spec.key
+    if key.startswith("json:") and MARKED in content.frame.columns:
+        return sql.get_json_object(sql.col(MARKED), json_path(key.removeprefix("json:")))
+    return sql.col("key") if key == "key" else text_of(key)
+
+
+def records_of(
     bench: Bench, side: TopicSide, ranges: tuple[PartitionRange, ...], *, with_tail: bool
 ) -> DataFrame:
     headers = bench.spec.key.startswith("header:")
@@ -187,9 +199,7 @@ def _records(
     return reduce(lambda one, other: one.unionByName(other), tails, certain)
 
 
-def _files(
-    bench: Bench, side: FileSide, columns: tuple[ColumnRule, ...], plan: RowPlan | None
-) -> Rows:
+def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None) -> Rows:
     files = bench.files.get(side.paths, FixedFiles())
     paths = tuple(map(str, files.copies)) or files.listed or side.paths
     frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
@@ -198,22 +208,22 @@ def _files(
     if beyond:
         rest = _load(bench, side, beyond).withColumn("tail", sql.lit(True))
         frame = frame.unionByName(rest, allowMissingColumns=side.complete)
-    if plan is None:
-        rows = _from_frame(bench, frame, side.format in LINE_FORMATS, side.value, columns)
-    else:
+    if plan is not None:
         rows = _from_plan(bench, frame, plan, "UTC")
+    elif side.format in LINE_FORMATS:
+        rows = _from_lines(bench, frame, side.value, columns)
+    else:
+        rows = _from_columns(bench, frame, columns)
     return Rows(name=", ".join(side.paths), rows=rows, side=side, files=files)
 
 
-def _table(
-    bench: Bench, side: TableSide, columns: tuple[ColumnRule, ...], plan: RowPlan | None
-) -> Rows:
+def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None) -> Rows:
     table = bench.tables[side.place]
     frame = table.frame.withColumn("tail", sql.lit(False))
     if side.position is not None:
         frame = with_tail_of(table.frame, side.position)
     if plan is None:
-        rows = _from_frame(bench, frame, False, "", columns)
+        rows = _from_columns(bench, frame, columns)
     else:
         rows = _from_plan(bench, frame, plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
@@ -221,33 +231,43 @@ def _table(
 
 def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
     """Shape rows of named columns as those that a connector makes of records."""
-    content = table_columns(plan, zone)
-    key = plan.key_columns(content) if bench.spec.mode == "upsert" else []
-    return _without_place(_shaped(bench, frame, content, key, sql.lit(False)))
+    content = table_content(frame, plan, zone)
+    key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
+    return _without_place(_shaped(bench, content, content.columns, key))
 
 
-def _from_frame(
-    bench: Bench, frame: DataFrame, lines: bool, form: str, columns: tuple[ColumnRule, ...]
-) -> DataFrame:
-    """Shape rows of files or tables: `lines` have one column `value`, others named columns."""
-    unparsable: Column = sql.lit(False)
-    if lines and columns:
-        frame, content, unparsable = with_json_columns(frame, "json", columns)
-    elif lines:
-        content, unparsable = [normal_value(form)], is_unparsable(form)
-    else:
-        content = [normal_column(rule, sql.col(f"`{rule.name}`")) for rule in columns]
-    key_path = bench.spec.key.partition(":")[2] or bench.spec.key
-    if bench.spec.mode != "upsert":
-        key: list[Column] = []
-    elif lines:
-        key = [sql.get_json_object(sql.col("value").cast("string"), f"$.{key_path}")]
-    else:
-        key = [sql.col(f"`{key_path}`").cast("string")]
-    rows = _shaped(bench, frame, content, key, unparsable)
-    if not lines:
-        return _without_place(rows)
-    return _placeless(rows)
+def _from_lines(bench: Bench, frame: DataFrame, form: str, columns: Columns) -> DataFrame:
+    """Shape lines, which have one column `value`; beside values in JSON they are JSON, too."""
+    topics = (side for side in (bench.spec.left, bench.spec.right) if isinstance(side, TopicSide))
+    if form == "text" and any(side.value not in {"bytes", "text"} for side in topics):
+        form = "json"
+    content = json_columns(frame, "json", columns) if columns.all else whole_values(frame, form)
+    path = bench.spec.key.partition(":")[2] or bench.spec.key
+    key: list[Column] = []
+    if bench.spec.mode == "upsert":
+        if MARKED not in content.frame.columns:
+            raise ReconcileError("lines of text have no keys: compare JSON lines, or rows")
+        key = [_as_key(bench, sql.get_json_object(sql.col(MARKED), f"$.{path}"))]
+    return _placeless(_shaped(bench, content, content.columns, key))
+
+
+def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame:
+    """Shape rows of named columns."""
+    content = typed_columns(frame, columns)
+    path = bench.spec.key.partition(":")[2] or bench.spec.key
+    key: list[Column] = []
+    if bench.spec.mode == "upsert":
+        at = [n for n, each in enumerate(columns.all) if path in {each.rule.name, each.rule.path}]
+        found = content.columns[at[0]] if at else token(*field_of(frame, path))
+        key = [_as_key(bench, found)]
+    return _without_place(_shaped(bench, content, content.columns, key))
+
+
+def _as_key(bench: Bench, found: Column) -> Column:
+    """Return a row's key as records have it: a text, unless it is a member of a JSON value."""
+    if bench.spec.key.startswith("json:"):
+        return found
+    return sql.when(found.startswith(MARK), found.substr(2, 2**31 - 1)).otherwise(found)
 
 
 def _without_place(rows: DataFrame) -> DataFrame:
@@ -259,21 +279,20 @@ def _without_place(rows: DataFrame) -> DataFrame:
 def _placeless(rows: DataFrame) -> DataFrame:
     for name, expression in NO_PLACE.items():
         rows = rows.withColumn(name, sql.expr(expression))
-    rows = rows.withColumn("tombstone", sql.lit(False))
-    return rows.withColumn("position", sql.struct("offset", "partition"))
+    return rows.withColumn("tombstone", sql.lit(False))
 
 
-def _shaped(
-    bench: Bench, frame: DataFrame, content: list[Column], key: list[Column], unparsable: Column
-) -> DataFrame:
-    columns = dict(zip(HASHES, hashes(content), strict=True))
-    columns["unparsable"] = unparsable
-    if "tail" not in frame.columns:
+def _shaped(bench: Bench, content: Content, compared: list[Column], key: list[Column]) -> DataFrame:
+    columns = dict(zip(HASHES, hashes(compared), strict=True))
+    columns["unparsable"] = content.unparsable
+    columns["unheld"] = content.unheld
+    columns["copies"] = sql.lit(1).cast("bigint")
+    if "tail" not in content.frame.columns:
         columns["tail"] = sql.lit(False)
     if bench.spec.mode == "upsert":
         texts = [each.cast("binary") for each in key]
         columns |= dict(zip(KEY_HASHES, hashes(texts), strict=True))
-    return frame.withColumns(columns)
+    return content.frame.withColumns(columns)
 
 
 def _located(path: str) -> str:

@@ -13,26 +13,25 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import KEY_HASHES
-from pyconnect_reconcile.lookup import PLACE_COLUMNS
 from pyconnect_reconcile.values.hashes import HASHES
 
 FEWEST_BUCKETS, MOST_BUCKETS, BUCKET_ROWS = 64, 65536, 512
-# Rows that do not parse are counted and left out: there is no value to compare them with.
-PARSED = "FILTER (WHERE NOT unparsable)"
 CHECKSUM = (
-    f"count(*) {PARSED} AS rows",
-    f"bit_xor(first) {PARSED} AS xor_first",
-    f"bit_xor(second) {PARSED} AS xor_second",
+    "count(*) AS rows",
+    "bit_xor(first) AS xor_first",
+    "bit_xor(second) AS xor_second",
     # Halves of the hash: sums of them cannot overflow before 2^31 rows of one bucket.
-    f"sum(first & 4294967295) {PARSED} AS sum_low",
-    f"sum(shiftrightunsigned(first, 32)) {PARSED} AS sum_high",
-    "count_if(NOT unparsable AND tail) AS tail",
+    "sum(first & 4294967295) AS sum_low",
+    "sum(shiftrightunsigned(first, 32)) AS sum_high",
+    "count_if(tail) AS tail",
     "count_if(unparsable AND NOT tail) AS unparsable",
+    "sum(copies - 1) AS further",
 )
-APPENDED = (*HASHES, "tail", "unparsable")
+APPENDED = (*HASHES, "tail", "unparsable", "copies")
 COUNTED = ("committed", "uncommitted", "there", "unsettled")
 MISSING = "greatest(committed - there - unsettled, 0)"
 SURPLUS = "greatest(there - committed - uncommitted, 0)"
+VERSION = "xxhash64(key_second, first, second)"
 SUMS = ("rows", "xor_first", "xor_second", "sum_low", "sum_high")
 
 
@@ -40,7 +39,7 @@ SUMS = ("rows", "xor_first", "xor_second", "sum_low", "sum_high")
 class Checksums:
     """The first stage: rows and unparsable ones of both sides, and the buckets that differ.
 
-    Rows of tails are counted apart.
+    Rows of tails are counted apart. `further` are rows of keys that have a row already.
     """
 
     left: int
@@ -49,6 +48,8 @@ class Checksums:
     unparsable_right: int
     tail_left: int
     tail_right: int
+    further_left: int
+    further_right: int
     buckets: int
     bad: tuple[int, ...]
 
@@ -75,18 +76,20 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
             *(
                 f"coalesce({side}.{name}, 0) AS {side}_{name}"
                 for side in ("l", "r")
-                for name in (*SUMS, "tail", "unparsable")
+                for name in (*SUMS, "tail", "unparsable", "further")
             ),
         )
     )
     rows = found.collect()
     return Checksums(
-        left=sum(row.l_rows - row.l_tail + row.l_unparsable for row in rows),
-        right=sum(row.r_rows - row.r_tail + row.r_unparsable for row in rows),
+        left=sum(row.l_rows - row.l_tail for row in rows),
+        right=sum(row.r_rows - row.r_tail for row in rows),
         unparsable_left=sum(row.l_unparsable for row in rows),
         unparsable_right=sum(row.r_unparsable for row in rows),
         tail_left=sum(row.l_tail for row in rows),
         tail_right=sum(row.r_tail for row in rows),
+        further_left=sum(row.l_further for row in rows),
+        further_right=sum(row.r_further for row in rows),
         buckets=buckets,
         bad=tuple(
             row.bucket for row in rows if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
@@ -104,7 +107,7 @@ def differing_rows(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     """
     certain, tail = "CAST(NOT tail AS BIGINT)", "CAST(tail AS BIGINT)"
     sides = [
-        _of_buckets(bench, rows.where("NOT unparsable"), sums).select(
+        _of_buckets(bench, rows, sums).select(
             *HASHES,
             *(sql.expr(each).alias(name) for name, each in zip(COUNTED, counted, strict=True)),
         )
@@ -129,10 +132,16 @@ def last_versions(rows: DataFrame) -> DataFrame:
     """Return one row per key: the hashes of its last version; keys that end in a tombstone go.
 
     The rows' own hashes become those of key and version together, so that buckets are of keys.
-    A key is `unparsable` when its last version is: the earlier ones no longer matter.
+    Offsets order the versions within a partition. A key may have moved to another one, such as
+    when partitions were added: the time of its last record decides. `copies` counts the rows.
     """
-    last = rows.groupBy(*KEY_HASHES).agg(
-        sql.max_by(sql.struct(*HASHES, "tombstone", "unparsable"), "position").alias("last")
+    version = sql.struct(*HASHES, "tombstone", "unparsable", "timestamp_ms", "partition")
+    each = rows.groupBy(*KEY_HASHES, "topic", "partition").agg(
+        sql.max_by(version, sql.struct("offset")).alias("last"), sql.count("*").alias("copies")
+    )
+    moment = sql.struct("last.timestamp_ms", "last.partition")
+    last = each.groupBy(*KEY_HASHES).agg(
+        sql.max_by("last", moment).alias("last"), sql.sum("copies").alias("copies")
     )
     alive = last.where("NOT last.tombstone")
     return alive.select(
@@ -141,6 +150,7 @@ def last_versions(rows: DataFrame) -> DataFrame:
         sql.expr("xxhash64(key_second, last.first, last.second)").alias("second"),
         "last.unparsable",
         sql.lit(False).alias("tail"),
+        "copies",
     )
 
 
@@ -149,7 +159,7 @@ def tail_versions(rows: DataFrame) -> DataFrame:
 
     A version is what `last_versions` calls `second`.
     """
-    version = sql.expr("CASE WHEN NOT tombstone THEN xxhash64(key_second, first, second) END")
+    version = sql.expr(f"CASE WHEN NOT tombstone THEN {VERSION} END")
     return rows.where("tail").select(*KEY_HASHES, version.alias("version")).distinct()
 
 
@@ -170,33 +180,23 @@ def without_versions_under_way(
     return different.join(possible, keys, "left_anti")
 
 
-def unparsable_versions(rows: DataFrame, last: DataFrame, limit: int) -> DataFrame:
-    """Return last versions that do not parse: PLACE_COLUMNS and `value`.
+def last_records(rows: DataFrame, versions: DataFrame) -> DataFrame:
+    """Return the rows whose versions are among `last_versions` or `differing_keys`.
 
-    `last` are `last_versions` of these rows.
+    `versions` has KEY_HASHES and `second`. A version that a key had twice is there twice.
     """
-    keys = sql.broadcast(last.where("unparsable").select(*KEY_HASHES).limit(limit))
-    strange = rows.where("unparsable").join(keys, list(KEY_HASHES), "left_semi")
-    version = sql.struct(*map(sql.expr, PLACE_COLUMNS), "value")
-    latest = strange.groupBy(*KEY_HASHES).agg(sql.max_by(version, "position").alias("version"))
-    return latest.select("version.*")
+    named = rows.withColumn("version", sql.expr(VERSION))
+    wanted = versions.select(*KEY_HASHES, sql.col("second").alias("version"))
+    return named.join(wanted, [*KEY_HASHES, "version"], "left_semi")
 
 
 def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
     """Return the keys of bad buckets whose last versions differ.
 
     Columns: KEY_HASHES, before and after (versions), kind, bucket.
-
-    It is not known what should be on the right where the left's last version does not parse, nor
-    what a version is that does not parse on the right only. One that the left has otherwise
-    differs.
     """
     sides = [
-        _of_buckets(bench, rows, sums).select(
-            *KEY_HASHES,
-            sql.col("second").alias(name),
-            sql.col("unparsable").alias(f"{name}_unparsable"),
-        )
+        _of_buckets(bench, rows, sums).select(*KEY_HASHES, sql.col("second").alias(name))
         for rows, name in ((left, "before"), (right, "after"))
     ]
     kind = (
@@ -207,15 +207,9 @@ def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     return (
         sides[0]
         .join(sides[1], list(KEY_HASHES), "full_outer")
-        .where("NOT coalesce(before_unparsable, after_unparsable)")
-        .where("before IS NULL OR after IS NULL OR before <> after OR after_unparsable")
+        .where("NOT before <=> after")
         .select(
-            *KEY_HASHES,
-            "before",
-            # A version that does not parse is equal to none.
-            sql.expr("CASE WHEN after_unparsable THEN ~after ELSE after END AS after"),
-            kind.alias("kind"),
-            sql.col("key_first").alias("first"),
+            *KEY_HASHES, "before", "after", kind.alias("kind"), sql.col("key_first").alias("first")
         )
         .withColumn("bucket", _bucket(sums.buckets))
     )

@@ -1,18 +1,21 @@
 """Tables of SQLite, copied to JSON lines by Python's own driver.
 
 One read transaction holds rows and offsets, and no other process waits for it in WAL mode. Values
-are of any class in SQLite: each column is read as its declared type says.
+are of any class in SQLite: a column is read as its declared type says, and a value that is of
+another class, or has more digits, stays what it is. Its token is in the column `TOKENS`, by name.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -21,10 +24,12 @@ from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.table_side import SQLITE, TableSide
+from pyconnect_reconcile.tokens import MARK, TOKENS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MOST_DIGITS = 38
 VIEW = "pyconnect_side"
 WAIT_S = 60.0
 _SIZED = re.compile(r"(?:DECIMAL|NUMERIC)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -43,13 +48,11 @@ _TYPES = (
     ("DATE", "date"),
 )
 """Parts of declared types, as SQLite itself looks for them, and Spark's types."""
-_WRITTEN: Mapping[str, Callable[[object], object]] = {
-    "boolean": bool,
-    "binary": lambda value: base64.b64encode(_bytes(value)).decode(),
-    "bigint": lambda value: value,
-    "double": lambda value: value,
-}
-"""Conversions of values to JSON; values of other types are texts, which Spark casts."""
+_OWN_TYPES = frozenset({"boolean", "binary", "bigint", "double"})
+"""Types that JSON lines have; values of others are texts, which Spark casts."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d{1,3})?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +68,15 @@ class SqliteCopy:
 
         names = {name: f"`{name.replace('`', '``')}`" for name in self.columns}
         schema = ", ".join(
-            f"{names[name]} {kind if kind in _WRITTEN else 'string'}"
+            f"{names[name]} {kind if kind in _OWN_TYPES else 'string'}"
             for name, kind in self.columns.items()
         )
+        schema = f"{schema}, `{TOKENS}` MAP<STRING, STRING>"
         frame = spark.read.schema(schema).json(rows.absolute().as_uri())
-        return frame.select(
-            *(sql.col(names[name]).cast(kind).alias(name) for name, kind in self.columns.items())
+        columns = (
+            sql.col(names[name]).cast(kind).alias(name) for name, kind in self.columns.items()
         )
+        return frame.select(*columns, TOKENS)
 
 
 def copied(side: TableSide, rows: Path) -> SqliteCopy:
@@ -89,15 +94,21 @@ def copied(side: TableSide, rows: Path) -> SqliteCopy:
             str(name): spark_type(str(declared))
             for _, name, declared, *_ in connection.execute(f"PRAGMA table_info({VIEW})")
         }
-        writers = [(name, _WRITTEN.get(kind, str)) for name, kind in columns.items()]
+        kinds = list(columns.items())
         # json.dumps would make an encoder for each row.
         encode = json.JSONEncoder(ensure_ascii=False).encode
         with rows.open("w", encoding="utf-8") as stream:
             for row in connection.execute(f"SELECT * FROM {VIEW}"):  # noqa: S608
-                line = {
-                    name: None if value is None else write(value)
-                    for (name, write), value in zip(writers, row, strict=True)
-                }
+                line: dict[str, object] = {}
+                tokens = {}
+                for (name, kind), value in zip(kinds, row, strict=True):
+                    written = None if value is None else _written(value, kind)
+                    if written is not None:
+                        line[name] = written
+                    elif value is not None:
+                        tokens[name] = _token(value)
+                if tokens:
+                    line[TOKENS] = tokens
                 stream.write(encode(line) + "\n")
     return SqliteCopy(columns=columns, committed=committed)
 
@@ -105,7 +116,7 @@ def copied(side: TableSide, rows: Path) -> SqliteCopy:
 def spark_type(declared: str) -> str:
     """Return Spark's type for a column's declared one."""
     kind = declared.upper()
-    if sized := _SIZED.search(kind):
+    if (sized := _SIZED.search(kind)) and int(sized[1]) <= MOST_DIGITS:
         return f"decimal({sized[1]},{sized[2] or 0})"
     return next((found for part, found in _TYPES if part in kind), "string")
 
@@ -123,5 +134,45 @@ def _opened(side: TableSide) -> Iterator[sqlite3.Connection]:
         raise ReconcileError(f"{file}: {side.table} cannot be read: {exc}") from exc
 
 
-def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+def _written(value: object, kind: str) -> object:
+    """Return a value as JSON for a column of a type; None if the type would change it."""
+    match kind:
+        case "boolean":
+            return bool(value) if value in (0, 1) and isinstance(value, int) else None
+        case "bigint":
+            return value if isinstance(value, int) else None
+        case "double":
+            is_number = isinstance(value, int | float) and abs(value) <= 2**53
+            return value if is_number or isinstance(value, float) else None
+        case "binary":
+            return base64.b64encode(value).decode() if isinstance(value, bytes) else None
+        case "string":
+            return value if isinstance(value, str) else None
+        case "date":
+            return value if isinstance(value, str) and _DAY.fullmatch(value) else None
+        case "timestamp_ntz":
+            return value if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+    return str(value) if _fits(value, kind) else None
+
+
+def _fits(value: object, kind: str) -> bool:
+    """Return whether a decimal of a type has all digits of a value."""
+    if isinstance(value, bytes) or not _NUMBER.fullmatch(str(value)):
+        return False
+    precision, scale = map(int, kind.removeprefix("decimal(").rstrip(")").split(","))
+    sign_and_whole, _, fraction = format(Decimal(str(value)), "f").partition(".")
+    whole = sign_and_whole.lstrip("-0")
+    return len(fraction.rstrip("0")) <= scale and len(whole) <= precision - scale
+
+
+def _token(value: object) -> str:
+    """Return the token of a value, as `values.canonical` describes it."""
+    if isinstance(value, bytes):
+        return f"{MARK}b{value.hex().upper()}"
+    if isinstance(value, str):
+        return f"{MARK}s{value}" if value[:1] in {"{", "[", MARK} else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{MARK}{str(value).replace('inf', 'Infinity')}"
+    text = format(Decimal(str(value)), "f")
+    plain = text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{MARK}{'0' if plain == '-0' else plain}"

@@ -49,6 +49,12 @@ JOB_CONF = {
     # Sums and casts of the data must not end a run; the jobs count what does not parse.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Names of JSON members, Kafka fields and columns of Parquet are case-sensitive.
+    "spark.sql.caseSensitive": "true",
+    # Both write the expressions behind the key of a join into one, each wherever it is used: the
+    # plan of a compare would take minutes. There are no partitions of tables to leave out.
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.optimizer.excludedRules": ",".join(TRUST_IN_COUNTS),
     "spark.sql.redaction.options.regex": REDACTED,

@@ -19,21 +19,17 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import DataType, StructType
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Finding, Severity
+from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema
 from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
 
 MOST_SCHEMAS = 100
 HEAD_BYTES = 5
 SCHEMA_ID = "pyconnect_schema"
-# Replaces a value that cannot be decoded; it is not a JSON text.
-NO_JSON = "X'00'"
-JSON_OPTIONS = (
-    "map('ignoreNullFields', 'false', 'timestampFormat', \"yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX\")"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +50,12 @@ def schema_id() -> Column:
 
 
 def without_frame(records: DataFrame) -> DataFrame:
-    """Return the records with the JSON of their values in place of the values."""
+    """Return the records with the JSON of their values in place of the values.
+
+    A value without a frame is no JSON afterwards, either.
+    """
     body = sql.expr(f"substring(value, {HEAD_BYTES + 1})")
-    framed = sql.when(schema_id().isNotNull(), body).otherwise(sql.expr(NO_JSON))
+    framed = sql.when(schema_id().isNotNull(), body).otherwise(sql.expr("concat(X'00', value)"))
     return records.withColumn("value", sql.when(sql.col("value").isNotNull(), framed))
 
 
@@ -166,12 +165,17 @@ def is_whole(schemas: AvroSchemas) -> Column:
     return reduce(lambda one, other: one | other, marks, sql.lit(False))
 
 
-def member(schemas: AvroSchemas, path: str) -> dict[int, Column]:
+def value_of(number: int) -> Column:
+    """Return the value that a schema has decoded; of `with_decoded`."""
+    return sql.col(_column_name(number))[VALUE]
+
+
+def member(schemas: AvroSchemas, path: str) -> dict[int, tuple[Column, DataType]]:
     """Return where the schemas that have it hold a member, `a.b` for nested ones; by schema."""
     steps = path.removeprefix("$.").split(".")
     found = {}
     for number, kind in schemas.types.items():
-        column = sql.col(_column_name(number))[VALUE]
+        column = value_of(number)
         inside: DataType | None = kind
         for step in steps:
             if not isinstance(inside, StructType) or step not in inside.names:
@@ -179,7 +183,7 @@ def member(schemas: AvroSchemas, path: str) -> dict[int, Column]:
                 break
             column, inside = column[step], inside[step].dataType
         if inside is not None:
-            found[number] = column
+            found[number] = (column, inside)
     return found
 
 
@@ -189,23 +193,13 @@ def merged(columns: Mapping[int, Column]) -> Column:
     return sql.coalesce(*chosen) if chosen else sql.lit(None)
 
 
-def as_json(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
-    """Return the records with values as JSON, and NO_JSON where they do not parse."""
-    texts = {number: _json_of(number, kind) for number, kind in schemas.types.items()}
-    whole = sql.when(is_whole(schemas), merged(texts).cast("binary")).otherwise(sql.expr(NO_JSON))
-    decoded = with_decoded(records, schemas)
-    return without_decoded(
-        decoded.withColumn("value", sql.when(sql.col("value").isNotNull(), whole)), schemas
-    )
-
-
-def _json_of(number: int, kind: DataType) -> Column:
-    value = f"`{_column_name(number)}`.`{VALUE}`"
-    if isinstance(kind, StructType | ArrayType | MapType):
-        return sql.expr(f"coalesce(to_json({value}, {JSON_OPTIONS}), 'null')")
-    # to_json takes no bare text or number.
-    listed = f"to_json(array({value}), {JSON_OPTIONS})"
-    return sql.expr(f"substring({listed}, 2, length({listed}) - 2)")
+def document(schemas: AvroSchemas) -> Column:
+    """Return values as documents in canonical form; null where they do not parse."""
+    documents = {
+        number: canonical.typed_document(value_of(number), kind)
+        for number, kind in schemas.types.items()
+    }
+    return sql.when(is_whole(schemas), merged(documents)).cast("string")
 
 
 def without_decoded(records: DataFrame, schemas: AvroSchemas) -> DataFrame:
@@ -221,6 +215,6 @@ def with_members(records: DataFrame, schemas: AvroSchemas, paths: Mapping[str, s
     decoded = with_decoded(records, schemas)
     columns = {}
     for name, path in paths.items():
-        texts = {number: each.cast("string") for number, each in member(schemas, path).items()}
+        texts = {number: each.cast("string") for number, (each, _) in member(schemas, path).items()}
         columns[name] = sql.when(is_whole(schemas), merged(texts)).cast("string")
     return without_decoded(decoded.withColumns(columns), schemas)

@@ -1,107 +1,383 @@
-"""Values under a declared normalisation, as columns of Spark.
+"""What is compared of values, as columns of Spark: documents as a whole, or tokens of columns.
 
-bytes, text    as they are
-json           canonical: members sorted, numbers without needless zeros; a JSON string is its text
-connect-json   the payload in the envelope of JsonConverter with schemas, as `json`
-columns        each cast to its type: decimals to their scale, times to microseconds
+A side is its content, columns of texts (`canonical` says which), and what does not parse. A value
+that does not parse is compared by its bytes. The last column, `rest`, is null where the columns
+before it say all: else it holds bytes that do not parse, or the fields that have no column.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule
+from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.values import canonical
+from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
 
-PARSED, REST = "parsed", "pyconnect_unparsed"
-# Read as such from JSON: as texts they would be written again, one by one.
-QUICK_TYPES = frozenset({"bigint", "int", "smallint", "boolean", "double"})
+MARKED, PARSED, KEYS = "pyconnect_marked", "pyconnect_parsed", "pyconnect_keys"
+WRONG = "pyconnect_wrong"
+MOST_MEMBERS = 10_000
+_END = f"{MARK}end"
+_NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|number")
+_UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
+_ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?$"
+_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_PLAIN_NUMBER = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?$"
+_INTEGER = f"^{MARK}-?[0-9]+$"
 
 
-def normal_value(form: str, value: str = "value") -> Column:
-    """Return a value in its normal form, as bytes; null where it is null or does not parse."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """One column that is compared.
+
+    `kind` is its type: that of the rule, else that of the side that has types. With `narrowed` the
+    rule asks for no more than the type keeps: decimals are rounded, instants cut. `untyped` is a
+    column of texts that may stand for numbers (CSV). `held` is the type of the sink's own column.
+    """
+
+    rule: ColumnRule
+    kind: str
+    narrowed: bool = False
+    untyped: bool = False
+    held: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns that are compared; `closed`: a field without a column is a difference."""
+
+    all: tuple[Compared, ...] = ()
+    closed: bool = False
+
+    @property
+    def known(self) -> list[str]:
+        return [each.rule.path for each in self.all]
+
+
+def _none() -> Column:
+    return sql.array().cast("array<string>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The rows of a side with what is compared of them.
+
+    `unheld` are the names of fields whose values the sink's columns cannot hold.
+    """
+
+    frame: DataFrame
+    columns: list[Column]
+    unparsable: Column
+    unheld: Column = field(default_factory=_none)
+
+
+def whole_values(frame: DataFrame, form: str) -> Content:
+    """Return values as documents in canonical form, or as their bytes."""
     if form in {"bytes", "text"}:
-        return sql.col(value).cast("binary")
-    return sql.expr(_canonical(_variant(form, value))).cast("binary")
+        return Content(frame=frame, columns=[sql.col("value")], unparsable=sql.lit(False))
+    frame = canonical.with_marked(frame, sql.col("value"), MARKED)
+    path = ".payload" if form == "connect-json" else ""
+    frame = frame.withColumn(PARSED, canonical.document(sql.col(MARKED), path))
+    return documents(frame, sql.col(PARSED))
 
 
-def is_unparsable(form: str, value: str = "value") -> Column:
-    """Return whether a value is there and does not parse."""
-    if form in {"bytes", "text"}:
-        return sql.lit(False)
-    return sql.col(value).isNotNull() & sql.expr(f"{_variant(form, value)} IS NULL")
+def documents(frame: DataFrame, document: Column) -> Content:
+    """Return documents, and the bytes of values that have none."""
+    wrong = sql.col("value").isNotNull() & document.isNull()
+    content = [document, sql.when(wrong, sql.col("value"))]
+    return Content(frame=frame, columns=content, unparsable=wrong)
 
 
-def _variant(form: str, value: str) -> str:
-    parsed = f"try_parse_json(CAST(`{value}` AS STRING))"
-    return f"variant_get({parsed}, '$.payload', 'variant')" if form == "connect-json" else parsed
+def json_columns(frame: DataFrame, form: str, columns: Columns) -> Content:
+    """Return the columns of JSON objects, which are parsed once."""
+    frame = canonical.with_marked(frame, sql.col("value"), MARKED)
+    marked = sql.col(MARKED)
+    if form == "connect-json":
+        frame = frame.withColumn(PARSED, objects(marked, ["payload"]))
+        frame = frame.withColumn(MARKED, first_object(sql.col(PARSED))["payload"])
+    return marked_columns(frame, columns)
 
 
-def _canonical(variant: str) -> str:
-    return (
-        f"CASE WHEN schema_of_variant({variant}) = 'STRING'"
-        f" THEN variant_get({variant}, '$', 'string') ELSE to_json({variant}) END"
+def marked_columns(frame: DataFrame, columns: Columns) -> Content:
+    """Return the columns of the JSON objects in MARKED; null: they do not parse."""
+    names = dict.fromkeys(name for path in columns.known for name in (path, path.partition(".")[0]))
+    frame = frame.withColumn(PARSED, objects(sql.col(MARKED), list(names)))
+    keys = sql.json_object_keys(sql.col(MARKED))
+    frame = frame.withColumn(KEYS, keys)
+    keys = sql.col(KEYS)
+    whole = first_object(sql.col(PARSED)).isNotNull() & (
+        sql.size(keys) == sql.size(sql.array_distinct(keys))
+    )
+    wrong = sql.col("value").isNotNull() & ~sql.coalesce(whole, sql.lit(False))
+    frame = frame.withColumn(WRONG, wrong)
+    wrong = sql.col(WRONG)
+    found = [sql.when(~wrong, _member(each.rule)) for each in columns.all]
+    frame, kept = with_tokens(frame, found, columns.all)
+    left_over = fields_without_column(columns) if columns.closed else sql.lit(None).cast("string")
+    rest = (
+        sql.when(sql.col("value").isNull(), sql.lit(b"null"))
+        .when(wrong, sql.concat(sql.lit(b"raw "), sql.col("value").cast("binary")))
+        .otherwise(left_over.cast("binary"))
+    )
+    return Content(
+        frame=frame,
+        columns=[*kept, rest],
+        unparsable=wrong,
+        unheld=unheld(kept, columns, left_over),
     )
 
 
-def with_json_columns(
-    frame: DataFrame, form: str, rules: Sequence[ColumnRule]
-) -> tuple[DataFrame, list[Column], Column]:
-    """Return the frame with its JSON parsed, the columns that rules name, and which do not parse.
+def unheld(tokens: Sequence[Column], columns: Columns, without_column: Column) -> Column:
+    """Return the names of fields whose values the sink's columns cannot hold, as a list."""
+    names = [
+        sql.when(~is_held(token, column.held), column.rule.path)
+        for token, column in zip(tokens, columns.all, strict=True)
+        if column.held is not None
+    ]
+    others = sql.coalesce(sql.split(without_column, ", "), _none())
+    return sql.array_union(sql.array_compact(sql.array(*names, sql.lit(None))), others)
 
-    Values are parsed once for all columns; only paths into nested objects are looked up one by one.
-    """
-    text = sql.col("value").cast("string")
-    if form == "connect-json":
-        text = sql.get_json_object(text, "$.payload")
-    if any("." in rule.path for rule in rules):
-        columns = [
-            normal_column(rule, sql.get_json_object(text, f"$.{rule.path}")) for rule in rules
-        ]
-        return frame, columns, is_unparsable(form)
-    quick = _parsed(text, [(rule.path, _read_as(rule)) for rule in rules])
-    # Numbers in texts, and such that do not fit, are no numbers for the quick parse.
-    careful = _parsed(text, [(rule.path, _decimal_or_text(rule.type)) for rule in rules])
-    parsed = frame.withColumn(PARSED, quick)
-    content = sql.col(PARSED)
-    if any(_read_as(rule) != _decimal_or_text(rule.type) for rule in rules):
-        done = content.isNotNull() & content[REST].isNull()
-        kind = ", ".join(
-            [*(f"`{rule.path}`: {_read_as(rule)}" for rule in rules), f"{REST}: STRING"]
+
+def is_held(found: Column, held: str) -> Column:
+    """Return whether a column of a type can hold a value; null counts as held."""
+    number = found.rlike(f"^{MARK}-?[0-9]")
+    digits = found.substr(2, 2**31 - 1)
+    if held in INTEGRAL:
+        most = 2 ** (INTEGRAL[held] - 1)
+        fits = digits.cast("decimal(38,0)").between(sql.lit(-most), sql.lit(most - 1))
+        can = found.rlike(_INTEGER) & (sql.length(digits) <= 20) & fits
+    elif held.startswith("decimal"):
+        precision, _, scale = held[8:-1].partition(",")
+        whole = int(precision) - int(scale or 0)
+        can = found.rlike(
+            f"^{MARK}-?(0|[0-9]{{1,{whole}}})([.][0-9]{{1,{max(int(scale or 0), 1)}}})?$"
+        ) & (~found.contains(".") if int(scale or 0) == 0 else sql.lit(True))
+    elif held in {"double", "float"}:
+        shown = canonical.number_text(digits.cast(held).cast("string"))
+        can = (number & (shown == digits)) | found.rlike(f"^{MARK}[-NI]+[a-zA-Z]")
+    else:
+        first = {
+            "boolean": "[tf]", "timestamp": "i", "timestamp_ntz": "i", "date": "d", "binary": "b",
+        }.get(held, "[js]")  # fmt: skip
+        can = found.rlike(f"^{MARK}{first}")
+        if held == "string":
+            can = ~found.startswith(MARK) | found.startswith(f"{MARK}s")
+    return sql.coalesce(can, sql.lit(True))
+
+
+def member_kinds(frame: DataFrame) -> dict[str, frozenset[str]]:
+    """Return the members of the JSON objects in MARKED with the kinds of their values."""
+    fields = sql.from_json(sql.col(MARKED), "MAP<STRING, STRING>")
+    each = frame.select(sql.explode(fields).alias("name", "found"))
+    kind = (
+        sql.when(sql.col("found").rlike(f"^{MARK}[-0-9NI]"), "number")
+        .when(sql.col("found").isin(f"{MARK}t", f"{MARK}f"), "boolean")
+        .when(sql.col("found").isNotNull(), "string")
+    )
+    rows = each.groupBy("name").agg(sql.collect_set(kind).alias("kinds")).limit(MOST_MEMBERS)
+    return {row.name.removeprefix(f"{MARK}s"): frozenset(row.kinds) for row in rows.collect()}
+
+
+def fields_without_column(columns: Columns) -> Column:
+    """Return the names of fields that are not null and have no column, as a text; else null."""
+    known = sql.array(*(sql.lit(member_name(path)) for path in columns.known))
+    more = sql.size(sql.array_except(sql.col(KEYS), known)) > 0
+    fields = sql.from_json(sql.col(MARKED), "MAP<STRING, STRING>")
+    others = sql.map_keys(
+        sql.map_filter(
+            fields, lambda name, each: each.isNotNull() & ~sql.array_contains(known, name)
         )
-        again = careful.cast(f"STRUCT<{kind}>")
-        parsed = parsed.withColumn(PARSED, sql.when(done, content).otherwise(again))
-    wrong = sql.col("value").isNotNull() & (content.isNull() | content[REST].isNotNull())
-    return parsed, [normal_column(rule, content[rule.path]) for rule in rules], wrong
+    )
+    named = sql.array_join(sql.array_sort(others), ", ")
+    return sql.when(more & (named != ""), named)
 
 
-def _parsed(text: Column, fields: Sequence[tuple[str, str]]) -> Column:
-    schema = ", ".join([*(f"`{path}` {kind}" for path, kind in fields), f"`{REST}` STRING"])
-    return sql.from_json(text, schema, {"columnNameOfCorruptRecord": REST})
+def objects(marked: Column, names: Sequence[str]) -> Column:
+    """Parse JSON objects, as the first of two in a list: what is behind them would be ignored."""
+    fields = [StructField(member_name(name), StringType()) for name in names]
+    kind = ArrayType(StructType([*fields, StructField(_END, StringType())]))
+    end = ',{"\\u0001end":""}]'
+    return sql.from_json(sql.concat(sql.lit("["), marked, sql.lit(end)), kind)
 
 
-def _decimal_or_text(kind: str) -> str:
-    """Decimals are read as such: as texts they would pass through a floating-point number."""
-    return kind if kind.startswith("decimal") else "STRING"
+def first_object(parsed: Column) -> Column:
+    """Return the object that `objects` parsed; null where the text is not one."""
+    return sql.when((sql.size(parsed) == 2) & parsed[1][_END].isNotNull(), parsed[0])
 
 
-def _read_as(rule: ColumnRule) -> str:
-    """Return the type for the quick parse: one that gives what a cast of the text would give."""
-    if rule.type in QUICK_TYPES and rule.null is None:
-        return rule.type
-    return _decimal_or_text(rule.type)
+def _member(rule: ColumnRule) -> Column:
+    """Return a member by its whole name, else by a path."""
+    found = sql.col(PARSED)[0][member_name(rule.path)]
+    first, point, rest = rule.path.partition(".")
+    if not point:
+        return found
+    inside = sql.col(PARSED)[0][member_name(first)]
+    for name in rest.split("."):
+        kind = StructType([StructField(member_name(name), StringType())])
+        inside = sql.from_json(inside, kind)[member_name(name)]
+    return sql.coalesce(found, inside)
 
 
-def normal_column(rule: ColumnRule, column: Column) -> Column:
-    """Return a column in the normal form of its type."""
-    if rule.null is not None:
-        column = sql.when(column.cast("string") != rule.null, column)
-    match rule.type:
-        case "timestamp_ms":
-            return column.cast("bigint") * 1000
-        case "timestamp":
-            return sql.unix_micros(column.cast("timestamp"))
-        case other:
-            return column.cast(other)
+def typed_columns(frame: DataFrame, columns: Columns) -> Content:
+    """Return the columns of rows that have types."""
+    frame, tokens = with_column_tokens(frame, columns.all)
+    rest = sql.lit(None).cast("binary")
+    return Content(frame=frame, columns=[*tokens, rest], unparsable=sql.lit(False))
+
+
+def with_column_tokens(
+    frame: DataFrame, columns: Sequence[Compared]
+) -> tuple[DataFrame, list[Column]]:
+    """Return the frame with the tokens of its columns."""
+    named = [each.rule.name for each in columns]
+    found = [canonical.token_steps(*field_of(frame, name)) for name in named]
+    steps = [list(before) for _, before in found]
+    if TOKENS in frame.columns:
+        for name, before in zip(named, steps, strict=True):
+            before.append(partial(or_own_token, name))
+    return with_tokens(frame, [each for each, _ in found], columns, before=steps)
+
+
+def or_own_token(name: str, found: Column) -> Column:
+    return sql.coalesce(sql.col(TOKENS)[name], found)
+
+
+def with_tokens(
+    frame: DataFrame,
+    found: Sequence[Column],
+    columns: Sequence[Compared],
+    *,
+    before: Sequence[Sequence[Step]] | None = None,
+) -> tuple[DataFrame, list[Column]]:
+    """Return the frame with a column of tokens for each compared column, and these columns.
+
+    `before` are steps that make tokens of what was found.
+    """
+    names = [f"pyconnect_token_{number}" for number in range(len(columns))]
+    first = before or [[] for _ in columns]
+    steps = [[*made, *kind_steps(column)] for made, column in zip(first, columns, strict=True)]
+    return canonical.with_steps(frame, names, found, steps), [sql.col(name) for name in names]
+
+
+def field_of(frame: DataFrame, name: str) -> tuple[Column, DataType]:
+    """Return a column by its whole name, else by a path, and its type; ReconcileError without."""
+    schema = frame.schema
+    if name in schema.names:
+        return sql.col(quoted(name)), schema[name].dataType
+    first, *steps = name.split(".")
+    if first in schema.names:
+        column, kind = sql.col(quoted(first)), schema[first].dataType
+        for step in steps:
+            if not isinstance(kind, StructType) or step not in kind.names:
+                break
+            column, kind = column[step], kind[step].dataType
+        else:
+            return column, kind
+    raise ReconcileError(
+        f"there is no column `{name}`: the columns are {', '.join(schema.names)}",
+        hint="name the columns that are compared: --column, or `columns` with `path`",
+    )
+
+
+def quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def kind_steps(column: Compared) -> list[Step]:
+    """Return the steps from a member's or a column's token to that in a column of this kind.
+
+    It stays as it is where it is not of the kind: then it is equal to none that is.
+    """
+    kind = column.kind
+    steps: list[Step] = [_with_nested]
+    if column.rule.null is not None:
+        steps.append(partial(_without, column.rule.null))
+    if column.untyped:
+        steps.append(partial(_of_untyped, kind))
+    if kind in _UNITS:
+        steps.append(partial(_instant, kind))
+    if kind == "timestamp_ms":
+        steps.append(_in_milliseconds)
+    if kind == "date":
+        steps.append(_date)
+    if kind == "binary":
+        steps.append(_bytes)
+    if kind.startswith("decimal") and column.narrowed:
+        steps.append(partial(_rounded, kind))
+    return steps
+
+
+def _with_nested(found: Column) -> Column:
+    return sql.when(found.substr(1, 1).isin("{", "["), nested(found)).otherwise(found)
+
+
+def _without(null: str, value: Column) -> Column:
+    return sql.when(value != null, value)
+
+
+def _date(value: Column) -> Column:
+    days = sql.concat(sql.lit(f"{MARK}d"), value.substr(2, 20))
+    read = sql.when(value.rlike(r"^\d{4}-\d\d-\d\d$"), value.cast("date"))
+    text = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(read).cast("string"))
+    return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
+
+
+def _bytes(value: Column) -> Column:
+    hexed = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.unbase64(value)))
+    return sql.when(value.rlike(_BASE64), hexed).otherwise(value)
+
+
+def _of_untyped(kind: str, value: Column) -> Column:
+    """Return one token for what texts of this kind stand for and what is of the kind."""
+    if _NUMBER_TYPES.fullmatch(kind):
+        number = sql.concat(sql.lit(MARK), canonical.number_text(value))
+        return sql.when(value.rlike(_PLAIN_NUMBER), number).otherwise(value)
+    if kind == "boolean":
+        return (
+            sql.when(value == "true", f"{MARK}t")
+            .when(value == "false", f"{MARK}f")
+            .otherwise(value)
+        )
+    if kind == "string":
+        return (
+            sql.when(value == f"{MARK}t", "true")
+            .when(value == f"{MARK}f", "false")
+            .when(value.rlike(f"^{MARK}[-0-9NI]"), value.substr(2, 2**31 - 1))
+            .otherwise(value)
+        )
+    return value
+
+
+def _instant(kind: str, value: Column) -> Column:
+    micros = sql.concat(value, sql.lit("0" * _UNITS[kind])).substr(2, 40)
+    read = sql.when(value.rlike(_ISO), value.cast("timestamp"))
+    instant = (
+        sql.when(value == f"{MARK}0", "0")
+        .when(value.rlike(_INTEGER), micros)
+        .otherwise(sql.unix_micros(read).cast("string"))
+    )
+    return sql.coalesce(sql.concat(sql.lit(f"{MARK}i"), instant), value)
+
+
+def _in_milliseconds(value: Column) -> Column:
+    """Return an instant without its microseconds, also before 1970."""
+    micros = value.substr(3, 40).cast("decimal(38,0)")
+    millis = (sql.floor(micros / 1000) * 1000).cast("decimal(38,0)").cast("string")
+    return sql.when(
+        value.startswith(f"{MARK}i"), sql.concat(sql.lit(f"{MARK}i"), millis)
+    ).otherwise(value)
+
+
+def _rounded(kind: str, value: Column) -> Column:
+    scale = int(kind.rstrip(")").partition(",")[2] or 0)
+    number = value.substr(2, 2**31 - 1).cast(f"decimal(38,{scale})").cast("string")
+    found = sql.concat(sql.lit(MARK), canonical.number_text(number))
+    return sql.when(value.startswith(MARK), sql.coalesce(found, value)).otherwise(value)

@@ -7,18 +7,23 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Finding
-from pyconnect_reconcile.spec import AVRO, MAIN, ColumnRule, Registry, Spec, TopicSide
+from pyconnect_reconcile.spec import AVRO, MAIN, Registry, Spec, TopicSide
 from pyconnect_reconcile.values import framed
+from pyconnect_reconcile.values.canonical import token
 from pyconnect_reconcile.values.framed import AvroSchemas
 from pyconnect_reconcile.values.normal import (
-    is_unparsable,
-    normal_column,
-    normal_value,
-    with_json_columns,
+    Columns,
+    Content,
+    documents,
+    json_columns,
+    unheld,
+    whole_values,
+    with_tokens,
 )
 from pyconnect_reconcile.values.registry import open_registry
 
@@ -61,39 +66,68 @@ class TopicSchemas:
 
 
 def framed_content(
-    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Sequence[ColumnRule]
-) -> tuple[DataFrame, list[Column], Column]:
-    """Return the records, what of their values is compared, and which do not parse."""
+    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Columns
+) -> Content:
+    """Return the records and what of their values is compared."""
     if side.value != AVRO:
         records = framed.without_frame(records)
-    elif columns:
-        return _avro_columns(known, records, side, columns)
-    else:
-        schemas = known.of(records, side.topics, side.cluster)
-        records = framed.as_json(records, schemas)
-    if columns:
-        return with_json_columns(records, "json", columns)
-    return records, [normal_value("json")], is_unparsable("json")
+        return (
+            json_columns(records, "json", columns) if columns.all else whole_values(records, "json")
+        )
+    schemas = known.of(records, side.topics, side.cluster)
+    decoded = framed.with_decoded(records, schemas)
+    if columns.all:
+        return _avro_columns(decoded, schemas, side, columns)
+    return documents(decoded, framed.document(schemas))
 
 
 def _avro_columns(
-    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Sequence[ColumnRule]
-) -> tuple[DataFrame, list[Column], Column]:
-    schemas = known.of(records, side.topics, side.cluster)
-    content = []
-    for rule in columns:
-        found = framed.member(schemas, rule.path)
-        if schemas.texts and not found:
+    decoded: DataFrame, schemas: AvroSchemas, side: TopicSide, columns: Columns
+) -> Content:
+    places = []
+    for column in columns.all:
+        found = framed.member(schemas, column.rule.path)
+        if schemas.texts and not found and not columns.closed:
             raise ReconcileError(
-                f"no schema of {', '.join(side.topics)} has a member `{rule.path}`",
+                f"no schema of {', '.join(side.topics)} has a member `{column.rule.path}`",
                 hint="name the compared values and their places: --column, or `columns` with"
                 " `path`",
             )
-        # One type for all schemas, also where none has the member.
-        each = {number: normal_column(rule, column) for number, column in found.items()}
-        content.append(framed.merged(each))
-    wrong = sql.col("value").isNotNull() & ~framed.is_whole(schemas)
-    return framed.with_decoded(records, schemas), content, wrong
+        each = {number: token(*place) for number, place in found.items()}
+        places.append(framed.merged(each).cast("string"))
+    decoded, content = with_tokens(decoded, places, columns.all)
+    whole = framed.is_whole(schemas)
+    wrong = sql.col("value").isNotNull() & ~whole
+    others = sql.lit(None).cast("string")
+    if columns.closed:
+        others = framed.merged(_fields_without_column(schemas, columns)).cast("string")
+    rest = (
+        sql.when(sql.col("value").isNull(), sql.lit(b"null"))
+        .when(wrong, sql.concat(sql.lit(b"raw "), sql.col("value")))
+        .otherwise(others.cast("binary"))
+    )
+    return Content(
+        frame=decoded,
+        columns=[*content, rest],
+        unparsable=wrong,
+        unheld=unheld(content, columns, others),
+    )
+
+
+def _fields_without_column(schemas: AvroSchemas, columns: Columns) -> dict[int, Column]:
+    """Return, by schema, the names of fields that are not null and have no column."""
+    found = {}
+    for number, kind in schemas.types.items():
+        names = kind.names if isinstance(kind, StructType) else []
+        others = [
+            sql.when(framed.value_of(number)[name].isNotNull(), sql.lit(name))
+            for name in names
+            if name not in columns.known
+        ]
+        if others:
+            named = sql.concat_ws(", ", *others)
+            found[number] = sql.when(named != "", named)
+    return found
 
 
 def with_avro_members(

@@ -2,14 +2,14 @@
 
 JsonConverter writes some types of Connect as other JSON: bytes and decimals as Base64, times as
 numbers. The schemas beside the values say which fields these are; without them the table's types
-say it. Both sides are compared in one form for each column:
+say it. Each column of both sides becomes a token (`canonical`) of one kind:
 
-    decimal        of the table's precision and scale, or of the field's
-    timestamp      milliseconds since the epoch, which is what Connect keeps
-    date, time     days since the epoch, milliseconds since midnight
-    string         as it is; JSON objects and lists in canonical form
-    text           as it is: a column that has the whole value
-    others         in the table's type
+    decimal, numbers   the exact number
+    timestamp          an instant: Connect keeps milliseconds
+    date, time         days since the epoch, microseconds since midnight
+    string             the text
+    document           canonical JSON: nested fields, which a table has as texts
+    text               the text of the whole value
 """
 
 from __future__ import annotations
@@ -17,20 +17,42 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.spec import ColumnRule
 from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
-from pyconnect_reconcile.values.normal import REST
+from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.values.canonical import (
+    INTEGRAL,
+    Step,
+    member_name,
+    nested_text,
+    number_token,
+    text_token,
+    token,
+    token_steps,
+    with_marked,
+)
+from pyconnect_reconcile.values.normal import (
+    Columns,
+    Compared,
+    Content,
+    field_of,
+    first_object,
+    objects,
+    or_own_token,
+    unheld,
+    with_tokens,
+)
 
 ENVELOPE = frozenset({"schema", "payload"})
 FORMS = CONNECT_JSON, JSON, TEXT = "connect-json", "json", "text"
 FLOAT32 = "float"
 TYPES_OF_TEXTS: Mapping[str | None, str] = {
-    **dict.fromkeys(("int8", "int16", "int32", "int64"), "bigint"),
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), "number"),
     **{name: name for name in (FLOAT32, "double", "boolean")},
 }
 """Types in which fields are compared with a column of texts, which may write numbers otherwise."""
@@ -53,7 +75,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Fields:
     """The fields of a topic's values or keys; `single`: they have no fields."""
 
     form: str = TEXT
@@ -68,26 +90,38 @@ class RowColumn:
     `encoded` is the scale of decimals in Base64, None for other values.
     """
 
-    name: str
-    table_type: str
+    compared: Compared
     kind: str
     of: str
     field: Field = Field()
     encoded: int | None = None
 
+    @property
+    def name(self) -> str:
+        return self.compared.rule.name
+
+    @property
+    def converted(self) -> Compared:
+        """The column with the kind of the records' field."""
+        return replace(self.compared, kind=self.kind, untyped=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlan:
-    """The comparison of records and rows; `left_out`: columns without a comparable form."""
+    """The comparison of records and rows; `left_out`: columns without a comparable form.
+
+    With `closed` a field of the value that has no column is a difference.
+    """
 
     columns: tuple[RowColumn, ...]
     keys: tuple[str, ...]
-    contents: Mapping[str, Content]
+    contents: Mapping[str, Fields]
     left_out: tuple[str, ...]
+    closed: bool = True
 
     def key_columns(self, columns: Sequence[Column]) -> list[Column]:
-        """Return those of the key as texts, of columns in the order of the plan."""
-        named = dict(zip((column.name for column in self.columns), columns, strict=True))
+        """Return those of the key, of columns in the order of the plan and others behind them."""
+        named = dict(zip((column.name for column in self.columns), columns, strict=False))
         missing = [name for name in self.keys if name not in named]
         if missing or not self.keys:
             raise ReconcileError(
@@ -95,13 +129,13 @@ class RowPlan:
                 f" {', '.join(missing) or 'for it'}",
                 hint="name the columns: --column, with --upsert and --key",
             )
-        return [named[name].cast("string") for name in self.keys]
+        return [named[name] for name in self.keys]
 
 
 def row_plan(
     records: DataFrame,
     rule: RowRule,
-    table: Sequence[ColumnRule],
+    table: Columns,
     *,
     writes: bool,
     flat: bool = False,
@@ -117,7 +151,8 @@ def row_plan(
     if not keys and rule.of != VALUE:
         keys = KAFKA_COLUMNS if rule.of == KAFKA else tuple(key.fields)
     columns, left_out = [], []
-    for column in table:
+    for compared in table.all:
+        column = compared.rule
         in_key = column.name in keys and rule.of != VALUE
         if in_key and rule.of == KAFKA:
             place = _PLACE[keys.index(column.name)]
@@ -133,17 +168,23 @@ def row_plan(
             left_out.append(column.name)
             continue
         numeric = rule.decimals != BASE64 or (writes and contents[VALUE].form == JSON)
-        planned = _planned(column, of, known, numeric=numeric)
+        planned = _planned(compared, of, known, numeric=numeric)
         if column.name == rule.whole and planned.kind == "string":
             planned = replace(planned, kind="text")
         columns.append(planned)
     if not columns and value.fields:
         raise ReconcileError("no column of the table has the name of a field of the records")
-    return RowPlan(columns=tuple(columns), keys=keys, contents=contents, left_out=tuple(left_out))
+    return RowPlan(
+        columns=tuple(columns),
+        keys=keys,
+        contents=contents,
+        left_out=tuple(left_out),
+        closed=table.closed,
+    )
 
 
-def _planned(column: ColumnRule, of: str, known: Field, *, numeric: bool) -> RowColumn:
-    kind, encoded = column.type, None
+def _planned(compared: Compared, of: str, known: Field, *, numeric: bool) -> RowColumn:
+    kind, encoded = compared.kind, None
     is_decimal = kind.startswith("decimal")
     match known.logical:
         case "Decimal":
@@ -157,31 +198,28 @@ def _planned(column: ColumnRule, of: str, known: Field, *, numeric: bool) -> Row
             kind = "float"
         case None if kind == "string" and known.type in TYPES_OF_TEXTS:
             kind = TYPES_OF_TEXTS[known.type]
+        case None if known.type == "boolean" and kind in INTEGRAL:
+            kind = "boolean"
+        case None if kind == "string" and known.type in NESTED:
+            kind = "document"
         case None if is_decimal and known.type is None and not numeric and of in _PARSED:
             encoded = int(kind.rstrip(")").partition(",")[2] or 0)
-    return RowColumn(
-        name=column.name,
-        table_type=column.type,
-        kind="timestamp" if kind == "timestamp_ntz" else kind,
-        of=of,
-        field=known,
-        encoded=encoded,
-    )
+    return RowColumn(compared=compared, kind=kind, of=of, field=known, encoded=encoded)
 
 
-def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Content]:
+def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
     """Return what values and keys are made of: one record shows the form, all show the fields.
 
     Values that are in one column as a whole are texts, and keys matter where columns come from
     them: records are read for no more than that.
     """
-    contents = {name: Content(single=Field()) for name in (VALUE, KEY)}
+    contents = {name: Fields(single=Field()) for name in (VALUE, KEY)}
     asked = [name for name, has in ((VALUE, rule.whole is None), (KEY, rule.of == KEY)) if has]
     if not asked:
         return contents
     first = records.where("value IS NOT NULL").select(KEY, VALUE).limit(1).collect()
     if not first:
-        return contents | {name: Content() for name in asked}
+        return contents | {name: Fields() for name in asked}
     forms = {name: _form(first[0][name]) for name in asked}
     if forms.get(VALUE) == TEXT:
         raise ReconcileError(
@@ -214,15 +252,23 @@ def _seen(name: str, form: str) -> Column:
     text = sql.col(name).cast("string")
     if form == CONNECT_JSON:
         return sql.from_json(text, _SCHEMA)["schema"].alias(name)
-    return sql.json_object_keys(text).alias(name)
+    members = sql.map_entries(sql.from_json(text, "MAP<STRING, STRING>"))
+    kinds = sql.transform(members, lambda each: _with_kind(each["key"], each["value"]))
+    return sql.array_sort(kinds).alias(name)
 
 
-def _content(form: str, schemas: Sequence[object]) -> Content:
+def _with_kind(name: Column, text: Column) -> Column:
+    return sql.concat(sql.when(text.rlike(r"^[\[{]"), "n").otherwise("-"), name)
+
+
+def _content(form: str, schemas: Sequence[object]) -> Fields:
     fields: dict[str, Field] = {}
     single: Field | None = None
     for schema in schemas:
         if isinstance(schema, list):
-            fields |= dict.fromkeys(map(str, schema), Field())
+            for member in map(str, schema):
+                nested = member[0] == "n" or fields.get(member[1:], Field()).type is not None
+                fields[member[1:]] = Field(type="struct" if nested else None)
             continue
         for each in getattr(schema, "fields", None) or ():
             fields[each.field] = _field(each)
@@ -230,7 +276,7 @@ def _content(form: str, schemas: Sequence[object]) -> Content:
             single = _field(schema)
     if not fields and single is None:
         single = Field()
-    return Content(form=form, fields=fields, single=None if fields else single)
+    return Fields(form=form, fields=fields, single=None if fields else single)
 
 
 def _field(schema: object) -> Field:
@@ -244,108 +290,147 @@ def _field(schema: object) -> Field:
     )
 
 
-def record_columns(records: DataFrame, plan: RowPlan) -> tuple[DataFrame, list[Column], Column]:
-    """Return the records with their JSON parsed, the plan's columns, and which do not parse."""
-    for of, name in _PARSED.items():
-        wanted = [column for column in plan.columns if column.of == of]
-        if wanted and plan.contents[of].single is None:
-            records = records.withColumn(name, _parsed(_payload(of, plan.contents[of]), wanted))
-        elif wanted:
-            records = records.withColumn(name, _payload(of, plan.contents[of]))
-    columns = [_of_record(column, plan) for column in plan.columns]
+def record_content(records: DataFrame, plan: RowPlan) -> Content:
+    """Return the records with the plan's columns, and which do not parse."""
     wrong = sql.lit(False)
-    has_fields = plan.contents[VALUE].single is None
-    if has_fields and any(column.of == VALUE for column in plan.columns):
+    others = sql.lit(None).cast("string")
+    value = plan.contents[VALUE]
+    for of in (KEY, VALUE):
+        named = [column.name for column in plan.columns if column.of == of]
+        if named:
+            records = _with_members(records, of, plan.contents[of], named)
+    if any(column.of == VALUE for column in plan.columns) and value.single is None:
         parsed = sql.col(_PARSED[VALUE])
-        wrong = sql.col("value").isNotNull() & (parsed.isNull() | parsed[REST].isNotNull())
-    return records, columns, wrong
-
-
-def _payload(of: str, content: Content) -> Column:
-    text = sql.col(of).cast("string")
-    path = {CONNECT_JSON: "$.payload", JSON: "$"}.get(content.form)
-    return text if path is None else sql.get_json_object(text, path)
-
-
-def _parsed(text: Column, columns: Sequence[RowColumn]) -> Column:
-    """Parse a JSON object. Decimals are read as such: as texts they would lose digits."""
-    kinds = {
-        column.name: column.kind
-        if column.kind.startswith("decimal") and column.encoded is None
-        else "STRING"
-        for column in columns
-    }
-    members = [f"`{_escaped(name)}` {kind}" for name, kind in kinds.items()]
-    return sql.from_json(
-        text, ", ".join([*members, f"`{REST}` STRING"]), {"columnNameOfCorruptRecord": REST}
+        wrong = sql.col("value").isNotNull() & parsed.isNull()
+        lost = [
+            sql.when(parsed[member_name(name)].isNotNull(), sql.lit(name))
+            for name in value.fields
+            if plan.closed and name not in {*plan.left_out, *(c.name for c in plan.columns)}
+        ]
+        named_fields = sql.concat_ws(", ", *lost) if lost else sql.lit("")
+        others = sql.when(named_fields != "", named_fields)
+    found = [_of_record(column, plan) for column in plan.columns]
+    records, tokens = with_tokens(records, [each for each, _ in found], [each for _, each in found])
+    rest = sql.when(wrong, sql.col("value")).otherwise(others.cast("binary"))
+    compared = Columns(all=tuple(column.compared for column in plan.columns))
+    return Content(
+        frame=records,
+        columns=[*tokens, rest],
+        unparsable=wrong,
+        unheld=unheld(tokens, compared, others),
     )
 
 
-def _escaped(name: str) -> str:
-    return name.replace("`", "``")
+def _with_members(records: DataFrame, of: str, content: Fields, named: Sequence[str]) -> DataFrame:
+    """Return the records with what a key or a value holds: members as tokens, or one token."""
+    text, parsed = sql.col(of).cast("string"), _PARSED[of]
+    if content.form == TEXT:
+        return records.withColumn(parsed, text_token(text))
+    records = with_marked(records, text, parsed)
+    if content.single is not None:
+        path = "$.payload" if content.form == CONNECT_JSON else "$"
+        return records.withColumn(parsed, sql.get_json_object(sql.col(parsed), path))
+    if content.form == CONNECT_JSON:
+        payload = objects(sql.col(parsed), ["payload"])
+        records = records.withColumn(parsed, payload)
+        records = records.withColumn(parsed, first_object(sql.col(parsed))["payload"])
+    names = dict.fromkeys([*named, *content.fields])
+    records = records.withColumn(parsed, objects(sql.col(parsed), list(names)))
+    return records.withColumn(parsed, first_object(sql.col(parsed)))
 
 
-def _of_record(column: RowColumn, plan: RowPlan) -> Column:
+def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
+    """Return what a record has for a column, and what it is then."""
+    as_it_is = replace(column.converted, kind="string")
     if column.of not in _PARSED:
-        return sql.col(column.of).cast(column.kind)
+        found = sql.col(column.of)
+        is_text = column.of == "topic"
+        return text_token(found) if is_text else number_token(found.cast("string")), as_it_is
     found = sql.col(_PARSED[column.of])
-    text = found if plan.contents[column.of].single else found[column.name]
-    digits = text.cast("string").rlike("^-?[0-9]+$")
+    if plan.contents[column.of].single is None:
+        found = found[member_name(column.name)]
+    digits = found.substr(2, 40)
+    number = found.rlike(f"^{MARK}-?[0-9]+$")
     match column.kind:
-        case kind if column.encoded is not None:
-            return _decoded(text, column.encoded).cast(kind)
-        case "timestamp":
-            return sql.when(digits, text.cast("bigint")).otherwise(_millis(text.cast("timestamp")))
-        case "date":
-            return sql.when(digits, text.cast("int")).otherwise(sql.unix_date(text.cast("date")))
+        case _ if column.encoded is not None:
+            decoded = number_token(_decoded(found, column.encoded))
+            return sql.when(found.startswith(MARK), found).otherwise(decoded), as_it_is
         case "time":
-            return text.cast("bigint")
-        case "binary":
-            return (
-                sql.encode(text, "UTF-8") if column.field.type == "string" else sql.unbase64(text)
-            )
+            micros = sql.concat(sql.lit(f"{MARK}c"), digits, sql.lit("000"))
+            return sql.when(number, micros).otherwise(found), as_it_is
+        case "binary" if column.field.type == "string":
+            is_marked = found.startswith(f"{MARK}s")
+            text = sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)
+            coded = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.encode(text, "UTF-8")))
+            return coded, as_it_is
         case "text":
-            return text
-        case "string":
-            return _canonical(text)
-        case kind if column.field.type == "boolean":
-            return text.cast("boolean").cast(kind)
-    return text.cast(column.kind)
+            return found, as_it_is
+        case _ if column.field.type == FLOAT32:
+            # JsonConverter writes more digits than a short float has.
+            shown = number_token(digits.cast("float").cast("string"))
+            return sql.when(found.startswith(MARK), shown).otherwise(found), as_it_is
+    return found, column.converted
 
 
-def table_columns(plan: RowPlan, zone: str) -> list[Column]:
+def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
     """Return the plan's columns of a table; `zone` is that of timestamps without one."""
-    return [_of_table(column, zone) for column in plan.columns]
+    found = [_of_table(frame, column, zone) for column in plan.columns]
+    steps = [list(steps) for _, steps, _ in found]
+    if TOKENS in frame.columns:
+        for column, before in zip(plan.columns, steps, strict=True):
+            before.append(partial(or_own_token, column.name))
+    kinds = [kind for _, _, kind in found]
+    frame, tokens = with_tokens(frame, [each for each, _, _ in found], kinds, before=steps)
+    rest = sql.lit(None).cast("binary")
+    return Content(frame=frame, columns=[*tokens, rest], unparsable=sql.lit(False))
 
 
-def _of_table(column: RowColumn, zone: str) -> Column:
-    found = sql.col(f"`{_escaped(column.name)}`")
+def _of_table(
+    frame: DataFrame, column: RowColumn, zone: str
+) -> tuple[Column, Sequence[Step], Compared]:
+    """Return what a row has for a column, the steps to its token, and what it is then."""
+    found, type_ = field_of(frame, column.name)
+    held, kind = type_.simpleString(), column.converted
+    as_it_is = replace(kind, kind="string")
     match column.kind:
-        case "timestamp" if column.table_type == "timestamp":
-            return _millis(found)
-        case "timestamp":
-            return _millis(sql.to_utc_timestamp(found.cast("timestamp"), zone))
-        case "date":
-            return sql.unix_date(found.cast("date"))
-        case "time" if column.table_type == "string":
-            return _millis(sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp"))
+        case "timestamp" if held == "timestamp_ntz":
+            return _millis(sql.to_utc_timestamp(found.cast("timestamp"), zone)), [], as_it_is
+        case "timestamp" if held == "timestamp":
+            return _millis(found), [], as_it_is
+        case "timestamp" if held == "string":
+            local = found.cast("timestamp_ntz").cast("timestamp")
+            read = _millis(sql.to_utc_timestamp(local, zone))
+            return sql.coalesce(read, text_token(found)), [], as_it_is
+        case "date" if held in {"timestamp", "timestamp_ntz", "string"}:
+            read = sql.unix_date(found.cast("date")).cast("string")
+            days = sql.concat(sql.lit(f"{MARK}d"), read)
+            return sql.coalesce(days, token(found, type_)), [], as_it_is
         case "time":
-            return _millis(found.cast("timestamp"))
+            if held == "string":
+                found = sql.concat(sql.lit("1970-01-01 "), found)
+            micros = sql.unix_micros(found.cast("timestamp")).cast("string")
+            return sql.concat(sql.lit(f"{MARK}c"), micros), [], as_it_is
+        case "float" if held == "double":
+            # A short float is exact in a double; its digits are those of the float.
+            short = found.cast("float")
+            is_short = short.cast("double") == found
+            text = sql.when(is_short, short.cast("string")).otherwise(found.cast("string"))
+            return text, [number_token], as_it_is
+        case "boolean" if held in INTEGRAL:
+            truth = sql.when(found == 1, f"{MARK}t").when(found == 0, f"{MARK}f")
+            return truth.otherwise(token(found, type_)), [], as_it_is
+        case "document" if held == "string":
+            return nested_text(found), [], as_it_is
         case "text":
-            return found.cast("string")
-        case "string":
-            return _canonical(found.cast("string"))
-    return found.cast(column.kind)
+            return found.cast("string"), [text_token], as_it_is
+    steps = token_steps(found, type_)
+    # A text of a number or a boolean stands for it, where the field of the records is one.
+    return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
 
 
 def _millis(timestamp: Column) -> Column:
-    return sql.floor(sql.unix_micros(timestamp) / 1000).cast("bigint")
-
-
-def _canonical(text: Column) -> Column:
-    """Return a text; a database may have written the members of JSON in another order."""
-    document = sql.to_json(sql.try_parse_json(text))
-    return sql.when(text.rlike(r"^\s*[\[{]"), sql.coalesce(document, text)).otherwise(text)
+    millis = sql.floor(sql.unix_micros(timestamp) / 1000).cast("bigint")
+    return sql.concat(sql.lit(f"{MARK}i"), (millis * 1000).cast("string"))
 
 
 def _decoded(text: Column, scale: int) -> Column:

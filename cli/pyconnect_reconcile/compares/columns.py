@@ -1,0 +1,140 @@
+"""The columns of a compare: of which side they are, where records have them, what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StructType
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.compares.sides import JSON_FORMS, content_of, frame_of, records_of
+from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
+from pyconnect_reconcile.tokens import TOKENS
+from pyconnect_reconcile.values.canonical import token
+from pyconnect_reconcile.values.normal import (
+    Columns,
+    Compared,
+    field_of,
+    member_kinds,
+    with_column_tokens,
+)
+
+
+def compared_columns(bench: Bench) -> Columns:
+    """Return the columns that are compared: those of the spec, else those of the side with types.
+
+    ReconcileError for a column that its side does not have, or of a type that is not comparable.
+    """
+    spec = bench.spec
+    sides = [side for side in (spec.left, spec.right) if side is not None]
+    untyped = any(isinstance(side, FileSide) and side.format == "csv" for side in sides)
+    frames = [frame for side in sides if (frame := frame_of(bench, side)) is not None]
+    untold = not spec.columns or any(rule.type is None for rule in spec.columns)
+    kinds = _kinds_of_texts(bench, sides) if untyped and untold else {}
+    return columns_of(frames, spec.columns, kinds if untyped else None)
+
+
+def columns_of(
+    frames: Sequence[DataFrame],
+    rules: Sequence[ColumnRule] = (),
+    kinds: Mapping[str, str] | None = None,
+) -> Columns:
+    """Return the columns that rules name, or all of the first frame.
+
+    `kinds` are what columns of texts stand for; None: the columns have types.
+    """
+    if not rules and frames:
+        names = [name for name in frames[0].schema.names if name != TOKENS]
+        named: Sequence[ColumnRule] = [ColumnRule(name=name, path=name) for name in names]
+    else:
+        named = rules
+    found = []
+    for rule in named:
+        held = None
+        for frame in frames:
+            column, type_ = field_of(frame, rule.name)
+            token(column, type_)
+            held = type_.simpleString()
+        known = held if kinds is None else kinds.get(rule.path)
+        kind = rule.type or known or "string"
+        found.append(
+            Compared(
+                rule=rule,
+                kind="timestamp" if kind == "timestamp_ntz" else kind,
+                narrowed=rule.type is not None,
+                untyped=kinds is not None,
+                held=held if kinds is None else None,
+            )
+        )
+    return Columns(all=tuple(found), closed=not rules)
+
+
+def _kinds_of_texts(bench: Bench, sides: list[Side]) -> dict[str, str]:
+    """Return what the texts of CSV stand for: numbers where each record has a number, and so on."""
+    kinds: dict[str, str] = {}
+    for side in sides:
+        if isinstance(side, TopicSide) and side.row is None and side.value in JSON_FORMS:
+            for name, seen in members_of(bench, side).items():
+                kinds[name] = next(iter(seen)) if len(seen) == 1 else "string"
+    return kinds
+
+
+def members_of(bench: Bench, side: TopicSide) -> dict[str, frozenset[str]]:
+    """Return the members of a topic's objects, those of JSON with the kinds of their values."""
+    ranges = bench.snapshot(side.topics, side.cluster).partitions
+    records = records_of(bench, side, ranges, with_tail=True)
+    if side.value == AVRO:
+        schemas = bench.schemas.of(records, side.topics, side.cluster)
+        named = (kind.names for kind in schemas.types.values() if isinstance(kind, StructType))
+        return {name: frozenset() for names in named for name in names}
+    if side.value not in JSON_FORMS:
+        return {}
+    return member_kinds(content_of(bench, records, side, Columns()).frame)
+
+
+def columns_of_records(bench: Bench, columns: Columns) -> tuple[Columns, tuple[str, ...]]:
+    """Return the columns with the members that records have for them, and those without one.
+
+    A member may be written in another case than its column. A column of a sink that no record has
+    is left out; it is returned by name if a row has a value in it.
+    """
+    spec = bench.spec
+    topic = next((side for side in (spec.left, spec.right) if isinstance(side, TopicSide)), None)
+    members = members_of(bench, topic) if topic is not None else {}
+    if not members:
+        return columns, ()
+    known = {column.rule.path for column in columns.all}
+    others: dict[str, list[str]] = {}
+    for name in members.keys() - known:
+        others.setdefault(name.lower(), []).append(name)
+    fitted, absent = [], []
+    for column in columns.all:
+        similar = others.get(column.rule.path.lower(), [])
+        if column.rule.path in members:
+            fitted.append(column)
+        elif len(similar) == 1:
+            fitted.append(replace(column, rule=replace(column.rule, path=similar[0])))
+        elif spec.job == "topic-sink":
+            absent.append(column.rule.name)
+        else:
+            fitted.append(column)
+    if not fitted:
+        return columns, ()
+    return replace(columns, all=tuple(fitted)), with_values(bench, absent)
+
+
+def with_values(bench: Bench, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of the columns of the side with types in which a row has a value."""
+    sides = (bench.spec.left, bench.spec.right)
+    frames = [frame_of(bench, side) for side in sides if side is not None]
+    frame = next((each for each in frames if each is not None), None)
+    if not names or frame is None:
+        return ()
+    columns = [Compared(rule=ColumnRule(name=name, path=name), kind="string") for name in names]
+    frame, tokens = with_column_tokens(frame, columns)
+    [row] = frame.agg(*map(sql.count, tokens)).collect()
+    return tuple(name for name, count in zip(names, row, strict=True) if count)

@@ -1,0 +1,6 @@
+"""Names that tokens (`canonical`) are made and found with. Pure."""
+
+MARK = "\x01"
+"""Begins each token that is not a text."""
+TOKENS = "pyconnect_tokens"
+"""A column of rows: tokens, by column, in place of values that the column's type would change."""

@@ -1,0 +1,104 @@
+"""Random JSON values and known changes of them: the audit answers as the reference does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyconnect_reconcile.findings import Verdict
+from tests.support.canonical_reference import canonical, difference
+from tests.support.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, topic
+from tests.support.seeds import LONG
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+SEEDS = range(500 if LONG else 20)
+ROWS = 60
+NUMBERS = (
+    "0", "-0", "1", "1.0", "100e-2", "10", "1e1", "7.75", "7", "10.129", "10.13", "0.1", "1E-1",
+    "9007199254740993", "9007199254740992", "99999999999999999999", "1e400", "2e400", "1e5000",
+    "1" * 40, "-1.50", "-1.5", "0.000", "5e-324", "NaN", "Infinity", "-Infinity",
+)  # fmt: skip
+TEXTS = (
+    '""', '"abc"', '"1"', '"true"', '"null"', '"{\\"a\\":1}"', '"[1]"', '"\\u00e9"', '"é"',
+    '"\\ud800"', '"\\ud83d\\ude00"', '"1e2, 3"', '"\\u0001t"', '"\\\\"', '"2024-01-01"',
+)  # fmt: skip
+OTHERS = ("true", "false", "null")
+BROKEN = ("no json", "{", '{"a":1} x', "01", "[1,]", '{"a":1,"a":2}', "tru", "\ufffd")
+Change = Callable[[random.Random, list[tuple[bytes, bytes | None]]], None]
+
+
+def value(randomness: random.Random, depth: int = 0) -> str:
+    kind = randomness.random()
+    if depth < 3 and kind < 0.35:
+        inside = [value(randomness, depth + 1) for _ in range(randomness.randrange(4))]
+        if kind < 0.15:
+            return f"[{', '.join(inside)}]"
+        names = randomness.sample(["a", "b", "c.d", "E"], len(inside))
+        return "{" + ",".join(f'"{n}": {v}' for n, v in zip(names, inside, strict=True)) + "}"
+    return randomness.choice((NUMBERS, TEXTS, OTHERS)[randomness.randrange(3)])
+
+
+def drop(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+    del rows[randomness.randrange(len(rows))]
+
+
+def repeat(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+    rows.append(randomness.choice(rows))
+
+
+def reorder(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+    randomness.shuffle(rows)
+
+
+def replace(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+    """Null, another type, a rounded number, double encoding, a value that does not parse."""
+    at = randomness.randrange(len(rows))
+    key, old = rows[at]
+    encoded = b'"%b"' % (old or b"").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    new = randomness.choice(
+        (None, b"null", encoded, value(randomness).encode(), randomness.choice(BROKEN).encode())
+    )
+    rows[at] = (key, new)
+
+
+def swap(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+    one, other = randomness.sample(range(len(rows)), 2)
+    (key, first), (another, second) = rows[one], rows[other]
+    rows[one], rows[other] = (key, second), (another, first)
+
+
+CHANGES: tuple[Change, ...] = (drop, repeat, reorder, replace, swap)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_topics_with_known_changes_are_judged_as_by_the_reference(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    """Verdict, counts and places; equal values differ in nothing but their spelling."""
+    randomness = random.Random(seed)
+    left: list[tuple[bytes, bytes | None]] = [
+        (b"k%d" % number, value(randomness).encode()) for number in range(ROWS)
+    ]
+    right = list(left)
+    for change in randomness.choices(CHANGES, k=randomness.randrange(6)):
+        change(randomness, right)
+    topics = {
+        name: [Given(each, key) for key, each in rows]
+        for name, rows in ((LEFT, left), (RIGHT, right))
+    }
+    answer = RecordedAudit(spark, tmp_path).run(
+        "topic-topic", topics, left=topic(LEFT), right=topic(RIGHT)
+    )
+    expected = difference(left, right)
+    found = {kind: answer.outcome.totals.get(kind, 0) for kind in expected}
+    assert found == expected, answer.outcome.findings
+    assert answer.verdict is (Verdict.DIFFER if any(expected.values()) else Verdict.AGREE)
+    rows = {(key, canonical(each)) for key, each in right}
+    gone = {at for at, (key, each) in enumerate(left) if (key, canonical(each)) not in rows}
+    places = {place.offset for each in answer.of("missing") for place in each.copies}
+    assert places == gone

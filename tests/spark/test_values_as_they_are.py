@@ -1,0 +1,310 @@
+"""Compares keep type and value: nothing that a sink lost, rounded or converted is equal."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyconnect_reconcile.findings import Verdict
+from tests.support.audits import Answer
+from tests.support.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, given, topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+AGREE, DIFFER, UNKNOWN = Verdict.AGREE, Verdict.DIFFER, Verdict.UNKNOWN
+
+
+@pytest.fixture
+def audit(spark: SparkSession, tmp_path: Path) -> RecordedAudit:
+    return RecordedAudit(spark, tmp_path)
+
+
+def beside_parquet(
+    audit: RecordedAudit, values: Sequence[str | bytes | None], query: str, **members: object
+) -> Answer:
+    """Compare values of a topic with the rows of a query in Parquet files."""
+    sides = {"left": topic(LEFT), "right": audit.parquet(query)}
+    return audit.run("topic-sink", {LEFT: given(*values)}, **sides, **members)
+
+
+LOSSES = [
+    (1, "abc", '"abc"', "CAST(NULL AS BIGINT)"),
+    (2, "beyond 64 bits", "99999999999999999999", "CAST(NULL AS BIGINT)"),
+    (3, "fraction", "7.75", "7L"),
+    (4, "text of a number", '"7"', "7L"),
+    (5, "rounded", "10.129", "CAST(10.13 AS DECIMAL(10,2))"),
+    (6, "digits of a double", "9007199254740993", "9007199254740992D"),
+    (7, "infinity", "1e400", "CAST('Infinity' AS DOUBLE)"),
+    (8, "text in a date", '"soon"', "CAST(NULL AS DATE)"),
+    (9, "text in a boolean", '"true"', "true"),
+    (10, "number in a boolean", "1", "true"),
+    (11, "number in a text", "1", "'1'"),
+    (12, "object in a text", '{"a":1}', "'{\"a\":1}'"),
+    (
+        "13",
+        "microseconds",
+        '"2024-01-01T00:00:00.1234567Z"',
+        "TIMESTAMP'2024-01-01 00:00:00.123456'",
+    ),
+    (14, "text in a timestamp", '"2024-02-30T00:00:00Z"', "CAST(NULL AS TIMESTAMP)"),
+]
+
+
+def test_a_value_that_the_column_cannot_hold_is_a_finding(audit: RecordedAudit) -> None:
+    """Each conversion that loses something; the finding names field, count and place."""
+    names = [f"n{number}" for number, *_ in LOSSES]
+    values = ["{}", *(f'{{"n{number}":{value}}}' for number, _, value, _ in LOSSES)]
+    stored = [f"{each} AS {name}" for name, (*_, each) in zip(names, LOSSES, strict=True)]
+    nulls = [f"if(id = {number}, s.n{number}, NULL) AS n{number}" for number, *_ in LOSSES]
+    query = (
+        f"SELECT {', '.join(nulls)} FROM range({len(LOSSES) + 1}) JOIN"
+        f" (SELECT {', '.join(stored)}) AS s"
+    )
+    answer = beside_parquet(audit, values, query)
+    found = {each.group: each.count for each in answer.of("not-representable")}
+    assert found == dict.fromkeys(names, 1)
+    assert {next(iter(each)) for each in answer.places("not-representable")} == {
+        (0, number) for number in range(1, len(LOSSES) + 1)
+    }
+    assert answer.verdict is DIFFER
+    totals = answer.outcome.totals
+    assert totals["missing"] == len(LOSSES)
+    assert totals["extra"] + totals["repeated"] == len(LOSSES)
+
+
+def test_the_example_of_a_narrowing_sink(audit: RecordedAudit) -> None:
+    """Texts, too large and broken numbers, and a field without a column."""
+    values = [
+        '{"id":7,"n":"abc","extra":"x"}',
+        '{"id":8,"n":99999999999999999999}',
+        '{"id":9,"n":18.75}',
+    ]
+    query = "SELECT * FROM VALUES (7L, NULL), (8L, NULL), (9L, 18L) AS t(id, n)"
+    answer = beside_parquet(audit, values, query)
+    found = {each.group: each.count for each in answer.of("not-representable")}
+    assert (answer.verdict, found) == (DIFFER, {"n": 3, "extra": 1})
+    assert answer.outcome.totals["not-representable"] == 4
+
+
+def test_values_that_columns_hold_agree(audit: RecordedAudit) -> None:
+    """However numbers and instants are written; null and absent are one in a column."""
+    values = [
+        '{"a":1.0,"b":1e2,"c":0.1,"d":"2024-01-01T01:00:00+01:00","e":"2024-01-02","f":true}',
+        '{"g":"x","h":1.50,"i":{"y":[1,2.0,null],"x":null},"j":{"k":"v"},"k":"AP8="}',
+        '{"a":null}',
+        "{}",
+        '{"g":"{\\"a\\": 1}", "c": 1E-1, "h": 1000e-3, "d": 1704067200000, "b": -0}',
+    ]
+    query = (
+        "SELECT NULL AS a, NULL AS b, NULL AS c, NULL AS d,"
+        " NULL AS e, NULL AS f, 'x' AS g, CAST(1.5 AS DECIMAL(9,3)) AS h,"
+        " named_struct('x', CAST(NULL AS INT), 'y', array(1.0D, 2D, NULL)) AS i,"
+        " map('k', 'v') AS j, X'00ff' AS k UNION ALL"
+        " SELECT 1L, 100D, 0.1D, TIMESTAMP'2024-01-01 00:00:00', DATE'2024-01-02', true,"
+        " NULL, NULL, NULL, NULL, NULL UNION ALL"
+        " SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL UNION ALL"
+        " SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL UNION ALL"
+        " SELECT NULL, 0D, 0.1D, TIMESTAMP'2024-01-01 00:00:00', NULL, NULL, '{\"a\": 1}', 1,"
+        " NULL, NULL, NULL"
+    )
+    answer = beside_parquet(audit, values, query)
+    assert (answer.verdict, answer.outcome.findings) == (AGREE, ())
+
+
+def test_changes_inside_lists_and_structs_are_seen(audit: RecordedAudit) -> None:
+    """A null, a swap and another type in nested values."""
+    for changed in ('{"x":null,"y":[1,2]}', '{"x":1,"y":[2,1]}', '{"x":1,"y":[1,"2"]}',
+                    '{"x":1,"y":[1,2],"z":0}', '{"y":[1,2]}', '{"x":"1","y":[1,2]}'):  # fmt: skip
+        query = "SELECT named_struct('x', 1, 'y', array(1, 2)) AS v"
+        answer = beside_parquet(audit, [f'{{"v":{changed}}}'], query)
+        assert answer.verdict is DIFFER, changed
+
+
+def test_names_with_points_and_other_cases_are_names(audit: RecordedAudit) -> None:
+    """`a.b` is a column's whole name, or a member of an object; `A` and `a` are two columns."""
+    values = ['{"a.b":1,"A":2,"a":3,"b`c":4}']
+    query = "SELECT 1L AS `a.b`, 2L AS A, 3L AS a, 4L AS `b``c`"
+    assert beside_parquet(audit, values, query).verdict is AGREE
+    values = ['{"s":{"t":{"u":5}}}']
+    query = "SELECT 5L AS u"
+    columns = [{"name": "u", "path": "s.t.u"}]
+    assert beside_parquet(audit, values, query, columns=columns).verdict is AGREE
+    query = "SELECT 7L AS userid, 'x' AS note"
+    values = ['{"userId":7,"note":"x"}']
+    assert beside_parquet(audit, values, query).verdict is AGREE
+    values = ['{"userId":8,"note":"x"}']
+    assert beside_parquet(audit, values, query).verdict is DIFFER
+
+
+def test_a_load_time_is_left_out_by_name_or_leaves_the_answer_open(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """A column that no record has is not compared, and the report says which."""
+    values = ['{"id":1,"at":1704067200123}']
+    query = "SELECT 1L AS id, TIMESTAMP'2024-01-01 00:00:00.123' AS at, now() AS loaded_at"
+    answer = beside_parquet(audit, values, query)
+    assert (answer.verdict, answer.kinds()) == (UNKNOWN, {"not-compared"})
+    assert "loaded_at" in answer.of("not-compared")[0].message
+    for columns in (["id", "at"], ["id:bigint", "at:timestamp_ms"]):
+        answer = beside_parquet(audit, values, query, columns=columns)
+        assert answer.verdict is AGREE
+        assert "id, at" in " ".join(answer.outcome.not_compared)
+    values = ['{"id":2,"at":1704067200123}']
+    assert beside_parquet(audit, values, query).verdict is DIFFER
+
+
+def test_a_rule_of_the_spec_may_narrow_and_the_report_says_so(audit: RecordedAudit) -> None:
+    """Decimals to their scale, instants to milliseconds; a failed conversion stays a finding."""
+    values = ['{"id":1,"p":10.129,"at":1704067200123}']
+    query = (
+        "SELECT 1L AS id, CAST(10.13 AS DECIMAL(10,2)) AS p,"
+        " TIMESTAMP'2024-01-01 00:00:00.123456' AS at"
+    )
+    columns = ["id:bigint", "p:decimal(10,2)", "at:timestamp_ms"]
+    answer = beside_parquet(audit, values, query, columns=columns)
+    assert answer.verdict is AGREE
+    assert "p (rounded to decimal(10,2))" in " ".join(answer.outcome.not_compared)
+    values = ['{"id":1,"p":"x","at":1704067200123}']
+    query = query.replace("CAST(10.13 AS DECIMAL(10,2))", "CAST(NULL AS DECIMAL(10,2))")
+    answer = beside_parquet(audit, values, query, columns=columns)
+    assert answer.verdict is DIFFER
+
+
+EQUAL = [
+    ("1.0", "1"), ("100", "1e2"), ("0.1", "1e-1"), ("100e-2", "1"), ("-0.0", "0"),
+    ('{"a":1,"b":[2]}', ' {"b" : [2.0], "a": 10e-1} '), ("1e400", "10e399"),
+    ('"\\u00e9"', '"é"'), ('"\\ud83d\\ude00"', '"😀"'), ("1E5000", "10e4999"),
+]  # fmt: skip
+DIFFERENT = [
+    ('"{\\"a\\":1}"', '{"a":1}'), ("1", '"1"'), ("true", '"true"'), ("null", '"null"'),
+    ("null", None), ('"[1]"', "[1]"), ("1e400", "2e400"),
+    ("1" * 40, "1" * 39 + "2"), ('"\\ud800"', '"\\udfff"'), ('"\\ud800"', '"?"'),
+    (b'"\xff"', b'"\xfe"'), ("[" * 1200 + "1" + "]" * 1200, "[" * 1200 + "2" + "]" * 1200),
+    ('{"a":{"b":null}}', '{"a":{}}'), ("[1,2]", "[2,1]"), ('{"a":1}', '{"a":1} x'),
+    ("NaN", '"NaN"'), ("Infinity", "-Infinity"), ("0.30000000000000004", "0.3"),
+    ('"\\u0001t"', "true"), ('{"a":1,"a":2}', '{"a":2}'), ('{"a":1e400}', '{"a":2e400}'),
+    ("no json", "other"), ('{"a": "b}', '{"a": "c}'),
+]  # fmt: skip
+
+
+def test_documents_are_equal_by_type_and_value(audit: RecordedAudit) -> None:
+    """Numbers by their exact decimal, objects in any order; nothing else is equal."""
+    sides = {"left": topic(LEFT), "right": topic(RIGHT)}
+    for pairs, expected in ((EQUAL, set()), (DIFFERENT, set(range(len(DIFFERENT))))):
+        columns = zip(*pairs, strict=True)
+        topics = {
+            name: [
+                Given(v.encode() if isinstance(v, str) else v, key=b"%d" % number)
+                for number, v in enumerate(values)
+            ]
+            for name, values in zip((LEFT, RIGHT), columns, strict=True)
+        }
+        answer = audit.run("topic-topic", topics, **sides)
+        for kind in ("missing", "extra"):
+            found = {place.offset for each in answer.of(kind) for place in each.copies}
+            assert found == expected, kind
+        assert answer.verdict is (DIFFER if expected else AGREE)
+
+
+def test_records_that_do_not_parse_are_compared_by_their_bytes(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """Those that did not reach the sink are missing."""
+    values: list[str | bytes | None] = ['{"id":1}', "not json", '{"id":', b"\xff\xfe"]
+    answer = beside_parquet(audit, values, "SELECT 1L AS id")
+    assert (answer.verdict, answer.outcome.totals["missing"]) == (DIFFER, 3)
+    assert [each.count for each in answer.of("unparsable")] == [3]
+    sink = tmp_path / "sink.jsonl"
+    sink.write_bytes(b'{"id":1}\nnot json\n{"id":\n\xff\xfe\n')
+    lines = {"kind": "files", "paths": [str(sink)], "format": "json"}
+    topics = {LEFT: given(*values)}
+    answer = audit.run("topic-sink", topics, left=topic(LEFT), right=lines)
+    assert answer.verdict is AGREE
+    sink.write_bytes(b'{"id":1}\n')
+    answer = audit.run("topic-sink", topics, left=topic(LEFT), right=lines)
+    assert (answer.verdict, answer.outcome.totals["missing"]) == (DIFFER, 3)
+
+
+def test_upsert_means_one_row_for_each_key(audit: RecordedAudit, tmp_path: Path) -> None:
+    """Rows of a key that are there twice are found, in files and in a table without a key."""
+    values = ['{"id":1,"n":1}', '{"id":2,"n":1}', '{"id":1,"n":2}']
+    members = {"mode": "upsert", "key": "json:id"}
+    once = "SELECT * FROM VALUES (1L, 2L), (2L, 1L)"
+    twice = "SELECT * FROM VALUES (1L, 2L), (2L, 1L), (2L, 1L), (2L, 1L)"
+    answer = beside_parquet(audit, values, f"{once} AS t(id, n)", **members)
+    assert answer.verdict is AGREE
+    answer = beside_parquet(audit, values, f"{twice} AS t(id, n)", **members)
+    assert (answer.verdict, answer.outcome.totals["repeated"]) == (DIFFER, 2)
+    database = tmp_path / "a.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE t (id INTEGER, n INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, 2), (1, 2), (2, 1)])
+    table = {"kind": "table", "url": f"jdbc:sqlite:{database}", "table": "t"}
+    sides = {"left": topic(LEFT), "right": table}
+    topics = {LEFT: given(*values)}
+    answer = audit.run("topic-sink", topics, **sides, **members)
+    assert (answer.verdict, answer.outcome.totals["repeated"]) == (DIFFER, 1)
+
+
+def test_a_key_may_have_moved_to_another_partition(audit: RecordedAudit) -> None:
+    """The later record of a key counts, although its offset is lower there."""
+    left = [Given(b"%d" % n, b"k%d" % n, timestamp_ms=1000 + n) for n in range(20)]
+    left.append(Given(b"99", b"k7", partition=1, offset=0, timestamp_ms=9000))
+    right = [Given(b"%d" % (99 if n == 7 else n), b"k%d" % n) for n in range(20)]
+    sides = {"left": topic(LEFT), "right": topic(RIGHT), "mode": "upsert"}
+    assert audit.run("topic-topic", {LEFT: left, RIGHT: right}, **sides).verdict is AGREE
+
+
+def test_sqlite_keeps_what_it_stores(audit: RecordedAudit, tmp_path: Path) -> None:
+    """A value of another class than the column's type is itself, not null or another value."""
+    values = [json.dumps({"id": n, "n": n, "b": bool(n % 2), "r": 0.5}) for n in range(4)]
+    database = tmp_path / "a.db"
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE t (id INTEGER, n BIGINT, b BOOLEAN, r REAL)")
+        connection.executemany(
+            "INSERT INTO t VALUES (?, ?, ?, ?)", [(n, n, n % 2, 0.5) for n in range(4)]
+        )
+    table = {"kind": "table", "url": f"jdbc:sqlite:{database}", "table": "t"}
+    sides = {"left": topic(LEFT), "right": table}
+    topics = {LEFT: given(*values)}
+    assert audit.run("topic-sink", topics, **sides).verdict is AGREE
+    for change in (
+        "n = 'abc'",
+        "b = 'yes'",
+        "n = NULL",
+        "n = 7.5",
+        "b = 3",
+        "r = 'x'",
+        "n = x'00'",
+    ):
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute(f"UPDATE t SET {change} WHERE id = 2")
+        answer = audit.run("topic-sink", topics, **sides)
+        totals = answer.outcome.totals
+        assert (answer.verdict, totals["missing"], totals["extra"]) == (DIFFER, 1, 1), change
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("UPDATE t SET n = 2, b = 0, r = 0.5 WHERE id = 2")
+
+
+def test_texts_of_csv_stand_for_what_the_records_have(audit: RecordedAudit, tmp_path: Path) -> None:
+    """Numbers where the records have numbers, texts where they have texts."""
+    values = [
+        '{"id":1,"zip":"007","price":1.50,"ok":true}', '{"id":2,"zip":"7","price":1e2,"ok":false}',
+    ]  # fmt: skip
+    file = tmp_path / "sink.csv"
+    files = {"kind": "files", "paths": [str(file)], "format": "csv"}
+    topics = {LEFT: given(*values)}
+    file.write_text("id,zip,price,ok\n1,007,1.5,true\n2,7,100.0,false\n")
+    answer = audit.run("topic-sink", topics, left=topic(LEFT), right=files)
+    assert (answer.verdict, answer.outcome.findings) == (AGREE, ())
+    for changed in ("1,7,1.5,true", "1,007,1.51,true", "1,007,1.5,1", "1,,1.5,true"):
+        file.write_text(f"id,zip,price,ok\n{changed}\n2,7,100.0,false\n")
+        assert audit.run("topic-sink", topics, left=topic(LEFT), right=files).verdict is DIFFER, (
+            changed
+        )
