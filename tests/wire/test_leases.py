@@ -150,15 +150,18 @@ async def test_a_worker_without_its_membership_renews_no_lease() -> None:
 
 @asynchronous
 async def test_a_lease_ends_one_term_after_the_membership_was_last_confirmed() -> None:
-    """Also that of a child that starts later: its term began before it."""
+    """Not one term after the last renewal, which came later."""
     async with children_world(lease_ms=LEASE_MS) as w:
-        confirmed_s = time.monotonic()
-        w.children.connect(w.listener, confirmed_s=lambda: confirmed_s)
+        last_s: list[float] = []
+        w.children.connect(
+            w.listener, confirmed_s=lambda: last_s[0] if last_s else time.monotonic()
+        )
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)
+        last_s.append(time.monotonic())
         await w.task_is(task_id, State.UNASSIGNED)
         await w.connector_is("c", State.UNASSIGNED)
-        assert time.monotonic() - confirmed_s < 1.5 * LEASE_MS / 1000
+        assert time.monotonic() - last_s[0] < 2 * LEASE_MS / 1000
         assert w.listener.expired_leases == 2
 
 
