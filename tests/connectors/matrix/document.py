@@ -66,7 +66,7 @@ These columns are not supported for the values beside them, which may be stored 
 | column that exists | value | what may happen |
 |---|---|---|
 | `FLOAT` of MariaDB | a Decimal of more than seven digits | it is rounded |
-| `DOUBLE PRECISION` of PostgreSQL, `REAL` of SQLite | a Decimal beyond the range of a double | Infinity |
+| `DOUBLE PRECISION` of PostgreSQL, `REAL` of SQLite | a Decimal such as 1e400 | Infinity |
 | SQLite, declared `NUMERIC`, `JSON` or `DATE` | a text that is a number | `007` becomes 7 |
 """
 
@@ -115,5 +115,5 @@ def _fits() -> Iterator[str]:
         yield "|---|---|"
         for fit in fits:
             if fit.refused:
-                yield f"| `{fit.type}` | {fit.name.partition(' <- ')[2]!r} |".replace("'", "")
+                yield f"| `{fit.type}` | {fit.shown} |"
         yield ""

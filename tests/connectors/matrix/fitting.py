@@ -50,11 +50,17 @@ class Fit:
     refused: bool = False
 
     @property
-    def name(self) -> str:
+    def shown(self) -> str:
+        """The value with its Connect type, in a few words."""
         schema: Schema = self.schema.build()
-        given = f"{self.given!r}"
-        kind = (schema.name or schema.type.name.lower()).rpartition(".")[2]
-        return f"{self.type} <- {kind} {given if len(given) < 50 else given[:40]}"
+        kind = (schema.name or schema.type.name).rpartition(".")[2]
+        is_text = isinstance(self.given, str | bytes)
+        given = ascii(self.given) if is_text else str(self.given)
+        return f"{kind} {given if len(given) < 60 else given[:50]}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.type} <- {self.shown}"
 
 
 def _holds(type_: str, kind: Kind, schema: Any, given: object, meaning: object = None) -> Fit:
