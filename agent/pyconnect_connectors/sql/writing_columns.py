@@ -131,9 +131,11 @@ def _conversion(  # noqa: C901  one case a type
 
 def _json(value: Any, *, check: bool) -> str:
     """A text is JSON already, as sources of JSON columns have it."""
-    if not isinstance(value, str):
-        return json_text(value)
-    return checked_json(value) if check else value
+    text = value if isinstance(value, str) else json_text(value)
+    if check and re.fullmatch(r"\s*-?\d[\d.eE+-]*\s*", checked_json(text)):
+        # SQLite makes a number of it, whose digits it may not keep.
+        _decimals(types.Numeric(), "sqlite")(text.strip())
+    return text
 
 
 def _datetimes(found: Any, dialect: str, zone: ZoneInfo) -> Convert:

@@ -234,6 +234,7 @@ def test_a_time_without_an_order_is_an_error_or_logged(
         ("DATE", SchemaBuilder.string(), "soon", "not a date"),
         ("TIMESTAMP", SchemaBuilder.int64(), 1000, "not a time"),
         ("JSON", SchemaBuilder.string(), "{", "another type|not JSON"),
+        ("JSON", SchemaBuilder.string(), "12345678901234567890.123456789", "more digits"),
         (
             "TEXT",
             SchemaBuilder.array(SchemaBuilder.float64().build()),
