@@ -44,6 +44,9 @@ MEANINGS = {
     "not-representable": Meaning(
         "The type of the sink cannot hold the value, so the sink has another value or none.", READ
     ),
+    "not-compared": Meaning(
+        "Columns that no record has hold values: name the columns that are to be compared."
+    ),
     "aborted": Meaning(
         "Offsets of aborted transactions: readers of committed records never see them."
     ),

@@ -113,7 +113,6 @@ BAD = [
         True,
         id="number with an exponent out of every range",
     ),
-    pytest.param(f'{{"card":{DIGITS * 4}}}'.encode(), {}, False, id="number without a schema"),
     pytest.param(logical("int32", "Date", DIGITS), {}, True, id="date of no year"),
     pytest.param(logical("int64", "Timestamp", DIGITS * 2), {}, True, id="time of no year"),
     pytest.param(
