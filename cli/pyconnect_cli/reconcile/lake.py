@@ -19,10 +19,6 @@ from pyconnect_cli.reconcile.tables import database_access, database_side, hoist
 
 BY_HAND = "name the files yourself: --files with --format and --column"
 FORMATS = ("parquet", "json", "csv", "iceberg")
-OPTIONS = {
-    "csv": {"multiLine": "true", "escape": '"', "enforceSchema": "false"},
-    "parquet": {"mergeSchema": "true"},
-}
 CATALOG = "iceberg.catalog"
 STORE = {"endpoint": "store.url", "region": "s3.region"}
 STORE_ACCESS = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
@@ -79,7 +75,7 @@ def read_lake(connector: Audited) -> Resolved:
 def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
     whole = hoisted_column(config, BY_HAND)
     # Directories of partitions are not columns of the rows.
-    options = {"recursiveFileLookup": "true"} | OPTIONS.get(written, {})
+    options = {"recursiveFileLookup": "true"}
     side: Document = {
         "kind": "files",
         "paths": paths,

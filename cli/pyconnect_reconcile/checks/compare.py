@@ -25,7 +25,7 @@ from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.lookup import places
-from pyconnect_reconcile.spec import ColumnRule, Side, Spec, TopicSide
+from pyconnect_reconcile.spec import Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
@@ -174,7 +174,7 @@ def _doubled(first: _First) -> Iterator[Finding]:
     for rows, versions, further, severity in counted:
         if isinstance(rows.side, TopicSide) or not further:
             continue
-        several = versions.where("copies > 1")
+        several = versions.where("copies > 1 AND NOT keyless")
         chosen = several.orderBy(*KEY_HASHES).limit(SAMPLES)
         found = _places(rows, chosen, KEY_HASHES, SAMPLES)
         yield Finding(
@@ -201,20 +201,13 @@ def _not_compared(bench: Bench, plan: RowPlan | None) -> tuple[str, ...]:
     """Return what may differ although both sides agree."""
     spec = bench.spec
     if spec.columns:
-        named = ", ".join(map(_narrowed, spec.columns))
+        named = ", ".join(rule.name for rule in spec.columns)
         narrowed: tuple[str, ...] = (f"anything but the columns that the spec names: {named}",)
     elif plan is not None and plan.left_out:
         narrowed = (f"columns of no record: {', '.join(plan.left_out)}",)
     else:
         narrowed = ()
     return (*_never_compared(spec), *narrowed)
-
-
-def _narrowed(rule: ColumnRule) -> str:
-    kind = rule.type or ""
-    if kind.startswith("decimal"):
-        return f"{rule.name} (rounded to {kind})"
-    return f"{rule.name} (in milliseconds)" if kind == "timestamp_ms" else rule.name
 
 
 def _never_compared(spec: Spec) -> tuple[str, ...]:
@@ -245,6 +238,14 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             message=f"the columns {', '.join(first.absent)} have values that were not compared, as"
             " no record has them in this form: name the columns that are compared",
             count=len(first.absent),
+        )
+    if first.sums.keyless:
+        yield Finding(
+            kind="keyless",
+            severity=Severity.UNKNOWN,
+            message=f"{first.sums.keyless:,} rows have no key (`{bench.spec.key}`): all different"
+            " ones were compared, but not how often each is there",
+            count=first.sums.keyless,
         )
     if first.sums.left == 0 and first.sums.right == 0:
         yield Finding(

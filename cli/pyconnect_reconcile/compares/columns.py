@@ -13,7 +13,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import JSON_FORMS, content_of, frame_of, records_of
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import AVRO, ColumnRule, Side, TopicSide
-from pyconnect_reconcile.tokens import TOKENS
+from pyconnect_reconcile.tokens import CORRUPT, TOKENS
 from pyconnect_reconcile.values.canonical import token
 from pyconnect_reconcile.values.normal import (
     Columns,
@@ -48,7 +48,7 @@ def columns_of(
     `kinds` are what columns of texts stand for; None: the columns have types.
     """
     if not rules and frames:
-        names = [name for name in frames[0].schema.names if name != TOKENS]
+        names = [name for name in frames[0].schema.names if name not in {TOKENS, CORRUPT}]
         named: Sequence[ColumnRule] = [ColumnRule(name=name, path=name) for name in names]
     else:
         named = rules
@@ -65,7 +65,6 @@ def columns_of(
             Compared(
                 rule=rule,
                 kind="timestamp" if kind == "timestamp_ntz" else kind,
-                narrowed=rule.type is not None,
                 untyped=kinds is not None,
                 held=held if kinds is None else None,
             )

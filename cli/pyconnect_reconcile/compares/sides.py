@@ -1,8 +1,9 @@
 """The two sides of a compare as rows of one shape.
 
 Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
-`tail` (true: the row may be there or not), `unparsable`, `tombstone`, `copies` (1), `unheld` (names
-of the columns that cannot hold the record's values), and the columns of a place.
+`keyless` (upsert: the row itself is its key), `tail` (true: the row may be there or not),
+`unparsable`, `tombstone`, `copies` (1), `unheld` (names of the columns that cannot hold the
+record's values), and the columns of a place.
 
 The tail of a source file is what lies beyond its committed offset, that of a sink's topic what lies
 beyond the group's; that of any topic also holds records of open transactions, and that of a sink's
@@ -12,6 +13,7 @@ file a last line without an end.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -26,7 +28,7 @@ from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tokens import MARK
+from pyconnect_reconcile.tokens import CORRUPT, MARK
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
@@ -49,8 +51,13 @@ KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
 WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
-SHAPED = frozenset({*HASHES, *KEY_HASHES, "tail", "unparsable", "unheld", "copies"})
+SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
+# Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "csv": {"header": "true", "multiLine": "true", "escape": '"', "enforceSchema": "false"},
+    "parquet": {"mergeSchema": "true"},
+}
 EVERYTHING = Columns()
 NO_PLACE = {
     "topic": "CAST(NULL AS STRING)",
@@ -158,7 +165,7 @@ def _topic(
         key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
     else:
         content = content_of(bench, records, side, columns)
-        key = [_key_of_record(bench, content)]
+        key = [_key_of_record(bench, content, columns)]
     compared = content.columns
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
         compared = [sql.col("key"), *compared]
@@ -168,9 +175,22 @@ def _topic(
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
 
 
-def _key_of_record(bench: Bench, content: Content) -> Column:
+def _compared_key(bench: Bench, content: Content, columns: Columns) -> Column | None:
+    """Return the compared column that is the key; it may be written in another case."""
+    path = (bench.spec.key.partition(":")[2] or bench.spec.key).removeprefix("$.")
+    named = [{each.rule.name, each.rule.path} for each in columns.all]
+    similar = [{name.lower() for name in names} for names in named]
+    at = [n for n, names in enumerate(named) if path in names]
+    at += [n for n, names in enumerate(similar) if path.lower() in names]
+    return content.columns[at[0]] if at else None
+
+
+def _key_of_record(bench: Bench, content: Content, columns: Columns) -> Column:
     key = bench.spec.key
     if key.startswith("json:") and MARKED in content.frame.columns:
+        found = _compared_key(bench, content, columns)
+        if found is not None:
+            return found
         return sql.get_json_object(sql.col(MARKED), json_path(key.removeprefix("json:")))
     return sql.col("key") if key == "key" else text_of(key)
 
@@ -242,23 +262,27 @@ def _from_lines(bench: Bench, frame: DataFrame, form: str, columns: Columns) -> 
     if form == "text" and any(side.value not in {"bytes", "text"} for side in topics):
         form = "json"
     content = json_columns(frame, "json", columns) if columns.all else whole_values(frame, form)
-    path = bench.spec.key.partition(":")[2] or bench.spec.key
     key: list[Column] = []
     if bench.spec.mode == "upsert":
         if MARKED not in content.frame.columns:
             raise ReconcileError("lines of text have no keys: compare JSON lines, or rows")
-        key = [_as_key(bench, sql.get_json_object(sql.col(MARKED), f"$.{path}"))]
+        found = _compared_key(bench, content, columns)
+        path = json_path(bench.spec.key.partition(":")[2] or bench.spec.key)
+        if found is None:
+            found = sql.get_json_object(sql.col(MARKED), path)
+        key = [_as_key(bench, found)]
     return _placeless(_shaped(bench, content, content.columns, key))
 
 
 def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame:
     """Shape rows of named columns."""
     content = typed_columns(frame, columns)
-    path = bench.spec.key.partition(":")[2] or bench.spec.key
     key: list[Column] = []
     if bench.spec.mode == "upsert":
-        at = [n for n, each in enumerate(columns.all) if path in {each.rule.name, each.rule.path}]
-        found = content.columns[at[0]] if at else token(*field_of(frame, path))
+        found = _compared_key(bench, content, columns)
+        if found is None:
+            path = bench.spec.key.partition(":")[2] or bench.spec.key
+            found = token(*field_of(frame, path))
         key = [_as_key(bench, found)]
     return _without_place(_shaped(bench, content, content.columns, key))
 
@@ -289,10 +313,19 @@ def _shaped(bench: Bench, content: Content, compared: list[Column], key: list[Co
     columns["copies"] = sql.lit(1).cast("bigint")
     if "tail" not in content.frame.columns:
         columns["tail"] = sql.lit(False)
-    if bench.spec.mode == "upsert":
-        texts = [each.cast("binary") for each in key]
-        columns |= dict(zip(KEY_HASHES, hashes(texts), strict=True))
-    return content.frame.withColumns(columns)
+    columns["keyless"] = sql.lit(False)
+    if bench.spec.mode != "upsert":
+        return content.frame.withColumns(columns)
+    texts = [each.cast("binary") for each in key]
+    columns["keyless"] = sql.coalesce(*texts).isNull()
+    rows = content.frame.withColumns(columns)
+    # Rows without a key are different ones: as versions of one key all but the last would be lost.
+    return rows.withColumns(
+        {
+            name: sql.when(sql.col("keyless"), sql.col(own)).otherwise(of_key)
+            for name, own, of_key in zip(KEY_HASHES, HASHES, hashes(texts), strict=True)
+        }
+    )
 
 
 def _located(path: str) -> str:
@@ -305,5 +338,9 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
-    options = {"header": "true"} if form == "csv" else {}
-    return bench.spark.read.format(form).options(**options, **side.options).load(located)
+    reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
+    if form == "csv":
+        # Spark would leave out what a row has behind its last column.
+        schema = reader.load(located).schema.add(CORRUPT, "string")
+        reader = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT)
+    return reader.load(located)

@@ -25,9 +25,10 @@ CHECKSUM = (
     "sum(shiftrightunsigned(first, 32)) AS sum_high",
     "count_if(tail) AS tail",
     "count_if(unparsable AND NOT tail) AS unparsable",
-    "sum(copies - 1) AS further",
+    "sum(copies - 1) FILTER (WHERE NOT keyless) AS further",
+    "sum(copies) FILTER (WHERE keyless) AS keyless",
 )
-APPENDED = (*HASHES, "tail", "unparsable", "copies")
+APPENDED = (*HASHES, "tail", "unparsable", "copies", "keyless")
 COUNTED = ("committed", "uncommitted", "there", "unsettled")
 MISSING = "greatest(committed - there - unsettled, 0)"
 SURPLUS = "greatest(there - committed - uncommitted, 0)"
@@ -39,7 +40,8 @@ SUMS = ("rows", "xor_first", "xor_second", "sum_low", "sum_high")
 class Checksums:
     """The first stage: rows and unparsable ones of both sides, and the buckets that differ.
 
-    Rows of tails are counted apart. `further` are rows of keys that have a row already.
+    Rows of tails are counted apart. `further` are rows of keys that have a row already, `keyless`
+    those of both sides without a key, where keys are compared.
     """
 
     left: int
@@ -50,6 +52,7 @@ class Checksums:
     tail_right: int
     further_left: int
     further_right: int
+    keyless: int
     buckets: int
     bad: tuple[int, ...]
 
@@ -76,7 +79,7 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
             *(
                 f"coalesce({side}.{name}, 0) AS {side}_{name}"
                 for side in ("l", "r")
-                for name in (*SUMS, "tail", "unparsable", "further")
+                for name in (*SUMS, "tail", "unparsable", "further", "keyless")
             ),
         )
     )
@@ -90,6 +93,7 @@ def checksums(left: DataFrame, right: DataFrame, buckets: int) -> Checksums:
         tail_right=sum(row.r_tail for row in rows),
         further_left=sum(row.l_further for row in rows),
         further_right=sum(row.r_further for row in rows),
+        keyless=sum(row.l_keyless + row.r_keyless for row in rows),
         buckets=buckets,
         bad=tuple(
             row.bucket for row in rows if any(row[f"l_{name}"] != row[f"r_{name}"] for name in SUMS)
@@ -135,7 +139,7 @@ def last_versions(rows: DataFrame) -> DataFrame:
     Offsets order the versions within a partition. A key may have moved to another one, such as
     when partitions were added: the time of its last record decides. `copies` counts the rows.
     """
-    version = sql.struct(*HASHES, "tombstone", "unparsable", "timestamp_ms", "partition")
+    version = sql.struct(*HASHES, "tombstone", "unparsable", "keyless", "timestamp_ms", "partition")
     each = rows.groupBy(*KEY_HASHES, "topic", "partition").agg(
         sql.max_by(version, sql.struct("offset")).alias("last"), sql.count("*").alias("copies")
     )
@@ -149,6 +153,7 @@ def last_versions(rows: DataFrame) -> DataFrame:
         sql.col("key_first").alias("first"),
         sql.expr("xxhash64(key_second, last.first, last.second)").alias("second"),
         "last.unparsable",
+        "last.keyless",
         sql.lit(False).alias("tail"),
         "copies",
     )

@@ -38,7 +38,7 @@ MEANINGS = {
     "unordered-keys": Meaning(
         "Records of one key are in several partitions, which have no order between them.", READ
     ),
-    "keyless": Meaning("Records without a key belong to no order, so none was checked.", READ),
+    "keyless": Meaning("Records without a key have no order and no last version to check.", READ),
     "extra": Meaning("It is on the right side, and the left side does not have it.", READ),
     "different": Meaning("The last version of the key differs between the sides.", READ),
     "not-representable": Meaning(

@@ -64,6 +64,7 @@ _LONE_SURROGATE = (
 )
 _NULL_MEMBER = r"(?s)\G((?:[^\"n]++|null|" + _STRING + r"(?!:null[,}]))*+)" + _STRING + ":null,?"
 _LAST_COMMA = r"(?s)\G((?:[^\",]++|" + _STRING + r"|,(?!\}))*+),(?=\})"
+_TEXT_AS_OTHERS = r'(?<!\\)"(?=[\[{]|\\u00(?:01|5[bB]|7[bB]))'
 _ENDLESS = r"[eE][+-]?[0-9]{10,}\s*(?:[,\]}]|\z)"
 _PLACES = 1000
 _END_MARK = f'"{_ESCAPED}end"'
@@ -127,8 +128,8 @@ def with_marked(frame: DataFrame, text: Column, name: str) -> DataFrame:
 
 
 def _escaped(raw: Column) -> Column:
-    begins = raw.contains('"{') | raw.contains('"[') | raw.contains(f'"{_ESCAPED}')
-    escaped = sql.regexp_replace(raw, r'(?<!\\)"(?=[\[{]|\\u0001)', r'"\\u0001s')
+    begins = raw.contains('"{') | raw.contains('"[') | raw.contains('"\\u00')
+    escaped = sql.regexp_replace(raw, _TEXT_AS_OTHERS, r'"\\u0001s')
     lone = raw.contains(r"\u") & raw.rlike(_LONE_SURROGATE)
     return sql.when(lone, None).when(begins, escaped).otherwise(raw)
 
@@ -179,15 +180,19 @@ def typed_document(column: Column, kind: DataType) -> Column:
 
 
 def without_nulls(text: Column) -> Column:
-    """Return canonical JSON without members that are null: columns cannot tell them from absent."""
+    """Return canonical JSON without members that are null: structs cannot tell them from absent."""
     fewer = sql.regexp_replace(text, _NULL_MEMBER, "$1")
     fewer = sql.regexp_replace(fewer, _LAST_COMMA, "$1")
     return sql.when(text.contains(":null"), fewer).otherwise(text)
 
 
 def nested(text: Column) -> Column:
-    """Return the token of an array or object whose leaves are tokens."""
-    return sql.concat(sql.lit(f"{MARK}j"), without_nulls(sql.to_json(sql.try_parse_json(text))))
+    """Return the token of an array or object whose leaves are tokens.
+
+    A text that Spark does not parse, such as one with a member twice, stays what it is.
+    """
+    found = sql.coalesce(sql.to_json(sql.try_parse_json(text)), text)
+    return sql.concat(sql.lit(f"{MARK}j"), found)
 
 
 def nested_text(text: Column) -> Column:
@@ -196,7 +201,7 @@ def nested_text(text: Column) -> Column:
     for step in _STEPS:
         marked = sql.transform(sql.array(marked), step)[0]
     is_json = text.rlike(r"^\s*[\[{]") & document(marked).isNotNull()
-    return sql.when(is_json, nested(marked)).otherwise(text_token(text))
+    return sql.when(is_json, without_nulls(nested(marked))).otherwise(text_token(text))
 
 
 Step = Callable[[Column], Column]
@@ -236,7 +241,8 @@ def token(column: Column, kind: DataType) -> Column:
 def token_steps(column: Column, kind: DataType) -> tuple[Column, list[Step]]:
     """Return what becomes the token of a column of a type in some steps."""
     if isinstance(kind, StructType | ArrayType | MapType):
-        text = sql.when(column.isNotNull(), sql.to_json(_with_tokens(column, kind)))
+        shown = sql.to_json(_with_tokens(column, kind), {"ignoreNullFields": "false"})
+        text = sql.when(column.isNotNull(), shown)
         return text, [nested]
     return _leaf_steps(column, kind)
 

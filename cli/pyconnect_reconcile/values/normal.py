@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.tokens import CORRUPT, MARK, TOKENS
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
 
@@ -38,14 +38,12 @@ _INTEGER = f"^{MARK}-?[0-9]+$"
 class Compared:
     """One column that is compared.
 
-    `kind` is its type: that of the rule, else that of the side that has types. With `narrowed` the
-    rule asks for no more than the type keeps: decimals are rounded, instants cut. `untyped` is a
+    `kind` is its type: that of the rule, else that of the side that has types. `untyped` is a
     column of texts that may stand for numbers (CSV). `held` is the type of the sink's own column.
     """
 
     rule: ColumnRule
     kind: str
-    narrowed: bool = False
     untyped: bool = False
     held: str | None = None
 
@@ -229,8 +227,14 @@ def _member(rule: ColumnRule) -> Column:
 def typed_columns(frame: DataFrame, columns: Columns) -> Content:
     """Return the columns of rows that have types."""
     frame, tokens = with_column_tokens(frame, columns.all)
-    rest = sql.lit(None).cast("binary")
-    return Content(frame=frame, columns=[*tokens, rest], unparsable=sql.lit(False))
+    return column_content(frame, tokens)
+
+
+def column_content(frame: DataFrame, tokens: Sequence[Column]) -> Content:
+    """Return rows that have types with these tokens, and the bytes of those that do not parse."""
+    rest = sql.col(CORRUPT) if CORRUPT in frame.columns else sql.lit(None)
+    columns = [*tokens, rest.cast("binary")]
+    return Content(frame=frame, columns=columns, unparsable=rest.isNotNull())
 
 
 def with_column_tokens(
@@ -298,25 +302,27 @@ def kind_steps(column: Compared) -> list[Step]:
     """
     kind = column.kind
     steps: list[Step] = [_with_nested]
+    if "struct<" in kind or kind == "document":
+        steps.append(_without_null_members)
     if column.rule.null is not None:
         steps.append(partial(_without, column.rule.null))
     if column.untyped:
         steps.append(partial(_of_untyped, kind))
     if kind in _UNITS:
         steps.append(partial(_instant, kind))
-    if kind == "timestamp_ms":
-        steps.append(_in_milliseconds)
     if kind == "date":
         steps.append(_date)
     if kind == "binary":
         steps.append(_bytes)
-    if kind.startswith("decimal") and column.narrowed:
-        steps.append(partial(_rounded, kind))
     return steps
 
 
 def _with_nested(found: Column) -> Column:
     return sql.when(found.substr(1, 1).isin("{", "["), nested(found)).otherwise(found)
+
+
+def _without_null_members(found: Column) -> Column:
+    return sql.when(found.startswith(f"{MARK}j"), canonical.without_nulls(found)).otherwise(found)
 
 
 def _without(null: str, value: Column) -> Column:
@@ -365,19 +371,3 @@ def _instant(kind: str, value: Column) -> Column:
         .otherwise(sql.unix_micros(read).cast("string"))
     )
     return sql.coalesce(sql.concat(sql.lit(f"{MARK}i"), instant), value)
-
-
-def _in_milliseconds(value: Column) -> Column:
-    """Return an instant without its microseconds, also before 1970."""
-    micros = value.substr(3, 40).cast("decimal(38,0)")
-    millis = (sql.floor(micros / 1000) * 1000).cast("decimal(38,0)").cast("string")
-    return sql.when(
-        value.startswith(f"{MARK}i"), sql.concat(sql.lit(f"{MARK}i"), millis)
-    ).otherwise(value)
-
-
-def _rounded(kind: str, value: Column) -> Column:
-    scale = int(kind.rstrip(")").partition(",")[2] or 0)
-    number = value.substr(2, 2**31 - 1).cast(f"decimal(38,{scale})").cast("string")
-    found = sql.concat(sql.lit(MARK), canonical.number_text(number))
-    return sql.when(value.startswith(MARK), sql.coalesce(found, value)).otherwise(value)

@@ -40,6 +40,7 @@ from pyconnect_reconcile.values.normal import (
     Columns,
     Compared,
     Content,
+    column_content,
     field_of,
     first_object,
     objects,
@@ -381,8 +382,7 @@ def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
             before.append(partial(or_own_token, column.name))
     kinds = [kind for _, _, kind in found]
     frame, tokens = with_tokens(frame, [each for each, _, _ in found], kinds, before=steps)
-    rest = sql.lit(None).cast("binary")
-    return Content(frame=frame, columns=[*tokens, rest], unparsable=sql.lit(False))
+    return column_content(frame, tokens)
 
 
 def _of_table(

@@ -57,7 +57,7 @@ def test_a_sink_is_resolved_with_the_directory_of_its_topic() -> None:
         "paths": ["/lake/topics/orders"],
         "format": "parquet",
         "complete": True,
-        "options": {"recursiveFileLookup": "true", "mergeSchema": "true"},
+        "options": {"recursiveFileLookup": "true"},
     }
     assert found.topic == {"row": {"of": "value", "decimals": "base64"}}
     assert found.members == {"mode": "append", "duplicates_allowed": False}
