@@ -152,7 +152,7 @@ def test_a_dead_letter_queue_is_shown_with_its_errors(
         without = command("connectors", "dlq", "plain")
     assert "orders:3@41" in outcome.out
     assert "DataException: not JSON" in " ".join(outcome.out.split())
-    assert "left out: 1 records of other connectors" in outcome.err
+    assert "left out: 1 record of other connectors" in outcome.err
     assert [record["error"]["exception.stacktrace"] for record in document] == [
         about["exception.stacktrace"]
     ]
