@@ -24,6 +24,7 @@ from tests.support.kafka_cluster import KafkaCluster, free_ports
 from tests.support.proxy import Proxy
 from tests.support.secured import SecuredBroker, overrides
 from tests.support.sequences import WAIT_S, Sequences
+from tests.support.topics import coordinator_partition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -98,14 +99,6 @@ def test_broker_restart_during_commit(broker: KafkaBroker, tmp_path: Path) -> No
 
 
 # A coordinator that moves
-
-
-def coordinator_partition(transactional_id: str, partitions: int) -> int:
-    """Where the broker keeps the state of an id: Java's hash of the text."""
-    code = 0
-    for character in transactional_id:
-        code = (31 * code + ord(character)) & 0xFFFFFFFF
-    return (code & 0x7FFFFFFF) % partitions
 
 
 def transaction_leader(bootstrap_servers: str, transactional_id: str) -> int:

@@ -113,3 +113,11 @@ def committed_offset(bootstrap_servers: str, group: str, topic: str, partition: 
         return -1
     finally:
         consumer.close()
+
+
+def coordinator_partition(name: str, partitions: int) -> int:
+    """Return where brokers keep the state of a group or transactional id: Java's hash."""
+    code = 0
+    for character in name:
+        code = (31 * code + ord(character)) & 0xFFFFFFFF
+    return (code & 0x7FFFFFFF) % partitions
