@@ -179,7 +179,12 @@ def _hashed(
 ) -> DataFrame:
     made = spark.createDataFrame(rows, "value binary, tail boolean")
     columns = dict(zip(HASHES, hashes([sql.col("value")]), strict=True))
-    shaped = {**columns, "unparsable": sql.lit(unparsable), "copies": sql.lit(1)}
+    shaped = {
+        **columns,
+        "unparsable": sql.lit(unparsable),
+        "copies": sql.lit(1),
+        "keyless": sql.lit(False),
+    }
     return made.withColumns(shaped)
 
 
