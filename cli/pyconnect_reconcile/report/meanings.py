@@ -13,7 +13,6 @@ class Meaning(NamedTuple):
 
 
 READ = "pyconnect topics read {topic} --max 100"
-AGAIN_BY_KEY = "pyconnect reconcile {job} {target} --upsert --key WHERE"
 HANGING = "pyconnect transactions find-hanging --topic {topic}"
 OPEN = "pyconnect transactions list --open"
 SINCE = "pyconnect reconcile {job} {target} --since TIME"
