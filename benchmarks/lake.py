@@ -41,7 +41,7 @@ from pyconnect_api import (
     Struct,
 )
 from pyconnect_api.testing import SinkHarness, SourceHarness
-from pyconnect_connectors.lake.arrow_types import arrow_schema
+from pyconnect_connectors.lake.arrow_types import Columns
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.lake.source_task import LakeSourceTask
 
@@ -61,7 +61,7 @@ def row_schema() -> Any:
 
 
 SCHEMA = row_schema()
-ARROW = arrow_schema(SCHEMA)
+ARROW = Columns(SCHEMA).schema
 
 
 def rows(count: int) -> list[tuple[Any, ...]]:
