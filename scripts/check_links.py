@@ -26,9 +26,11 @@ def prose(document: Path) -> str:
 
 
 def anchors(document: Path) -> set[str]:
-    """Return the names of the headings."""
-    headings = re.findall(r"^#+ (.+)$", prose(document), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the names of the headings, and of what the site describes from the sources."""
+    text = prose(document)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return named | set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
 
 
 def faults(document: Path, root: Path) -> Iterator[str]:

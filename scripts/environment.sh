@@ -169,5 +169,5 @@ download_size() {
 
 # Said before a command that fetches them on first use.
 announce_jars() {
-  [ -n "${KAFKA_HOME:-}" ] || say "Kafka's jars: 149 MB, fetched on first use into the user's cache"
+  [ -n "${KAFKA_HOME:-}" ] || say "Kafka's jars: 54 MB, fetched on first use into the user's cache"
 }

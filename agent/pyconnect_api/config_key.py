@@ -57,7 +57,7 @@ class Recommender(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKey:
-    """One key. ``default`` is parsed; :data:`NO_DEFAULT` makes the key required.
+    """One key. ``default`` is parsed; `NO_DEFAULT` makes the key required.
 
     ``order_in_group`` is -1 and ``group`` None for keys that belong to no group. ``internal`` keys
     work but are left out of documentation.
@@ -116,7 +116,7 @@ class ConfigValue:
     """The result of validation for one key.
 
     Mutable on purpose: a connector's ``validate`` adds its own messages to the values it got from
-    :meth:`ConfigDef.validate`.
+    `ConfigDef.validate`.
     """
 
     name: str

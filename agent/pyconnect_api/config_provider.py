@@ -27,8 +27,8 @@ class ConfigData:
 class ConfigProvider(ABC):
     """Resolves the variables that name it.
 
-    Life cycle: constructed without arguments, :meth:`configure`, any number of :meth:`get`,
-    :meth:`close`.
+    Life cycle: constructed without arguments, `configure`, any number of `get`,
+    `close`.
     """
 
     def configure(self, configs: Mapping[str, str]) -> None:

@@ -33,7 +33,7 @@ class ConfigType(Enum):
     """The type of a parsed value.
 
     BOOLEAN bool, STRING str, INT, SHORT and LONG int of 32, 16 and 64 bits, DOUBLE float, LIST
-    list[str], CLASS what the resolver returns, PASSWORD :class:`Password`.
+    list[str], CLASS what the resolver returns, PASSWORD `Password`.
     """
 
     BOOLEAN = "BOOLEAN"

@@ -87,7 +87,7 @@ __all__ = [
 
 
 class ConfigDef:
-    """An ordered set of keys. Build it with :meth:`define`, then only read it."""
+    """An ordered set of keys. Build it with `define`, then only read it."""
 
     def __init__(self, base: ConfigDef | None = None) -> None:
         """Start empty, or with the keys and groups of ``base``."""
@@ -134,7 +134,7 @@ class ConfigDef:
         )
 
     def define_key(self, key: ConfigKey) -> ConfigDef:
-        """Add a key and return this definition; errors as for :meth:`define`."""
+        """Add a key and return this definition; errors as for `define`."""
         if key.name in self._keys:
             raise ConfigException(f"Configuration {key.name} is defined twice.")
         if key.group is not None and key.group not in self._groups:
@@ -191,7 +191,7 @@ class ConfigDef:
         """Return a value for every key; unknown entries of ``props`` are ignored.
 
         Raises ConfigException for the first wrong, missing or invalid value. Repeated entries of
-        a list that must not have any are dropped, unlike in :meth:`validate` (KIP-1161).
+        a list that must not have any are dropped, unlike in `validate` (KIP-1161).
         """
         undefined = self._undefined_dependents()
         if undefined:
@@ -221,7 +221,7 @@ class ConfigDef:
     def validate_all(
         self, props: Mapping[str, object], resolve_class: ClassResolver | None = None
     ) -> dict[str, ConfigValue]:
-        """Return the result of :meth:`validate` by key."""
+        """Return the result of `validate` by key."""
         results = {name: ConfigValue(name) for name in self._keys}
         for name in self._undefined_dependents():
             message = f"{name} is referred in the dependents, but not defined."

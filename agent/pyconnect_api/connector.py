@@ -67,21 +67,21 @@ class SourceConnectorContext(ConnectorContext):
 
 
 class SinkConnectorContext(ConnectorContext):
-    """The context of a sink connector; it has nothing beyond :class:`ConnectorContext`."""
+    """The context of a sink connector; it has nothing beyond `ConnectorContext`."""
 
 
 class Connector(ABC):
     """The common part of source and sink connectors; derive from one of those two.
 
-    Life cycle: constructed without arguments, :meth:`initialize`, then :meth:`start` and
-    :meth:`stop`. A connector that is resumed after a pause or stop gets :meth:`start` again on
-    the same instance, without another :meth:`initialize`.
+    Life cycle: constructed without arguments, `initialize`, then `start` and
+    `stop`. A connector that is resumed after a pause or stop gets `start` again on
+    the same instance, without another `initialize`.
     """
 
     context: ConnectorContext
 
     def initialize(self, context: ConnectorContext) -> None:
-        """Keep the context; called once, before :meth:`start`."""
+        """Keep the context; called once, before `start`."""
         self.context = context
 
     @abstractmethod
@@ -110,7 +110,7 @@ class Connector(ABC):
         """Return the definition of this connector's own settings, never None."""
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        """Check a configuration against :meth:`config`; override for rules across settings.
+        """Check a configuration against `config`; override for rules across settings.
 
         Reports problems as error messages of the returned values, not by raising.
         """
@@ -182,6 +182,6 @@ class SinkConnector(Connector):
         """Prepare for or refuse a change of consumer offsets made through the REST API.
 
         Offset None means the partition's offset is to be deleted. Return and errors are as for
-        :meth:`SourceConnector.alter_offsets`.
+        `SourceConnector.alter_offsets`.
         """
         return False

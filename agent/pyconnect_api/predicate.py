@@ -28,7 +28,7 @@ class Predicate(ABC, Generic[R]):
 
     @abstractmethod
     def config(self) -> ConfigDef:
-        """Return the definition of the settings :meth:`configure` takes."""
+        """Return the definition of the settings `configure` takes."""
 
     def version(self) -> str | None:
         """Return the version shown by the REST API, or None when undefined."""

@@ -13,7 +13,7 @@ SourcePartition: TypeAlias = Mapping[str, object]
 """Names one input of a source connector; string keys, values None, bool, int, float or str."""
 
 SourceOffset: TypeAlias = Mapping[str, object]
-"""A position within a source partition; same restrictions as :data:`SourcePartition`."""
+"""A position within a source partition; same restrictions as `SourcePartition`."""
 
 
 class OffsetStorageReader(ABC):

@@ -57,7 +57,7 @@ class Task(ABC):
     def stop(self) -> None:
         """Release what the task acquired.
 
-        Called once at the end, also when :meth:`start` raised. Must not rely on having been
+        Called once at the end, also when `start` raised. Must not rely on having been
         started.
         """
 
@@ -98,7 +98,7 @@ class StopSignal(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to ``timeout`` seconds for it; return :meth:`is_set`."""
+        """Wait up to ``timeout`` seconds for it; return `is_set`."""
         ...
 
 
@@ -130,14 +130,14 @@ class SourceTaskContext(ABC):
 class SourceTask(Task):
     """Reads a part of another system into source records.
 
-    Order of calls: :meth:`initialize`, :meth:`start`, :meth:`poll` until the worker ends the task,
-    :meth:`stop`. A paused task is not polled.
+    Order of calls: `initialize`, `start`, `poll` until the worker ends the task,
+    `stop`. A paused task is not polled.
     """
 
     context: SourceTaskContext
 
     def initialize(self, context: SourceTaskContext) -> None:
-        """Keep the context; called once, before :meth:`start`."""
+        """Keep the context; called once, before `start`."""
         self.context = context
 
     @abstractmethod
@@ -187,7 +187,7 @@ class SinkTaskContext(ABC):
 
     @property
     def isClosing(self) -> bool:  # noqa: N802  the name KIP-275 gives it
-        """Same as :attr:`is_closing`, under the name of the proposal."""
+        """Same as `is_closing`, under the name of the proposal."""
         return self.is_closing
 
     @abstractmethod
@@ -226,14 +226,14 @@ class SinkTaskContext(ABC):
 
     @abstractmethod
     def pause(self, *partitions: TopicPartition) -> None:
-        """Stop the delivery of these partitions until :meth:`resume`.
+        """Stop the delivery of these partitions until `resume`.
 
         Raises IllegalWorkerStateException for a partition that is not assigned.
         """
 
     @abstractmethod
     def resume(self, *partitions: TopicPartition) -> None:
-        """Deliver these partitions again; errors as for :meth:`pause`."""
+        """Deliver these partitions again; errors as for `pause`."""
 
     @abstractmethod
     def request_commit(self) -> None:
@@ -247,10 +247,10 @@ class SinkTaskContext(ABC):
 class SinkTask(Task):
     """Writes records of its assigned partitions to another system.
 
-    Order of calls: :meth:`initialize`, :meth:`start`, :meth:`open`, then :meth:`put` and
-    :meth:`pre_commit`; at a rebalance :meth:`pre_commit` and :meth:`close` of the revoked
-    partitions and :meth:`open` of the new ones; at the end :meth:`pre_commit`, :meth:`close`,
-    :meth:`stop`. No record of a partition comes between its ``close`` and its next ``open``;
+    Order of calls: `initialize`, `start`, `open`, then `put` and
+    `pre_commit`; at a rebalance `pre_commit` and `close` of the revoked
+    partitions and `open` of the new ones; at the end `pre_commit`, `close`,
+    `stop`. No record of a partition comes between its ``close`` and its next ``open``;
     within a partition records come in offset order.
     """
 
@@ -260,21 +260,21 @@ class SinkTask(Task):
     context: SinkTaskContext
 
     def initialize(self, context: SinkTaskContext) -> None:
-        """Keep the context; called once, before :meth:`start`."""
+        """Keep the context; called once, before `start`."""
         self.context = context
 
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Take the next records, often none; may buffer them.
 
-        Mostly they are a :class:`SinkRecords`, whose values can be had without the records.
+        Mostly they are a `SinkRecords`, whose values can be had without the records.
 
         RetriableException: the same batch is offered again later. Any other exception fails the
         task.
         """
 
     def flush(self, current_offsets: Mapping[TopicPartition, int]) -> None:
-        """Make everything :meth:`put` accepted so far durable; an exception stops the commit.
+        """Make everything `put` accepted so far durable; an exception stops the commit.
 
         ``current_offsets`` maps each partition to the offset that would be committed: one after
         its last accepted record.
@@ -283,7 +283,7 @@ class SinkTask(Task):
     def pre_commit(
         self, current_offsets: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int]:
-        """Return the offsets that are safe to commit; by default all, after :meth:`flush`.
+        """Return the offsets that are safe to commit; by default all, after `flush`.
 
         Return an empty mapping when the sink keeps its offsets itself. Use the records'
         ``original_topic``, ``original_kafka_partition`` and ``original_kafka_offset``: what

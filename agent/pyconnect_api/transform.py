@@ -20,8 +20,8 @@ R = TypeVar("R", bound="ConnectRecord")
 class Transformation(ABC, Generic[R]):
     """Changes or drops one record at a time, between connector and converters.
 
-    Life cycle: constructed without arguments, :meth:`configure`, any number of :meth:`apply`,
-    :meth:`close`. :meth:`config` may be called on an instance that was never configured.
+    Life cycle: constructed without arguments, `configure`, any number of `apply`,
+    `close`. `config` may be called on an instance that was never configured.
     """
 
     def configure(self, configs: Mapping[str, object]) -> None:
@@ -36,7 +36,7 @@ class Transformation(ABC, Generic[R]):
 
     @abstractmethod
     def config(self) -> ConfigDef:
-        """Return the definition of the settings :meth:`configure` takes."""
+        """Return the definition of the settings `configure` takes."""
 
     def version(self) -> str | None:
         """Return the version shown by the REST API, or None when undefined."""

@@ -14,10 +14,12 @@ from typer.main import get_command
 from pyconnect_cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
-GENERATED = {"cli-reference.md", "configuration.md"}
+GENERATED = "<!-- Made by scripts/generate-"
 DOCUMENTS = [
     ROOT / "README.md",
-    *sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name not in GENERATED),
+    *sorted(
+        path for path in (ROOT / "docs").rglob("*.md") if GENERATED not in path.read_text("utf-8")
+    ),
 ]
 BLOCK = re.compile(r"^ *```(?:sh|console|text|crontab)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(pyconnect [^`]+)`")

@@ -272,7 +272,7 @@ def test_a_tier_with_servers_fetches_the_jars_once_java_is_there(checkout: Check
     executable(checkout.bin / "groff", "#!/bin/sh\n")
     done = checkout.run("bash scripts/test kafka")
     assert done.returncode == 0, done.stderr
-    assert "Kafka's jars: 149 MB" in done.stderr
+    assert "Kafka's jars: 54 MB" in done.stderr
     assert " -m pyconnect_sandbox.jars" in checkout.calls()
 
 
