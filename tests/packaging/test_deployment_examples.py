@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import javaproperties
 import kubernetes_validate
@@ -73,19 +74,73 @@ def test_a_dashboard_has_a_query_in_each_panel() -> None:
 
 def test_manifests_have_the_fields_of_kubernetes() -> None:
     """A field that the schemas do not name fails, at any depth."""
-    documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes" / "pyconnect.yaml").read_text()))
-    assert documents
-    for document in documents:
-        kubernetes_validate.validate(document, KUBERNETES, strict=True)
-    (workers,) = (each for each in documents if each["kind"] == "StatefulSet")
+    manifests = documents("pyconnect.yaml")
+    assert manifests
+    for manifest in manifests:
+        kubernetes_validate.validate(manifest, KUBERNETES, strict=True)
+    (workers,) = (each for each in manifests if each["kind"] == "StatefulSet")
     workers["spec"]["template"]["spec"]["containers"][0]["readynessProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError, match="readynessProbe"):
         kubernetes_validate.validate(workers, KUBERNETES, strict=True)
 
 
+def documents(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((EXAMPLES / "kubernetes" / name).read_text("utf-8")))
+
+
+def test_the_monitor_finds_the_port_of_the_metrics() -> None:
+    """By the labels and the port's name of the service; Prometheus may reach that port only."""
+    monitor, policy = documents("monitor.yaml")
+    kubernetes_validate.validate(policy, KUBERNETES, strict=True)
+    (endpoint,) = monitor["spec"]["endpoints"]
+    wanted = monitor["spec"]["selector"]["matchLabels"].items()
+    (service,) = (
+        each
+        for each in documents("pyconnect.yaml")
+        if each["kind"] == "Service" and wanted <= each["metadata"]["labels"].items()
+    )
+    ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
+    (rule,) = policy["spec"]["ingress"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": ports[endpoint["port"]]}]
+
+
+@pytest.mark.wire
+def test_prometheus_accepts_its_part_of_the_configuration() -> None:
+    subprocess.run(
+        ["promtool", "check", "config", "prometheus.yaml"],
+        cwd=EXAMPLES / "monitoring",
+        check=True,
+        timeout=60,
+    )
+
+
+def test_variables_of_the_example_are_allowed_and_given() -> None:
+    """By the systemd environment file, and by the container or its manifest."""
+    text = (EXAMPLES / "worker.properties").read_text("utf-8")
+    used = set(re.findall(r"\$\{env:(\w+)\}", text))
+    allowed = javaproperties.loads(text)["config.providers.env.param.allowlist.pattern"]
+    assert used == set(allowed.split("|"))
+    assert used <= set(javaproperties.loads((EXAMPLES / "systemd" / "1.env").read_text("utf-8")))
+    (workers,) = (each for each in documents("pyconnect.yaml") if each["kind"] == "StatefulSet")
+    (container,) = workers["spec"]["template"]["spec"]["containers"]
+    assert used <= {variable["name"] for variable in container["env"]}
+
+
+def test_an_image_is_built_of_files_that_exist() -> None:
+    """With each extra and each Java that its comments name."""
+    text = (EXAMPLES / "container" / "Containerfile").read_text("utf-8")
+    sources = re.findall(r"^COPY (?!--)(.+) \S+$", text, re.MULTILINE)
+    assert [name for line in sources for name in line.split() if not (ROOT / name).exists()] == []
+    (extras,) = re.findall(r'--build-arg EXTRAS="([^"]+)"', text)
+    names = ["build", "runtime", *extras.split()]
+    assert [name for name in names if not (ROOT / "requirements" / f"{name}.txt").exists()] == []
+    for java in {"none", *re.findall(r"JAVA=(\w+)", text)}:
+        for stage in ("base", "build"):
+            assert f" AS {stage}-{java}\n" in text
+
+
 def test_pods_have_more_time_than_drain_and_stop_need() -> None:
-    documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes" / "pyconnect.yaml").read_text()))
-    (workers,) = (each for each in documents if each["kind"] == "StatefulSet")
+    (workers,) = (each for each in documents("pyconnect.yaml") if each["kind"] == "StatefulSet")
     pod = workers["spec"]["template"]["spec"]
     command = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
     drain_s = int(command[command.index("--timeout") + 1].removesuffix("s"))

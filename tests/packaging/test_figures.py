@@ -1,4 +1,4 @@
-"""The README has figures of the benchmarks' table, and that table those of the sections below it."""
+"""The README has figures of the benchmarks' table; that table has those of its sections."""
 
 from __future__ import annotations
 

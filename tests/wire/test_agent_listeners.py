@@ -43,6 +43,20 @@ def test_admin_listeners_take_it_over() -> None:
         assert call_url(separate, "GET", "/connectors").status == 404
 
 
+def test_metrics_have_listeners_of_their_own() -> None:
+    """On every interface without credentials, and with nothing else of the admin interface."""
+    config = rest_config(agent_metrics_listeners="http://:0", admin_listeners="http://127.0.0.1:0")
+    with serving(config, FakeHerder(), FakeAdmin()) as server:
+        url = f"http://127.0.0.1:{server.metrics_listeners[0].port}"
+        answer = call_url(url, "GET", "/metrics")
+        admin = f"http://{server.admin_listeners[0].netloc}"
+        assert (answer.status, answer.body) == (200, call_url(admin, "GET", "/agent/metrics").body)
+        for path in ("/agent", "/agent/metrics", "/agent/tasks", "/admin/loggers", "/connectors"):
+            assert call_url(url, "GET", path).status == 404
+        assert call_url(url, "POST", "/metrics").status == 405
+        assert call_url(f"http://{server.listeners[0].netloc}", "GET", "/metrics").status == 404
+
+
 def test_no_admin_listeners_no_interface() -> None:
     """An empty list serves it nowhere."""
     with serving(rest_config(admin_listeners=""), FakeHerder(), FakeAdmin()) as server:

@@ -46,6 +46,7 @@ MAIN_ROUTES: tuple[Route, ...] = (
     *internal.ROUTES,
 )
 ADMIN_ROUTES: tuple[Route, ...] = (*loggers.ROUTES, *agent.ROUTES)
+METRICS_ROUTES: tuple[Route, ...] = agent.METRICS_ROUTES
 
 
 class RestApplication:

@@ -28,7 +28,7 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
-from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
+from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, METRICS_ROUTES, RestApplication
 from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
@@ -53,18 +53,22 @@ class RestServer:
         self.client = WorkerClient(lambda: client_context(config.rest_ssl()))
         self._main: tuple[BoundListener, ...] = ()
         self._admin: tuple[BoundListener, ...] = ()
+        self._metrics: tuple[BoundListener, ...] = ()
         self._tls: dict[str, ssl.SSLContext] = {}
         self._running: list[_Running] = []
 
     def bind(self) -> None:
         """Bind all listeners. Raises WorkerStartError, WorkerConfigError and ConfigException."""
-        self._load_tls(self._config.listeners, _MAIN_TLS_PREFIX)
+        metrics = self._config.agent_metrics_listeners
+        self._load_tls((*self._config.listeners, *metrics), _MAIN_TLS_PREFIX)
         self._load_tls(self._config.admin_listeners or (), _ADMIN_TLS_PREFIX)
         try:
             for listener in self._config.listeners:
                 self._main += (bind(listener),)
             for listener in self._config.admin_listeners or ():
                 self._admin += (bind(listener),)
+            for listener in metrics:
+                self._metrics += (bind(listener),)
             self.advertised_url  # noqa: B018  wrong settings are to be found now
             self._access().check_files()
         except BaseException:
@@ -78,6 +82,14 @@ class RestServer:
     @property
     def admin_listeners(self) -> tuple[Listener, ...]:
         return tuple(bound.listener for bound in self._admin)
+
+    @property
+    def metrics_listeners(self) -> tuple[Listener, ...]:
+        return tuple(bound.listener for bound in self._metrics)
+
+    @property
+    def _bound(self) -> tuple[BoundListener, ...]:
+        return (*self._main, *self._admin, *self._metrics)
 
     @functools.cached_property
     def advertised_url(self) -> str:
@@ -97,7 +109,7 @@ class RestServer:
         Raises WorkerStartError if another process has taken an address meanwhile.
         """
         config = self._config
-        for bound in (*self._main, *self._admin):
+        for bound in self._bound:
             bound.listen()
         cross_origin = CrossOriginPolicy.parse(
             config.access_control_allow_origin, config.access_control_allow_methods
@@ -121,6 +133,10 @@ class RestServer:
         if self._admin:
             separate = RestApplication(services, ADMIN_ROUTES)
             await self._serve(separate, self._admin, _ADMIN_TLS_PREFIX)
+        if self._metrics:
+            await self._serve(
+                RestApplication(services, METRICS_ROUTES), self._metrics, _MAIN_TLS_PREFIX
+            )
         LOG.info(
             "REST server is listening",
             extra={
@@ -181,7 +197,7 @@ class RestServer:
             self._tls[prefix] = server_context(self._config.rest_ssl(prefix))
 
     def _close_sockets(self) -> None:
-        for bound in (*self._main, *self._admin):
+        for bound in self._bound:
             bound.socket.close()
 
 

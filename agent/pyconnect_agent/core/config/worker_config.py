@@ -85,6 +85,7 @@ class WorkerConfig:
     rest_extension_classes: tuple[str, ...]
     admin_listeners: tuple[Listener, ...] | None
     """None: the admin endpoints are served on `listeners`; empty: not at all."""
+    agent_metrics_listeners: tuple[Listener, ...]
     agent_admin_basic_auth_file: str | None
     agent_admin_bearer_token_file: str | None
     agent_log_kept_bytes: int
@@ -364,6 +365,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
     "header.converter": str,
     "listeners": _listeners,
     "admin.listeners": _listeners,
+    "agent.metrics.listeners": _listeners,
     "response.http.headers.config": parse_header_rules,
     "exactly.once.source.support": lambda value: Phase(value.lower()),
     "connect.protocol": ConnectProtocol,

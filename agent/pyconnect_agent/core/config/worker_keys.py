@@ -106,6 +106,10 @@ agent.admin.basic.auth.file  STRING  LOW  ~
 agent.admin.bearer.token.file  STRING  LOW  ~
     File of bearer tokens, one a line, for the admin interface below /agent; read at each request.
     Without credentials it is served on loopback listeners only. A key of this agent alone.
+agent.metrics.listeners  LIST  LOW  ""
+    Addresses, http or https, that serve GET /metrics for Prometheus and nothing else, without
+    credentials; https has the settings of listeners.https. Empty: metrics are served by the admin
+    interface only, as /agent/metrics. A key of this agent alone.
 agent.oauthbearer.allowed.urls  LIST  LOW  ""
     URLs that a connector's overrides may name as sasl.oauthbearer.token.endpoint.url, beside those
     of the worker's own clients. Java workers have the system property
@@ -182,6 +186,7 @@ def worker_config_def() -> ConfigDef:
         definition,
         _OWN_KEYS,
         {
+            "agent.metrics.listeners": valid_listeners("agent.metrics.listeners", optional=True),
             "agent.log.kept.bytes": Range.at_least(0),
             "agent.log.file.bytes": Range.at_least(1),
             "agent.log.file.count": Range.at_least(1),

@@ -66,7 +66,6 @@ async def acls(exchange: Exchange) -> Response:
     return json_response(await _worker(exchange).acls(phase))
 
 
-@guarded
 async def metrics(exchange: Exchange) -> Response:
     from pyconnect_agent.observability.exposition import prometheus_text
 
@@ -213,7 +212,7 @@ ROUTES = (
     Route("GET", "/agent", about, any_content=True),
     Route("GET", "/agent/config", effective_config, any_content=True),
     Route("GET", "/agent/tasks", children, any_content=True),
-    Route("GET", "/agent/metrics", metrics, any_content=True, produces=TEXT),
+    Route("GET", "/agent/metrics", guarded(metrics), any_content=True, produces=TEXT),
     Route("GET", "/agent/metrics.json", metrics_json, any_content=True),
     Route("GET", "/agent/acls", acls, any_content=True),
     Route("POST", f"{_TASK}/kill", kill_task),
@@ -222,3 +221,4 @@ ROUTES = (
     Route("POST", "/agent/drain", drain),
     Route("POST", "/agent/phase", change_phase),
 )
+METRICS_ROUTES = (Route("GET", "/metrics", metrics, any_content=True, produces=TEXT),)
