@@ -86,7 +86,10 @@ class Connector(ABC):
 
     @abstractmethod
     def start(self, props: Mapping[str, str]) -> None:
-        """Start monitoring with the given configuration; an exception makes it FAILED."""
+        """Start monitoring with the given configuration; an exception makes it FAILED.
+
+        ``props`` are the texts of the configuration, with references to config providers resolved.
+        """
 
     def reconfigure(self, props: Mapping[str, str]) -> None:
         """Take a changed configuration; the default stops and starts the connector."""
@@ -99,7 +102,11 @@ class Connector(ABC):
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> Sequence[TaskConfig]:
-        """Return one configuration for each task to run, at most ``max_tasks``."""
+        """Return one configuration for each task to run, at most ``max_tasks``.
+
+        Keys and values are texts. An empty sequence runs no task. After an exception the worker
+        asks again, with waits of 0.25 s that double up to 60 s.
+        """
 
     @abstractmethod
     def stop(self) -> None:

@@ -46,7 +46,12 @@ class Header(NamedTuple):
 
 
 class ConnectHeaders:
-    """Ordered, mutable collection of headers; every mutator returns the collection itself."""
+    """Ordered, mutable collection of headers; every mutator returns the collection itself.
+
+    `add_string` to `add_timestamp` append a header with the schema of that type: a byte is INT8, a
+    short INT16, an int INT32, a long INT64, a float FLOAT32, a double FLOAT64. They raise
+    DataException for a value that does not fit, such as a number beyond the width.
+    """
 
     __slots__ = ("_headers",)
 

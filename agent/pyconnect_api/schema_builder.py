@@ -15,7 +15,9 @@ from pyconnect_api.validation import validate_value
 class SchemaBuilder:
     """Mutable parts of one schema; every setter returns the builder.
 
-    Optionality, default, name, version and doc may be set once, or again to the same value.
+    `int8` to `bytes` start a schema of that primitive type, `struct`, `array` and `map` one of
+    those. Optionality, default, name, version and doc may be set once, or again to the same value.
+    Every setter raises SchemaBuilderException for a contradiction.
     """
 
     def __init__(self, type: Type) -> None:

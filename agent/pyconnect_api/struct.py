@@ -15,7 +15,12 @@ Value = TypeVar("Value")
 
 
 class Struct(StructValue):
-    """Values of a STRUCT schema's fields; fields not put yet hold None."""
+    """Values of a STRUCT schema's fields; fields not put yet hold None.
+
+    `get_int8` to `get_struct` return what was put, without the schema's default, None if nothing
+    was. They and `put` raise DataException for a field that the schema does not have, and for a
+    value or getter of another type.
+    """
 
     __slots__ = ("_schema", "_values")
 

@@ -34,7 +34,10 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
-    """The place of a record in Kafka; ``timestamp`` in epoch milliseconds, -1 when unknown."""
+    """The place of a record in Kafka.
+
+    ``timestamp`` is milliseconds since 1970, -1 when unknown.
+    """
 
     topic: str
     partition: int
@@ -51,7 +54,11 @@ class Task(ABC):
 
     @abstractmethod
     def start(self, props: Mapping[str, str]) -> None:
-        """Acquire what the task needs; an exception makes the task FAILED."""
+        """Acquire what the task needs; an exception makes the task FAILED.
+
+        ``props`` is one of the configurations that ``task_configs`` returned, with references to
+        config providers resolved.
+        """
 
     @abstractmethod
     def stop(self) -> None:
@@ -98,7 +105,7 @@ class StopSignal(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to ``timeout`` seconds for it; return `is_set`."""
+        """Wait up to ``timeout`` seconds for it, without limit if None; return `is_set`."""
         ...
 
 
@@ -207,14 +214,16 @@ class SinkTaskContext(ABC):
     ) -> None:
         """Set where to continue from the next poll on, or right after ``open``.
 
-        For sinks that keep their own record of what they stored.
+        An offset is that of the next record to be read, from 0. For sinks that keep their own
+        record of what they stored.
         """
 
     @abstractmethod
     def timeout(self, timeout_ms: int) -> None:
-        """Limit the wait before the next ``put`` once; call it before a RetriableException.
+        """Limit the wait before the next ``put`` once, in milliseconds.
 
-        Without it the batch may be offered again only at the next offset commit.
+        Call it before a RetriableException: without it the batch may be offered again only at the
+        next offset commit. Call it also when a batch must not wait for further records.
         """
 
     @abstractmethod
@@ -265,7 +274,7 @@ class SinkTask(Task):
 
     @abstractmethod
     def put(self, records: Sequence[SinkRecord]) -> None:
-        """Take the next records, often none; may buffer them.
+        """Take the next records, often none, at most ``max.poll.records`` (500); may buffer them.
 
         Mostly they are a `SinkRecords`, whose values can be had without the records.
 
@@ -285,6 +294,9 @@ class SinkTask(Task):
     ) -> Mapping[TopicPartition, int]:
         """Return the offsets that are safe to commit; by default all, after `flush`.
 
+        An offset is one after the last record that is safe. A partition that is left out keeps its
+        committed offset. An error does not fail the task: nothing is committed, and the records
+        since the last commit are delivered again.
         Return an empty mapping when the sink keeps its offsets itself. Use the records'
         ``original_topic``, ``original_kafka_partition`` and ``original_kafka_offset``: what
         transformations made of them does not count here.
