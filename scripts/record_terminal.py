@@ -159,7 +159,8 @@ def record(directory: Path, environment: dict[str, str], bootstrap_servers: str)
         assert pid is not None, recording.lines[-2]
         recording.remark("each task is a process of its own: kill this one in its work")
         recording.run(
-            f"kill -9 {pid[1]}; until pyconnect tasks list | grep -B1 -A9 FAILED; do sleep 0.1; done",
+            f"kill -9 {pid[1]};"
+            " until pyconnect tasks list | grep -B1 -A9 FAILED; do sleep 0.1; done",
             "FAILED",
         )
         recording.remark("the agent restarts it, at the offset of its last transaction")
