@@ -26,8 +26,8 @@ from pyconnect_agent.core.plugins.catalog import (
 from pyconnect_agent.java.jar_contents import API_CLASSES, Found
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
-from pyconnect_agent.java.locations import class_path_of, location_url
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.plugin_jars.locations import class_path_of, location_url
 
 CACHE_FORMAT = "3"
 """Part of every key of the cache; change it with the form of the entries."""

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Protocol, Self
 
-from pyconnect_agent.core.java.class_file import ClassHead, read_class_head
 from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginKind
+from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
 
 SERVICES = "META-INF/services/"
 API_CLASSES: Mapping[str, PluginKind] = {
@@ -129,7 +129,7 @@ class JarContents(AbstractContextManager["JarContents"]):
                 # Ends the recursion for a class that claims to extend itself.
                 known[name] = frozenset()
                 head = heads.get(name) or api.class_head(name)
-                parents = (head.super_name, *head.interfaces) if head and head.is_public else ()
+                parents = head.parents if head and head.is_public else ()
                 known[name] = frozenset().union(*map(types_of, parents))
             return known[name]
 

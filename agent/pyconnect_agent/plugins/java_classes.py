@@ -18,8 +18,8 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginVersionNotFoundError,
 )
 from pyconnect_agent.java.launch import UNKNOWN_VERSION, JavaClass
-from pyconnect_agent.java.locations import class_path_of
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.plugin_jars.locations import class_path_of
 
 
 def is_java_connector(catalog: Catalog, config: Mapping[str, str | None]) -> bool:

@@ -30,12 +30,12 @@ from pyconnect_agent.java.installation import (
 )
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan
 from pyconnect_agent.java.launch import JavaClass, JavaOptions
-from pyconnect_agent.java.locations import java_locations
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.plugin_jars.locations import java_locations
 
 LOG = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from pyconnect_agent.java.discovery import JavaDiscovery, JavaPlugins
 from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, from_output, main, to_input
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
-from pyconnect_agent.java.locations import java_locations
 from pyconnect_api import ConnectException
+from pyconnect_clients.plugin_jars.locations import java_locations
 from tests.support.java_jars import (
     ABSTRACT,
     CONFIG_PROVIDER,
