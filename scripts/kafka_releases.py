@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Kafka's classes by release: the table that ships with pyconnect, and what a release changed.
 
-    scripts/kafka_releases.py table 3.9=DIR 4.0=DIR …      write the table of `plugins check`
-    scripts/kafka_releases.py compare 4.3=DIR 4.4=DIR      print what the newer one lacks and adds
+    scripts/kafka_releases.py table 3.9.2=DIR 4.0.2=DIR …    write the table of `plugins check`
+    scripts/kafka_releases.py compare 4.3.1=DIR 4.4.0=DIR    print what the newer one lacks and adds
 
 A directory holds the jars of a release, as `libs` of its archive does.
 """

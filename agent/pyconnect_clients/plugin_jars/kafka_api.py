@@ -36,13 +36,18 @@ _OF_OBJECT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class KafkaApi:
-    """`releases`: the minor releases of the table, oldest first: `("3.9", "4.0", …)`.
+    """`versions`: one of each minor release, oldest first: `("3.9.2", "4.0.2", …)`.
 
     `classes`: by name, the releases of each member as a bit mask; parents are `:` with their names.
     """
 
-    releases: tuple[str, ...]
+    versions: tuple[str, ...]
     classes: Mapping[str, Mapping[str, int]] = field(repr=False)
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The minor releases, oldest first: `("3.9", "4.0", …)`."""
+        return tuple(map(minor_release, self.versions))
 
     def releases_with(self, name: str) -> int:
         """Return the releases that have a class, as a bit mask; 0 when no release has it."""
@@ -82,10 +87,16 @@ class KafkaApi:
 
     def bit(self, release: str) -> int:
         """Return the bit of a release such as `4.4` or `4.4.0`. Raises KeyError."""
-        minor = ".".join(release.split(".")[:2])
-        if minor not in self.releases:
-            raise KeyError(release)
-        return 1 << self.releases.index(minor)
+        return 1 << self.versions.index(self.version(release))
+
+    def version(self, release: str) -> str:
+        """Return the version of the table for a release, `4.0.2` for `4.0`. Raises KeyError."""
+        return dict(zip(self.releases, self.versions, strict=True))[minor_release(release)]
+
+
+def minor_release(version: str) -> str:
+    """Return `4.3` of `4.3.1`."""
+    return ".".join(version.split(".")[:2])
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,14 +100,20 @@ def _around(api: KafkaApi, having: int, bit: int) -> tuple[str | None, str | Non
     )
 
 
-def read_links(class_path: Iterable[str | Path]) -> KafkaLinks:
-    """Return the links of one location: of its jars and directories of classes."""
-    return _Location(class_path).links()
+def read_links(
+    class_path: Iterable[str | Path], *, entry_points: Collection[str] = ()
+) -> KafkaLinks:
+    """Return the links of one location: of its jars and directories of classes.
+
+    `entry_points`: classes that count beside the plugins.
+    """
+    return _Location(class_path, entry_points).links()
 
 
 @dataclass
 class _Location:
     class_path: Iterable[str | Path]
+    entry_points: Collection[str]
     classes: dict[str, ClassFile] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     bundled: frozenset[str] = frozenset()
@@ -174,7 +180,7 @@ class _Location:
         own = {name for name in self.classes if not name.startswith(KAFKA)}
         # Constants name a class in either form; code may load one by a text.
         spelt = {form.encode(): name for name in own for form in (name, name.replace(".", "/"))}
-        waiting = [name for name in own if self._is_plugin(name)]
+        waiting = [name for name in own if name in self.entry_points or self._is_plugin(name)]
         seen = set(waiting)
         while waiting:
             found = self.classes[waiting.pop()]
