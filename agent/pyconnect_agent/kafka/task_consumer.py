@@ -10,6 +10,7 @@ Everything runs on the task's thread; rebalances happen inside `poll`, `commit_s
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -249,6 +250,44 @@ class TaskConsumer:
             self._commits.pop()
             done(errors.translate(exc, "Failed to commit offsets"))
 
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Return the group's committed offsets, None without one. On any thread.
+
+        Raises KafkaError.
+        """
+        asked = [ClientPartition(*partition) for partition in partitions]
+        try:
+            found = self._consumer.committed(asked, timeout=POSITION_TIMEOUT_S)
+        except errors.CLIENT_ERRORS as exc:
+            raise errors.translate(exc, "Failed to read the positions of partitions") from exc
+        for each in found:
+            if each.error is not None:
+                raise errors.translate(
+                    each.error, f"Failed to read the position of {each.topic}-{each.partition}"
+                )
+        return {
+            TopicPartition(each.topic, each.partition): each.offset if each.offset >= 0 else None
+            for each in found
+        }
+
+    def group_metadata(self) -> dict[str, Any]:
+        """Return `group`, `generation`, `member` and `instance` of the group. On any thread.
+
+        The client's form is `CGMDv2:`, the generation in four bytes, group and member with a zero
+        byte behind each, and one byte, 0 if an instance's id and a zero byte follow.
+        """
+        written: bytes = self._consumer.consumer_group_metadata()
+        assert written.startswith(b"CGMDv2:")
+        generation = int.from_bytes(written[7:11], sys.byteorder, signed=True)
+        group, member, rest = written[11:].split(b"\0", 2)
+        instance = rest[1:].rstrip(b"\0").decode() if rest[:1] == b"\0" else None
+        return {
+            "group": group.decode(),
+            "generation": generation,
+            "member": member.decode(),
+            "instance": instance,
+        }
+
     def close(self) -> None:
         self._consumer.close()
 
@@ -334,22 +373,15 @@ class TaskConsumer:
         """Return start positions: the committed offset, else the one of the reset policy."""
         if not partitions:
             return {}
-        try:
-            committed = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
-            for found in committed:
-                if found.error is not None:
-                    raise errors.translate(
-                        found.error,
-                        f"Failed to read the position of {found.topic}-{found.partition}",
-                    )
-            positions = {
-                TopicPartition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0
-            }
-            unknown = [p for p in committed if p.offset < 0]
-            if unknown:
-                positions |= self._reset_positions(consumer, unknown)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to read the positions of partitions") from exc
+        found = self.committed([TopicPartition(p.topic, p.partition) for p in partitions])
+        positions = {p: offset for p, offset in found.items() if offset is not None}
+        unknown = [p for p, offset in found.items() if offset is None]
+        if unknown:
+            client_partitions = [ClientPartition(*p) for p in unknown]
+            try:
+                positions |= self._reset_positions(consumer, client_partitions)
+            except errors.CLIENT_ERRORS as exc:
+                raise errors.translate(exc, "Failed to read the positions of partitions") from exc
         return positions
 
     def _reset_positions(
