@@ -56,14 +56,19 @@ def scan(class_paths: Iterable[ClassPath], kafka_jars: Sequence[str]) -> list[Ja
 
 def _scanned(class_path: ClassPath, kafka: JarContents) -> JarScan:
     with JarContents(class_path.entries) as contents:
-        return JarScan(
-            listed=contents.declared(),
-            implementing=contents.implementing(kafka) if class_path.by_classes else {},
-            problems=contents.problems,
-            releases=()
-            if class_path.of_kafka
-            else read_links(class_path.entries).releases(kafka_api()),
-        )
+        listed = contents.declared()
+        implementing = contents.implementing(kafka) if class_path.by_classes else {}
+    releases: Sequence[str] = ()
+    if not class_path.of_kafka:
+        plugins = {name for name, _ in (listed | implementing)}
+        links = read_links(class_path.entries, entry_points=plugins)
+        releases = links.releases(kafka_api())
+    return JarScan(
+        listed=listed,
+        implementing=implementing,
+        problems=contents.problems,
+        releases=releases,
+    )
 
 
 def to_input(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> str:

@@ -9,15 +9,16 @@ where Kafka's jars lack them (``PluginUtils.shouldLoadInIsolation``).
 from __future__ import annotations
 
 import re
-import zipfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_clients.plugin_jars.class_file import ClassFile, Member
 from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api
+from pyconnect_clients.plugin_jars.open_class_path import Container, OpenClassPath
 
 KAFKA = "org.apache.kafka."
+_KAFKA_PATH = b"org/apache/kafka/"
 _CONNECT = "org.apache.kafka.connect."
 _PLUGINS = frozenset(
     {
@@ -101,32 +102,53 @@ def _around(api: KafkaApi, having: int, bit: int) -> tuple[str | None, str | Non
 
 
 def read_links(
-    class_path: Iterable[str | Path], *, entry_points: Collection[str] = ()
+    class_path: Iterable[str | Path], *, entry_points: Collection[str] | None = None
 ) -> KafkaLinks:
     """Return the links of one location: of its jars and directories of classes.
 
-    `entry_points`: classes that count beside the plugins.
+    `entry_points`: the classes from which others are reached; without them the plugins.
     """
-    return _Location(class_path, entry_points).links()
+    with _Location(class_path) as location:
+        return location.links(location.plugins() if entry_points is None else entry_points)
 
 
-@dataclass
-class _Location:
-    class_path: Iterable[str | Path]
-    entry_points: Collection[str]
-    classes: dict[str, ClassFile] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    bundled: frozenset[str] = frozenset()
+class _Location(OpenClassPath):
+    """Classes are read when they are reached: a location may have a hundred thousand."""
 
-    def links(self) -> KafkaLinks:
-        for path in map(Path, self.class_path):
-            self._read(path)
-        self.bundled = frozenset(name for name in self.classes if name.startswith(KAFKA))
+    def __init__(self, class_path: Iterable[str | Path]) -> None:
+        super().__init__(class_path)
+        self._places: dict[str, tuple[Container, str]] = {}
+        for container in self.containers:
+            for name in container.names():
+                if name.endswith(".class") and not name.startswith("META-INF/"):
+                    # The first one is the one that Java loads.
+                    place = (container, name)
+                    self._places.setdefault(name[: -len(".class")].replace("/", "."), place)
+        self._classes: dict[str, ClassFile | None] = {}
+        self._ancestors: dict[str, frozenset[str]] = {}
+        self._bundled = frozenset(name for name in self._places if name.startswith(KAFKA))
+
+    def plugins(self) -> list[str]:
+        """Return the classes that extend or implement a type of plugins."""
+        api = kafka_api()
+        # A class that extends one of Kafka's names it.
+        naming = [
+            name
+            for name, (container, path) in self._places.items()
+            if not name.startswith(KAFKA) and _KAFKA_PATH in (self.content(container, path) or b"")
+        ]
+        return [
+            name
+            for name in naming
+            if any(api.is_a(found, _PLUGINS) for found in self._kafka_ancestors(name))
+        ]
+
+    def links(self, entry_points: Collection[str]) -> KafkaLinks:
         classes: dict[str, str] = {}
         members: dict[Member, str] = {}
         internals: dict[str, str] = {}
         java = 0
-        for user in self._reached():
+        for user in self._reached(entry_points):
             java = max(java, user.java)
             try:
                 self._add_links(user, classes, members, internals)
@@ -135,7 +157,7 @@ class _Location:
         return KafkaLinks(
             classes=classes,
             members=members,
-            bundled=self.bundled,
+            bundled=self._bundled,
             internals=internals,
             java=java,
             problems=tuple(self.problems),
@@ -149,92 +171,77 @@ class _Location:
         internals: dict[str, str],
     ) -> None:
         for name in user.linked_classes():
-            if name.startswith(KAFKA) and name not in self.bundled:
+            if name.startswith(KAFKA) and name not in self._bundled:
                 classes.setdefault(name, user.head.name)
         for member in user.linked_members():
             for owner in self._kafka_owners(member):
-                if owner not in self.bundled or not _OWN_FIRST.match(owner):
+                if owner not in self._bundled or not _OWN_FIRST.match(owner):
                     members.setdefault(Member(owner, member.name), user.head.name)
         for text in user.raw_texts():
             if text.startswith(_RUNTIME):
                 name = text.decode(errors="replace").replace("/", ".")
-                if name not in self.bundled:
+                if name not in self._bundled:
                     internals.setdefault(name, user.head.name)
 
-    def _read(self, path: Path) -> None:
-        try:
-            for name, content in _entries(path):
-                class_name = name.removesuffix(".class").replace("/", ".")
-                if class_name in self.classes or class_name.endswith("module-info"):
-                    continue
-                try:
-                    self.classes[class_name] = ClassFile(content)
-                except ValueError as error:
-                    self.problems.append(f"{name} in {path}: {error}")
-        # A damaged archive makes `zipfile` raise many more exceptions than its own.
-        except Exception as error:  # noqa: BLE001
-            self.problems.append(f"{path} cannot be read: {error}")
+    def _class(self, name: str) -> ClassFile | None:
+        """Return a class of the location; None for others, and for one that cannot be read."""
+        if name not in self._classes and name in self._places:
+            self._classes[name] = None
+            container, path = self._places[name]
+            content = self.content(container, path)
+            try:
+                self._classes[name] = None if content is None else ClassFile(content)
+            except ValueError as error:
+                self.problems.append(f"{path} in {container.path}: {error}")
+        return self._classes.get(name)
 
-    def _reached(self) -> Iterator[ClassFile]:
+    def _reached(self, entry_points: Collection[str]) -> Iterator[ClassFile]:
         """Yield the classes that a plugin can reach, but for Kafka's own."""
-        own = {name for name in self.classes if not name.startswith(KAFKA)}
         # Constants name a class in either form; code may load one by a text.
-        spelt = {form.encode(): name for name in own for form in (name, name.replace(".", "/"))}
-        waiting = [name for name in own if name in self.entry_points or self._is_plugin(name)]
+        spelt = {
+            form.encode(): name
+            for name in self._places
+            if name not in self._bundled
+            for form in (name, name.replace(".", "/"))
+        }
+        waiting = list(entry_points)
         seen = set(waiting)
         while waiting:
-            found = self.classes[waiting.pop()]
+            found = self._class(waiting.pop())
+            if found is None:
+                continue
             yield found
             for name in filter(None, map(spelt.get, found.raw_texts())):
                 if name not in seen:
                     seen.add(name)
                     waiting.append(name)
 
-    def _is_plugin(self, name: str) -> bool:
-        api = kafka_api()
-        return any(api.is_a(found, _PLUGINS) for found in self._kafka_ancestors(name, set()))
+    def _kafka_ancestors(self, name: str) -> frozenset[str]:
+        """Return the first classes of Kafka above a class of the location."""
+        if name not in self._ancestors:
+            # Ends the recursion for a class that claims to extend itself.
+            self._ancestors[name] = frozenset()
+            found = self._class(name)
+            self._ancestors[name] = frozenset().union(
+                *(
+                    {parent} if parent.startswith(KAFKA) else self._kafka_ancestors(parent)
+                    for parent in (found.head.parents if found else ())
+                )
+            )
+        return self._ancestors[name]
 
-    def _kafka_ancestors(self, name: str, seen: set[str]) -> Iterator[str]:
-        """Yield the first classes of Kafka's jars above a class of the location."""
-        for parent in self.classes[name].head.parents:
-            if parent.startswith(KAFKA):
-                yield parent
-            elif parent in self.classes and parent not in seen:
-                seen.add(parent)
-                yield from self._kafka_ancestors(parent, seen)
-
-    def _kafka_owners(self, member: Member) -> Sequence[str]:
+    def _kafka_owners(self, member: Member) -> Collection[str]:
         """Return the classes of Kafka in which a member may be; none for one of the location."""
         if member.owner.startswith(KAFKA):
             return (member.owner,)
-        if member.owner not in self.classes or self._declares(member.owner, member.name, set()):
-            return ()
-        return tuple(self._kafka_ancestors(member.owner, set()))
+        ancestors = self._kafka_ancestors(member.owner)
+        return () if ancestors and self._declares(member.owner, member.name, set()) else ancestors
 
     def _declares(self, owner: str, name: str, seen: set[str]) -> bool:
-        found = self.classes.get(owner)
+        found = self._class(owner)
         if found is None or owner in seen:
             return False
         seen.add(owner)
         return name in found.members() or any(
             self._declares(parent, name, seen) for parent in found.head.parents
         )
-
-
-def _entries(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the classes of a jar or directory, by their names in it.
-
-    Of a multi-release jar those for all Javas: the ones for a newer Java do the same.
-    """
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file() and _counts(name := file.relative_to(path).as_posix()):
-                yield name, file.read_bytes()
-        return
-    with zipfile.ZipFile(path) as jar:
-        for name in filter(_counts, jar.namelist()):
-            yield name, jar.read(name)
-
-
-def _counts(name: str) -> bool:
-    return name.endswith(".class") and not name.startswith("META-INF/")

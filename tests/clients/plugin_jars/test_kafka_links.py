@@ -107,12 +107,13 @@ def test_the_newest_class_file_names_the_java(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_problems_and_end_nothing(tmp_path: Path) -> None:
-    """A jar that is none, and a class file that is none."""
+    """A jar without a zip's form, and a class file that ends too early."""
     (tmp_path / "broken.jar").write_text("no zip")
-    jar = make_jar(tmp_path / "plugin.jar", {"a.Main": class_file("a.Main")[:20]})
+    main = class_file("a.Main", SOURCE_CONNECTOR, names=("a.Used",))
+    jar = make_jar(tmp_path / "plugin.jar", {"a.Main": main, "a.Used": class_file("a.Used")[:20]})
     first, second = read_links([tmp_path / "broken.jar", jar]).problems
     assert "broken.jar cannot be read" in first
-    assert "a/Main.class" in second
+    assert "a/Used.class" in second
 
 
 @pytest.fixture
