@@ -142,7 +142,7 @@ class JavaSinkTask(SinkTask):
         self.answers: Mapping[str, Answer] = {
             "configs": lambda _: dict(self.context.configs()),
             "requestCommit": lambda _: self.context.request_commit(),
-            "groupMetadata": lambda _: self._consumer().group_metadata(),
+            "groupMetadata": lambda _: self._consumer().group_metadata,
             "committed": self._committed,
             "reportErrant": self._report,
             "awaitErrant": lambda asked: self._reports.pop(asked["report"]),
