@@ -1,4 +1,8 @@
-"""The jars of the sandbox: where a Maven repository has them, and the checksums of their files."""
+"""The jars of Kafka: where a Maven repository has them, and the checksums of their files.
+
+Of the release of the sandbox all that a broker and a Connect worker need; of the others those that
+plugins need (`pyconnect_clients.plugin_jars.kafka_api` names the releases).
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,17 @@ from importlib import resources
 KAFKA_VERSION = "4.3.1"
 
 
-def known_checksums() -> dict[str, str]:
-    """Return the SHA-256 of each jar that broker and Connect worker need, by file name."""
-    return {path.rpartition("/")[2]: checksum for checksum, path in _table()}
+def known_checksums(version: str = KAFKA_VERSION) -> dict[str, str]:
+    """Return the SHA-256 of each jar, by file name. Raises FileNotFoundError."""
+    return {path.rpartition("/")[2]: checksum for checksum, path in _table(version)}
 
 
-def known_paths() -> list[str]:
+def known_paths(version: str = KAFKA_VERSION) -> list[str]:
     """Return where a Maven repository has these jars."""
-    return [path for _, path in _table()]
+    return [path for _, path in _table(version)]
 
 
 @cache
-def _table() -> list[tuple[str, str]]:
-    text = resources.files(__package__).joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
+def _table(version: str) -> list[tuple[str, str]]:
+    text = resources.files(__package__).joinpath(f"kafka-{version}.sha256").read_text()
     return [(checksum, path) for checksum, path in map(str.split, text.splitlines())]

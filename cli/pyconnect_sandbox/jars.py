@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from pyconnect_sandbox.repository import download
 from pyconnect_sandbox.runtime import KafkaRuntime
 
 SIZE = "54 MB"
+API_SIZE = "34 MB"
+"""Of the jars for plugins alone."""
 _REQUIRED = ("kafka-server", "kafka-clients", "connect-runtime")
 
 
@@ -51,16 +54,34 @@ def find_runtime(
     if kafka_dir is not None:
         return KafkaRuntime(java=java, libs=libs_of(kafka_dir))
     cache = cache or JarCache(KAFKA_VERSION, known_checksums())
+    return KafkaRuntime(java=java, libs=fetched(KAFKA_VERSION, cache, environment, progress))
+
+
+def fetched(
+    version: str,
+    cache: JarCache | None = None,
+    environment: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+) -> Path:
+    """Return the directory of a release's jars, fetched unless the cache has them.
+
+    Raises JarsUnavailable and JarResolutionFailed.
+    """
+    cache = cache or JarCache(version, known_checksums(version))
     if not cache.is_complete():
-        progress(f"fetching Apache Kafka {KAFKA_VERSION} ({SIZE}), once")
+        size = SIZE if version == KAFKA_VERSION else API_SIZE
+        progress(f"fetching Apache Kafka {version} ({size}), once")
         cache.fill(
             lambda _, libs: download(
-                known_paths(), libs, environment=environment, progress=progress
+                known_paths(version),
+                libs,
+                environment=os.environ if environment is None else environment,
+                progress=progress,
             ),
             progress,
         )
-    return KafkaRuntime(java=java, libs=cache.libs)
+    return cache.libs
 
 
 if __name__ == "__main__":
-    find_runtime(progress=on_stderr)
+    fetched(sys.argv[1] if len(sys.argv) > 1 else KAFKA_VERSION, progress=on_stderr)

@@ -70,16 +70,18 @@ class Handler(BaseHTTPRequestHandler):
                 self.catalog.create_namespace(tuple(name))
                 return {"namespace": name, "properties": {}}
             case "POST", ["namespaces", namespace, "tables"]:
-                return _loaded(self._staged(namespace, json.loads(body)))
+                return _loaded(self._created(namespace, json.loads(body)))
             case "GET", ["namespaces", namespace, "tables", name]:
                 return _loaded(self.catalog.load_table((namespace, name)))
             case "POST", ["namespaces", namespace, "tables", name]:
                 return self._committed((namespace, name), body)
         raise AssertionError(f"not supported: {self.command} {self.path}")
 
-    def _staged(self, namespace: str, wanted: dict[str, Any]) -> Table:
-        assert wanted["stage-create"]
-        return self.catalog._create_staged_table(
+    def _created(self, namespace: str, wanted: dict[str, Any]) -> Table:
+        """A table, or, for a client that commits it, one that does not exist yet."""
+        staged = wanted.get("stage-create")
+        create = self.catalog._create_staged_table if staged else self.catalog.create_table
+        return create(
             (namespace, wanted["name"]),
             schema=Schema.model_validate(wanted["schema"]),
             partition_spec=PartitionSpec.model_validate(wanted["partition-spec"]),
@@ -87,7 +89,9 @@ class Handler(BaseHTTPRequestHandler):
         )
 
     def _committed(self, identifier: tuple[str, str], body: bytes) -> object:
-        request = CommitTableRequest.model_validate_json(body)
+        # Clients in Java do not repeat the table's name.
+        named = {"identifier": {"namespace": [identifier[0]], "name": identifier[1]}}
+        request = CommitTableRequest.model_validate(named | json.loads(body))
         try:
             table = self.catalog.load_table(identifier)
         except NoSuchTableError:

@@ -20,12 +20,19 @@ def class_file(
     *,
     access: int = PUBLIC,
     java: int = 17,
+    uses: Sequence[tuple[str, str, str]] = (),
+    names: Sequence[str] = (),
+    methods: Sequence[tuple[str, str]] = (),
 ) -> bytes:
-    """The head of a class with a constant of each size before its names, and nothing behind it."""
+    """A class with a constant of each size before its names, and no code.
+
+    `uses`: owner, name and descriptor of methods that its code would call; `names`: classes and
+    texts among its constants; `methods`: name and descriptor of its own public methods.
+    """
     constants = [
         pack(">Bi", 3, 7),
         pack(">Bq", 5, 7),
-        pack(">BHH", 10, 1, 1),
+        pack(">BHH", 18, 1, 1),
         pack(">BBH", 15, 1, 1),
         pack(">BH", 8, 1),
     ]
@@ -36,12 +43,33 @@ def class_file(
         constants += [pack(">BH", 1, len(text)) + text, pack(">BH", 7, places)]
         indexes.append(places + 1)
         places += 2
+
+    def add(constant: bytes) -> int:
+        nonlocal places
+        constants.append(constant)
+        places += 1
+        return places - 1
+
+    def text_of(text: str) -> int:
+        return add(pack(">BH", 1, len(text)) + text.encode())
+
+    def class_of(owner: str) -> int:
+        return add(pack(">BH", 7, text_of(owner.replace(".", "/"))))
+
+    for owner, method, kind in uses:
+        pair = add(pack(">BHH", 12, text_of(method), text_of(kind)))
+        add(pack(">BHH", 10, class_of(owner), pair))
+    for given in names:
+        class_of(given)
+    members = [(text_of(method), text_of(kind)) for method, kind in methods]
     return b"".join(
         (
             pack(">IHHH", 0xCAFEBABE, 0, java + 44, places),
             *constants,
             pack(">HHHH", access, indexes[0], indexes[1], len(interfaces)),
             *(pack(">H", index) for index in indexes[2:]),
+            pack(">HH", 0, len(members)),
+            *(pack(">HHHH", PUBLIC, name_text, kind, 0) for name_text, kind in members),
         )
     )
 

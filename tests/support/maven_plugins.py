@@ -40,6 +40,8 @@ MIRROR = JavaPlugin("connect-mirror", KAFKA_VERSION)
 MONGO = JavaPlugin("mongo", "1.13.0")
 RELOAD4J = JavaPlugin("reload4j", "1.2.26")
 """No plugin, but the library of Log4j 1 that old ones bring."""
+ICEBERG_SINK = JavaPlugin("iceberg-sink", "1.9.2")
+"""With Hadoop's clients, for files and Parquet."""
 SNOWFLAKE = JavaPlugin("snowflake", "2.5.0")
 """All dependencies are in the jar, such as Confluent's AvroConverter."""
 JDBC_SINK = JavaPlugin("debezium-jdbc", "3.3.1.Final")

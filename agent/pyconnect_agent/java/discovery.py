@@ -12,30 +12,33 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from pyconnect_agent.core.config.java_keys import kafka_of_location
 from pyconnect_agent.core.plugins.catalog import (
     LISTED_KINDS,
     UNDEFINED,
     PluginDesc,
     PluginKind,
 )
+from pyconnect_agent.java.installation import kafka_release
 from pyconnect_agent.java.jar_contents import API_CLASSES, Found
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
-from pyconnect_agent.java.locations import class_path_of, location_url
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api, minor_release
+from pyconnect_clients.plugin_jars.locations import class_path_of, location_url
 
-CACHE_FORMAT = "3"
+CACHE_FORMAT = "4"
 """Part of every key of the cache; change it with the form of the entries."""
 
 Answer: TypeAlias = Mapping[str, object]
 """Java's answer about a class, see `describe` of io.pyconnect.host.Questions."""
-Describe: TypeAlias = Callable[[Sequence[JavaClass]], Sequence[Answer]]
-"""Returns an answer for each class. Raises ConnectException."""
+Describe: TypeAlias = Callable[[str, Sequence[JavaClass]], Sequence[Answer]]
+"""Asks a Java with one Kafka, and returns an answer for each class. Raises ConnectException."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +68,51 @@ class _Role:
     listed: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The plugins of a location. ``kafka``: see `PluginDesc`."""
+
+    kafka: str
+    roles: Sequence[_Role]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidates:
-    """The classes that count in a mode of discovery, and those that service files name."""
+    """The classes that count in a mode of discovery, and those that service files name.
+
+    ``kafka``: see `PluginDesc`.
+    """
 
     counted: Found
     listed: Found
+    kafka: str
 
 
 class JavaDiscovery:
     """Finds the plugins of a worker's locations. One mode of discovery, one cache."""
 
     def __init__(
-        self, installation: JavaInstallation, scan: Scan, describe: Describe, cache: Path, mode: str
+        self,
+        installation_with: Callable[[str], JavaInstallation],
+        scan: Scan,
+        describe: Describe,
+        cache: Path,
+        mode: str,
+        *,
+        releases: str = "",
     ) -> None:
-        """`describe` asks Java for versions; `cache` is a directory that may not exist yet."""
-        self._installation = installation
+        """`describe` asks Java for versions; `cache` is a directory that may not exist yet.
+
+        `installation_with` takes a Kafka as `PluginDesc` names it. `releases`: the worker's
+        `agent.java.kafka.releases`.
+        """
+        self._installation_with = installation_with
+        self._installation = installation_with("")
         self._scan = scan
         self._describe = describe
         self._cache = cache
         self._mode = mode
+        self._releases = releases
 
     def find(self, locations: Sequence[Path]) -> JavaPlugins:
         """Return the plugins of Kafka's own jars and of the locations on `plugin.path`.
@@ -95,8 +123,11 @@ class JavaDiscovery:
         others = [_Location(path, class_path_of(path)) for path in locations]
         problems: list[str] = []
         warnings: list[str] = []
-        roles = self._roles([own, *others], problems)
-        plugins = [(_plugin(location, role), role) for location, role in roles]
+        plugins = [
+            (_plugin(location, role, known.kafka), role)
+            for location, known in self._known([own, *others], problems).items()
+            for role in known.roles
+        ]
         unlisted = [
             f"{plugin.class_name} in {plugin.location}"
             for plugin, role in plugins
@@ -117,26 +148,47 @@ class JavaDiscovery:
             raise ConnectException(f"{text}. Set plugin.discovery=hybrid_warn or only_scan.")
         return text
 
-    def _roles(
+    def _known(
         self, locations: Sequence[_Location], left_out: list[str]
-    ) -> Iterator[tuple[_Location, _Role]]:
-        """Yield the plugins of all locations; add to `left_out` the others, with the reason."""
+    ) -> dict[_Location, _Known]:
+        """Return the plugins of all locations; add to `left_out` the others, with the reason."""
         keys = {location: self._key(location) for location in locations}
-        known = {location: self._kept(key) for location, key in keys.items()}
+        kept = {location: self._kept(key) for location, key in keys.items()}
         problems: dict[_Location, list[str]] = {location: [] for location in locations}
-        unknown = [location for location, roles in known.items() if roles is None]
+        unknown = [location for location, known in kept.items() if known is None]
         new = self._candidates(unknown, problems) if unknown else {}
         answers = self._answers(new, problems)
         for location, found in new.items():
-            usable = _usable(found, answers.get(location, {}), problems[location])
-            known[location] = usable
+            roles = _usable(found, answers.get(location, {}), problems[location])
+            kept[location] = _Known(found.kafka, roles)
             # The failure may not occur the next time, with another service or more memory.
             if not problems[location]:
-                self._keep(keys[location], usable)
-        for location, roles in known.items():
-            left_out += problems[location]
-            for role in roles or ():
-                yield location, role
+                self._keep(keys[location], _Known(found.kafka, roles))
+        left_out += [problem for location in locations for problem in problems[location]]
+        return {location: known for location, known in kept.items() if known is not None}
+
+    def _kafka_of(self, location: _Location, scan: JarScan, problems: list[str]) -> str:
+        """Return the Kafka of a location.
+
+        It is the one that the worker's file names, else the usual one, else the newest that has all
+        that the location's classes need.
+        """
+        if location.path is None:
+            return ""
+        if named := kafka_of_location(self._releases, location.path.name):
+            return named
+        usual = minor_release(kafka_release(self._installation.kafka_jars) or "")
+        if not scan.releases or usual in scan.releases or usual not in kafka_api().releases:
+            return ""
+        newest = scan.releases[-1]
+        try:
+            self._installation_with(newest)
+        except ConnectException as error:
+            problems.append(
+                f"{location.path} needs Kafka {newest}, and runs with Kafka {usual}: {error}"
+            )
+            return ""
+        return newest
 
     def _answers(
         self, new: Mapping[_Location, _Candidates], problems: Mapping[_Location, list[str]]
@@ -162,15 +214,17 @@ class JavaDiscovery:
         return answers
 
     def _asked(self, new: Mapping[_Location, _Candidates]) -> dict[_Location, Mapping[str, Answer]]:
-        classes = [
-            (location, JavaClass(name, () if location.path is None else location.class_path))
-            for location, found in new.items()
-            for name in dict.fromkeys(name for name, _ in found.counted)
-        ]
-        asked = self._describe([java_class for _, java_class in classes]) if classes else ()
         answers: dict[_Location, dict[str, Answer]] = {location: {} for location in new}
-        for (location, java_class), answer in zip(classes, asked, strict=True):
-            answers[location][java_class.name] = answer
+        for kafka in dict.fromkeys(found.kafka for found in new.values()):
+            classes = [
+                (location, JavaClass(name, () if location.path is None else location.class_path))
+                for location, found in new.items()
+                if found.kafka == kafka
+                for name in dict.fromkeys(name for name, _ in found.counted)
+            ]
+            asked = self._describe(kafka, [each for _, each in classes]) if classes else ()
+            for (location, java_class), answer in zip(classes, asked, strict=True):
+                answers[location][java_class.name] = answer
         return dict(answers)
 
     def _candidates(
@@ -181,14 +235,19 @@ class JavaDiscovery:
             ClassPath(
                 location.class_path,
                 by_classes=location.path is not None and self._mode != "service_load",
+                of_kafka=location.path is None,
             )
             for location in locations
         ]
         found = {}
         scans = self._scan(wanted, self._installation.kafka_jars)
         for location, scan in zip(locations, scans, strict=True):
-            found[location] = _Candidates(counted=self._counted(location, scan), listed=scan.listed)
             problems[location] += scan.problems
+            found[location] = _Candidates(
+                counted=self._counted(location, scan),
+                listed=scan.listed,
+                kafka=self._kafka_of(location, scan, problems[location]),
+            )
         return found
 
     def _counted(self, location: _Location, scan: JarScan) -> Found:
@@ -199,7 +258,9 @@ class JavaDiscovery:
 
     def _key(self, location: _Location) -> str:
         digest = hashlib.sha256()
-        for text in (CACHE_FORMAT, self._mode, *self._stamps()):
+        name = location.path.name if location.path is not None else ""
+        named = kafka_of_location(self._releases, name)
+        for text in (CACHE_FORMAT, self._mode, named, *self._stamps()):
             digest.update(f"{text}\0".encode())
         for entry in location.class_path if location.path is not None else ():
             _add_content(digest, Path(entry))
@@ -212,21 +273,23 @@ class JavaDiscovery:
         for jar in map(Path, self._installation.kafka_jars):
             yield f"{jar.name}:{jar.stat().st_size}"
 
-    def _kept(self, key: str) -> list[_Role] | None:
+    def _kept(self, key: str) -> _Known | None:
         try:
-            kept = json.loads((self._cache / f"{key}.json").read_text(encoding="utf-8"))
-            return [_Role(name, PluginKind(kind), *rest) for name, kind, *rest in kept]
+            kafka, kept = json.loads((self._cache / f"{key}.json").read_text(encoding="utf-8"))
+            return _Known(
+                kafka, [_Role(name, PluginKind(kind), *rest) for name, kind, *rest in kept]
+            )
         except (OSError, ValueError, TypeError):
             return None
 
-    def _keep(self, key: str, roles: Sequence[_Role]) -> None:
+    def _keep(self, key: str, known: _Known) -> None:
         """Write the cache; without a writable home the next start is only slower."""
-        kept = [(role.name, role.kind.value, role.version, role.listed) for role in roles]
+        roles = [(role.name, role.kind.value, role.version, role.listed) for role in known.roles]
         try:
             self._cache.mkdir(parents=True, exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=self._cache)
             with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(kept, stream)
+                json.dump((known.kafka, roles), stream)
             Path(name).replace(self._cache / f"{key}.json")
         except OSError:
             return
@@ -261,7 +324,7 @@ def _version(answer: Answer) -> str | None:
     return None if version in (None, UNDEFINED) else str(version)
 
 
-def _plugin(location: _Location, role: _Role) -> PluginDesc:
+def _plugin(location: _Location, role: _Role, kafka: str) -> PluginDesc:
     path = location.path
     return PluginDesc(
         class_name=role.name,
@@ -271,6 +334,7 @@ def _plugin(location: _Location, role: _Role) -> PluginDesc:
         location="classpath" if path is None else location_url(path),
         search_path=None if path is None else str(path),
         is_java=True,
+        kafka=kafka,
     )
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
 from pyconnect_agent.java.build import (
     LOWEST_JAVA,
     HostBuildError,
@@ -29,6 +30,7 @@ from pyconnect_agent.java.build import (
 from pyconnect_agent.java.launch import JavaInstallation
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.java_program import java_version
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 
 LOG = logging.getLogger(__name__)
 
@@ -50,16 +52,21 @@ def find_installation(
     properties: Mapping[str, str | None],
     environment: Mapping[str, str] | None = None,
     *,
+    kafka: str = "",
     fetch: bool = False,
 ) -> JavaInstallation:
     """Return the Java, Kafka's jars and the host that a worker's Java plugins run with.
 
-    With `fetch`, missing jars of Kafka are downloaded, which may take minutes. Raises
-    ConnectException.
+    `kafka`: a release of Kafka such as `4.2`, or its directory; empty: the worker's usual one. With
+    `fetch`, missing jars of Kafka are downloaded, which may take minutes. Raises ConnectException.
     """
     environment = os.environ if environment is None else environment
     java = find_java(properties.get(JAVA_HOME_KEY), environment)
-    libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, java if fetch else None)
+    fetch_by = java if fetch else None
+    if kafka:
+        libs = _libs_by_name(kafka, environment, fetch_by)
+    else:
+        libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, fetch_by)
     kafka_jars = tuple(
         str(jar)
         for jar in sorted(libs.glob("*.jar"), key=lambda jar: (not _FIRST.match(jar.name), jar))
@@ -122,13 +129,28 @@ def _kafka_libs(home: str | None, environment: Mapping[str, str], fetch_by: Path
     ):
         if given:
             return _libs_of(Path(given), source)
-    directory = user_cache_path("pyconnect") / "kafka" / CONNECT_VERSION
+    return _fetched_libs(CONNECT_VERSION, environment, fetch_by, f"{KAFKA_HOME_KEY} or KAFKA_HOME")
+
+
+def _libs_by_name(kafka: str, environment: Mapping[str, str], fetch_by: Path | None) -> Path:
+    """Return the directory of the jars of a release, or below a directory."""
+    try:
+        version = kafka_api().version(kafka)
+    except KeyError:
+        return _libs_of(Path(kafka), KAFKA_RELEASES)
+    return _fetched_libs(version, environment, fetch_by, KAFKA_RELEASES)
+
+
+def _fetched_libs(
+    version: str, environment: Mapping[str, str], fetch_by: Path | None, keys: str
+) -> Path:
+    directory = user_cache_path("pyconnect") / "kafka" / version
     if not _is_complete(directory) and fetch_by is not None:
-        _fetch(fetch_by, environment)
+        _fetch(version, fetch_by, environment)
     if not _is_complete(directory):
         raise ConnectException(
-            f"Java plugins need the jars of Apache Kafka {CONNECT_VERSION}: set {KAFKA_HOME_KEY} or"
-            " KAFKA_HOME to the directory that Kafka's archive unpacks to"
+            f"Java plugins need the jars of Apache Kafka {version}: set {keys} to the directory "
+            "that Kafka's archive unpacks to"
         )
     return directory / "libs"
 
@@ -152,11 +174,11 @@ def _is_complete(directory: Path) -> bool:
         return False
 
 
-def _fetch(java: Path, environment: Mapping[str, str]) -> None:
-    LOG.info("Kafka's jars are fetched, once", extra={"release": CONNECT_VERSION})
+def _fetch(version: str, java: Path, environment: Mapping[str, str]) -> None:
+    LOG.info("Kafka's jars are fetched, once", extra={"release": version})
     try:
         done = subprocess.run(
-            [sys.executable, "-m", FETCH_MODULE],
+            [sys.executable, "-m", FETCH_MODULE, version],
             capture_output=True,
             text=True,
             check=False,

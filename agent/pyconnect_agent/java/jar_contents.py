@@ -9,13 +9,11 @@ not found by what they extend.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from pathlib import Path
-from typing import Protocol, Self
+from collections.abc import Iterator, Mapping
 
-from pyconnect_agent.core.java.class_file import ClassHead, read_class_head
 from pyconnect_agent.core.plugins.catalog import LISTED_KINDS, PluginKind
+from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
+from pyconnect_clients.plugin_jars.open_class_path import OpenClassPath
 
 SERVICES = "META-INF/services/"
 API_CLASSES: Mapping[str, PluginKind] = {
@@ -39,76 +37,17 @@ Found = dict[tuple[str, PluginKind], None]
 """Classes in their roles, in the order in which they were found."""
 
 
-class _Container(Protocol):
-    """One entry of a class path, a jar or a directory."""
-
-    path: Path
-
-    def names(self) -> Sequence[str]: ...
-
-    def read(self, name: str) -> bytes: ...
-
-
-class _Jar:
-    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
-        self.path = path
-        self._archive = archive
-
-    def names(self) -> Sequence[str]:
-        return self._archive.namelist()
-
-    def read(self, name: str) -> bytes:
-        return self._archive.read(name)
-
-
-class _Directory:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def names(self) -> Sequence[str]:
-        return [
-            path.relative_to(self.path).as_posix()
-            for path in sorted(self.path.rglob("*"))
-            if path.is_file()
-        ]
-
-    def read(self, name: str) -> bytes:
-        return (self.path / name).read_bytes()
-
-
-class JarContents(AbstractContextManager["JarContents"]):
-    """The open entries of a class path. ``problems`` name the archives that cannot be read."""
-
-    def __init__(self, class_path: Sequence[str]) -> None:
-        self._open = ExitStack()
-        self._containers: list[_Container] = []
-        self.problems: list[str] = []
-        for entry in class_path:
-            path = Path(entry)
-            if path.is_dir():
-                self._containers.append(_Directory(path))
-                continue
-            try:
-                archive = self._open.enter_context(zipfile.ZipFile(path))
-                self._containers.append(_Jar(path, archive))
-            # A damaged archive makes `zipfile` raise many more exceptions than its own.
-            except Exception as error:  # noqa: BLE001
-                self.problems.append(f"{path} cannot be read as an archive: {error}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+class JarContents(OpenClassPath):
+    """The plugins in the open entries of a class path."""
 
     def declared(self) -> Found:
         """Return the classes that service files name, in their roles."""
         found: Found = {}
-        for container in self._containers:
+        for container in self.containers:
             names = set(container.names())
             for type_name, kind in API_CLASSES.items():
                 if SERVICES + type_name in names:
-                    content = self._content(container, SERVICES + type_name) or b""
+                    content = self.content(container, SERVICES + type_name) or b""
                     for class_name in _lines(content):
                         found[class_name, kind] = None
         return found
@@ -129,7 +68,7 @@ class JarContents(AbstractContextManager["JarContents"]):
                 # Ends the recursion for a class that claims to extend itself.
                 known[name] = frozenset()
                 head = heads.get(name) or api.class_head(name)
-                parents = (head.super_name, *head.interfaces) if head and head.is_public else ()
+                parents = head.parents if head and head.is_public else ()
                 known[name] = frozenset().union(*map(types_of, parents))
             return known[name]
 
@@ -143,7 +82,7 @@ class JarContents(AbstractContextManager["JarContents"]):
     def class_head(self, name: str) -> ClassHead | None:
         """Return the head of one class; None if this location does not have it."""
         path = name.replace(".", "/") + ".class"
-        for container in self._containers:
+        for container in self.containers:
             try:
                 return read_class_head(container.read(path))
             except (KeyError, OSError, ValueError, zipfile.BadZipFile):
@@ -155,11 +94,11 @@ class JarContents(AbstractContextManager["JarContents"]):
 
         Classes below WEB-INF, BOOT-INF or META-INF are for other loaders.
         """
-        for container in self._containers:
+        for container in self.containers:
             for name in container.names():
                 if not name.endswith(".class") or name.startswith("META-INF/"):
                     continue
-                content = self._content(container, name)
+                content = self.content(container, name)
                 if content is None:
                     continue
                 try:
@@ -169,13 +108,6 @@ class JarContents(AbstractContextManager["JarContents"]):
                     continue
                 if name == f"{head.name.replace('.', '/')}.class":
                     yield head
-
-    def _content(self, container: _Container, name: str) -> bytes | None:
-        try:
-            return container.read(name)
-        except Exception as error:  # noqa: BLE001  as in `__init__`
-            self.problems.append(f"{name} in {container.path} cannot be read: {error}")
-            return None
 
 
 def _lines(content: bytes) -> Iterator[str]:

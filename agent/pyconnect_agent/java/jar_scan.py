@@ -13,25 +13,35 @@ from typing import NamedTuple, TextIO, TypeAlias
 
 from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_agent.java.jar_contents import Found, JarContents
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.plugin_jars.kafka_links import read_links
 
 MODULE = "pyconnect_agent.java.jar_scan"
 """This module's name; `__name__` differs in the process that runs it."""
 
 
 class ClassPath(NamedTuple):
-    """A location's entries; `by_classes`: plugins without a service file are looked for too."""
+    """A location's entries; `by_classes`: plugins without a service file are looked for too.
+
+    `of_kafka`: they are Kafka's own.
+    """
 
     entries: tuple[str, ...]
     by_classes: bool
+    of_kafka: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JarScan:
-    """Classes by service files and by what they extend; `problems` name what was unreadable."""
+    """Classes by service files and by what they extend; `problems` name what was unreadable.
+
+    `releases`: the releases of Kafka that have all that the classes need.
+    """
 
     listed: Found
     implementing: Found
     problems: Sequence[str]
+    releases: Sequence[str] = ()
 
 
 Scan: TypeAlias = Callable[[Sequence[ClassPath], Sequence[str]], Sequence[JarScan]]
@@ -46,11 +56,19 @@ def scan(class_paths: Iterable[ClassPath], kafka_jars: Sequence[str]) -> list[Ja
 
 def _scanned(class_path: ClassPath, kafka: JarContents) -> JarScan:
     with JarContents(class_path.entries) as contents:
-        return JarScan(
-            listed=contents.declared(),
-            implementing=contents.implementing(kafka) if class_path.by_classes else {},
-            problems=contents.problems,
-        )
+        listed = contents.declared()
+        implementing = contents.implementing(kafka) if class_path.by_classes else {}
+    releases: Sequence[str] = ()
+    if not class_path.of_kafka:
+        plugins = {name for name, _ in (listed | implementing)}
+        links = read_links(class_path.entries, entry_points=plugins)
+        releases = links.releases(kafka_api())
+    return JarScan(
+        listed=listed,
+        implementing=implementing,
+        problems=contents.problems,
+        releases=releases,
+    )
 
 
 def to_input(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> str:
@@ -61,8 +79,13 @@ def to_input(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> str
 def from_output(line: str) -> list[JarScan]:
     """Return what the process has printed."""
     return [
-        JarScan(listed=_found(listed), implementing=_found(implementing), problems=problems)
-        for listed, implementing, problems in json.loads(line)
+        JarScan(
+            listed=_found(listed),
+            implementing=_found(implementing),
+            problems=problems,
+            releases=releases,
+        )
+        for listed, implementing, problems, releases in json.loads(line)
     ]
 
 
@@ -77,10 +100,15 @@ def _texts(classes: Found) -> list[tuple[str, str]]:
 def main(given: TextIO, result: TextIO) -> None:
     """Scan what `given` names, and write a line of JSON."""
     class_paths, kafka_jars = json.load(given)
-    scans = scan((ClassPath(tuple(entries), wanted) for entries, wanted in class_paths), kafka_jars)
+    paths = (ClassPath(tuple(entries), *wanted) for entries, *wanted in class_paths)
     found = [
-        (_texts(location.listed), _texts(location.implementing), location.problems)
-        for location in scans
+        (
+            _texts(location.listed),
+            _texts(location.implementing),
+            location.problems,
+            location.releases,
+        )
+        for location in scan(paths, kafka_jars)
     ]
     result.write(json.dumps(found) + "\n")
 

@@ -41,12 +41,13 @@ UNKNOWN_VERSION = "undefined"
 class JavaClass:
     """A class of a plugin; `jars`: the class path of its location, empty for Kafka's own.
 
-    `version`: that of the plugin, for metrics.
+    `version`: that of the plugin, for metrics. `kafka`: see `PluginDesc`.
     """
 
     name: str
     jars: tuple[str, ...] = ()
     version: str = field(default=UNKNOWN_VERSION, compare=False)
+    kafka: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, object]:
         return {"class": self.name, "jars": list(self.jars)}

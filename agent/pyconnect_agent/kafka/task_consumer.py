@@ -10,10 +10,11 @@ Everything runs on the task's thread; rebalances happen inside `poll`, `commit_s
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -103,6 +104,15 @@ class RebalanceListener(Protocol):
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None: ...
 
 
+class GroupMetadata(TypedDict):
+    """A membership in a group; `member` is empty before the first rebalance has ended."""
+
+    group: str
+    generation: int
+    member: str
+    instance: str | None
+
+
 class TaskConsumer:
     """Consumes for one sink task."""
 
@@ -124,9 +134,12 @@ class TaskConsumer:
         self._matching: MatchingTopics | None = None
         max_age_ms = int(config.get("metadata.max.age.ms", METADATA_MAX_AGE_MS))
         self._topics_interval_s = max_age_ms / 1000
-        self._consumer: Consumer = create_consumer(
-            {**TUNING, **config, **FORCED, "on_commit": self._on_commit}
-        )
+        client = {**TUNING, **config, **FORCED}
+        self._consumer: Consumer = create_consumer({**client, "on_commit": self._on_commit})
+        self._reader_config = {k: v for k, v in client.items() if k != "group.instance.id"}
+        self._offset_reader: Consumer | None = None
+        self._keeps_metadata = False
+        self._read_group_metadata()
         # Its messages are `ConsumedMessage`s, although the client types each accessor as optional.
         self._consume: Callable[[int, float], list[Any]] = self._consumer.consume
 
@@ -159,6 +172,8 @@ class TaskConsumer:
             messages = self._consume(1, timeout_s)
             if messages:
                 messages += self._consume(max_records - 1, 0) if max_records > 1 else []
+        if self._keeps_metadata:
+            self._read_group_metadata()
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -249,8 +264,29 @@ class TaskConsumer:
             self._commits.pop()
             done(errors.translate(exc, "Failed to commit offsets"))
 
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
+        """Return the group's committed offsets, None without one. On any thread.
+
+        Raises KafkaError.
+        """
+        if self._offset_reader is None:
+            # A call of the consumer would wait for the end of the rebalance that waits for it.
+            self._offset_reader = create_consumer(self._reader_config)
+        return _committed(self._offset_reader, [ClientPartition(*each) for each in partitions])
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """What a transaction that commits the group's offsets needs. On any thread."""
+        self._keeps_metadata = True
+        return self._metadata
+
+    def _read_group_metadata(self) -> None:
+        self._metadata = parse_group_metadata(self._consumer.consumer_group_metadata())
+
     def close(self) -> None:
         self._consumer.close()
+        if self._offset_reader is not None:
+            self._offset_reader.close()
 
     def _follow_pattern(self, matching: MatchingTopics) -> None:
         topics = matching.change()
@@ -291,6 +327,7 @@ class TaskConsumer:
         done(None if failure is None else errors.translate(failure, "Failed to commit offsets"))
 
     def _on_assign(self, consumer: Consumer, partitions: list[Any]) -> None:
+        self._read_group_metadata()
         try:
             positions = self._positions(consumer, partitions)
         except AgentKafkaError as exc:
@@ -334,22 +371,15 @@ class TaskConsumer:
         """Return start positions: the committed offset, else the one of the reset policy."""
         if not partitions:
             return {}
-        try:
-            committed = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
-            for found in committed:
-                if found.error is not None:
-                    raise errors.translate(
-                        found.error,
-                        f"Failed to read the position of {found.topic}-{found.partition}",
-                    )
-            positions = {
-                TopicPartition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0
-            }
-            unknown = [p for p in committed if p.offset < 0]
-            if unknown:
-                positions |= self._reset_positions(consumer, unknown)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to read the positions of partitions") from exc
+        found = _committed(consumer, partitions)
+        positions = {p: offset for p, offset in found.items() if offset is not None}
+        unknown = [p for p, offset in found.items() if offset is None]
+        if unknown:
+            client_partitions = [ClientPartition(*p) for p in unknown]
+            try:
+                positions |= self._reset_positions(consumer, client_partitions)
+            except errors.CLIENT_ERRORS as exc:
+                raise errors.translate(exc, "Failed to read the positions of partitions") from exc
         return positions
 
     def _reset_positions(
@@ -407,3 +437,37 @@ def _fingerprint(partitions: Iterable[Any]) -> frozenset[tuple[str, int, int]]:
 
 def _plain(partitions: Iterable[Any]) -> list[TopicPartition]:
     return [TopicPartition(p.topic, p.partition) for p in partitions]
+
+
+def _committed(consumer: Consumer, partitions: list[Any]) -> dict[TopicPartition, int | None]:
+    """Return the committed offsets of partitions, None without one. Raises KafkaError."""
+    try:
+        found = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
+    except errors.CLIENT_ERRORS as exc:
+        raise errors.translate(exc, "Failed to read the positions of partitions") from exc
+    for each in found:
+        if each.error is not None:
+            raise errors.translate(
+                each.error, f"Failed to read the position of {each.topic}-{each.partition}"
+            )
+    return {
+        TopicPartition(each.topic, each.partition): each.offset if each.offset >= 0 else None
+        for each in found
+    }
+
+
+def parse_group_metadata(written: bytes) -> GroupMetadata:
+    """Return what the client has written of its membership.
+
+    The form is `CGMDv2:`, the generation in four bytes of the machine's order, group and member
+    with a zero byte behind each, and one byte: 0 if the instance's id and a zero byte follow.
+    """
+    magic, rest = written[:7], written[7:]
+    assert magic == b"CGMDv2:"
+    group, member, instance = rest[4:].split(b"\0", 2)
+    return GroupMetadata(
+        group=group.decode(),
+        generation=int.from_bytes(rest[:4], sys.byteorder, signed=True),
+        member=member.decode(),
+        instance=None if instance[0] else instance[1:-1].decode(),
+    )

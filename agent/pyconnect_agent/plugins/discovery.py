@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
-from pyconnect_agent.java.locations import is_java_location
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
+from pyconnect_clients.plugin_jars.locations import is_java_location
 
 ENTRY_POINT_GROUPS = {
     "pyconnect.connectors": PluginKind.CONNECTOR,

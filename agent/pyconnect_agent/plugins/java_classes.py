@@ -18,8 +18,8 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginVersionNotFoundError,
 )
 from pyconnect_agent.java.launch import UNKNOWN_VERSION, JavaClass
-from pyconnect_agent.java.locations import class_path_of
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.plugin_jars.locations import class_path_of
 
 
 def is_java_connector(catalog: Catalog, config: Mapping[str, str | None]) -> bool:
@@ -47,6 +47,16 @@ def java_connector(
     """
     found = catalog.connector(name, version_range=version_range)
     return class_of(found) if found.is_java else None
+
+
+def kafka_of(catalog: Catalog, config: Mapping[str, str | None]) -> str:
+    """Return the Kafka that a Java connector's processes have, as `PluginDesc` names it."""
+    try:
+        name, version = config.get("connector.class"), config.get("connector.plugin.version")
+        found = java_connector(catalog, name or "", version)
+    except PluginNotFoundError:
+        return ""
+    return found.kafka if found else ""
 
 
 def java_class(
@@ -137,4 +147,5 @@ def class_of(plugin: PluginDesc) -> JavaClass:
     """Return the class of a Java plugin with the class path of its location."""
     path = plugin.search_path
     jars = () if path is None else class_path_of(Path(path))
-    return JavaClass(plugin.class_name, jars, plugin.version or UNKNOWN_VERSION)
+    version = plugin.version or UNKNOWN_VERSION
+    return JavaClass(plugin.class_name, jars, version, plugin.kafka)

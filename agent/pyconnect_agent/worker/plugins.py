@@ -12,9 +12,11 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
@@ -29,13 +31,13 @@ from pyconnect_agent.java.installation import (
     kafka_release,
 )
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan
-from pyconnect_agent.java.launch import JavaClass, JavaOptions
-from pyconnect_agent.java.locations import java_locations
+from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type
 from pyconnect_api.errors import ConnectException
+from pyconnect_clients.plugin_jars.locations import java_locations
 
 LOG = logging.getLogger(__name__)
 
@@ -75,31 +77,44 @@ def _java_plugins(
     properties: Mapping[str, str], locations: Sequence[Path], discovery: str
 ) -> Catalog:
     """Return the Java plugins; none without Java or Kafka's jars: Python's still run."""
+
+    @cache
+    def installation_with(kafka: str) -> JavaInstallation:
+        found = find_installation(properties, kafka=kafka, fetch=True)
+        make_archive(found)
+        return found
+
     try:
-        installation = find_installation(properties, fetch=True)
+        release = kafka_release(installation_with("").kafka_jars)
     except ConnectException as error:
         LOG.error(UNUSABLE, extra={"reason": str(error)})
         return Catalog((), (f"{UNUSABLE}: {error}",))
-    make_archive(installation)
-    release = kafka_release(installation.kafka_jars)
     if release != CONNECT_VERSION:
         LOG.warning(
             "Java plugins run with the jars of another release of Kafka",
             extra={"jars": release, "worker": CONNECT_VERSION},
         )
 
-    def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
+    def describe(kafka: str, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
         # Without the worker's options, whose references are not resolved yet.
-        with JavaQuestions(lambda: installation, JavaOptions()) as questions:
+        with JavaQuestions(lambda: installation_with(kafka), JavaOptions()) as questions:
             return questions.describe(classes)
 
-    found = JavaDiscovery(installation, _scan_jars, describe, java_cache() / "plugins", discovery)
     try:
-        plugins = found.find(locations)
+        found = JavaDiscovery(
+            installation_with,
+            _scan_jars,
+            describe,
+            java_cache() / "plugins",
+            discovery,
+            releases=properties.get(KAFKA_RELEASES, ""),
+        ).find(locations)
     except ConnectException as error:
         raise WorkerConfigError(f"Plugins could not be loaded: {error}") from error
-    _warn((*plugins.problems, *plugins.warnings))
-    return Catalog(plugins.plugins, plugins.problems)
+    _warn((*found.problems, *found.warnings))
+    for location, kafka in {(each.location, each.kafka) for each in found.plugins if each.kafka}:
+        LOG.info("plugins run with another Kafka", extra={"location": location, "kafka": kafka})
+    return Catalog(found.plugins, found.problems)
 
 
 def _scan_jars(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:

@@ -10,14 +10,14 @@ import typer
 
 from pyconnect_cli.errors import NotFound, UsageError
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.plugins import trial
+from pyconnect_cli.plugins import check, trial
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")
 
-app.registered_commands.extend(trial.app.registered_commands)
+app.registered_commands += [*check.app.registered_commands, *trial.app.registered_commands]
 
 COLUMNS: Sequence[Column[Plugin]] = (
     Column(title="TYPE", value=lambda plugin: plugin.type),

@@ -15,8 +15,8 @@ from pyconnect_agent.java.discovery import JavaDiscovery, JavaPlugins
 from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, from_output, main, to_input
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
-from pyconnect_agent.java.locations import java_locations
 from pyconnect_api import ConnectException
+from pyconnect_clients.plugin_jars.locations import java_locations
 from tests.support.java_jars import (
     ABSTRACT,
     CONFIG_PROVIDER,
@@ -46,6 +46,9 @@ class World:
         self.plugins = root / "plugins"
         self.cache = root / "cache"
         self.asked: list[str] = []
+        self.kafkas: dict[str, str] = {}
+        self.missing: set[str] = set()
+        self.releases = ""
         self.answers: dict[str, Mapping[str, object]] = {}
         kafka = make_jar(
             root / "kafka" / "connect-api-4.3.1.jar",
@@ -62,13 +65,26 @@ class World:
             java=str(root / "java"), kafka_jars=(str(kafka),), host_jar=str(kafka)
         )
 
-    def describe(self, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
+    def installation_with(self, kafka: str) -> JavaInstallation:
+        if kafka in self.missing:
+            raise ConnectException("no network")
+        return self.installation
+
+    def describe(self, kafka: str, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
         self.asked += [item.name for item in classes]
+        self.kafkas |= {item.name: kafka for item in classes}
         default = {"own": True, "version": "1.0", "bases": list(API_CLASSES)}
         return [default | self.answers.get(item.name, {}) for item in classes]
 
     def find(self, mode: str = "hybrid_warn") -> JavaPlugins:
-        discovery = JavaDiscovery(self.installation, scan_as_text, self.describe, self.cache, mode)
+        discovery = JavaDiscovery(
+            self.installation_with,
+            scan_as_text,
+            self.describe,
+            self.cache,
+            mode,
+            releases=self.releases,
+        )
         return discovery.find(java_locations([str(self.plugins)]))
 
 
@@ -183,10 +199,10 @@ def test_a_broken_jar_costs_itself_only(world: World) -> None:
     make_jar(world.plugins / "exits.jar", {}, {SOURCE_CONNECTOR: ["a.Exits"]})
     whole = world.describe
 
-    def describe(classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
+    def describe(kafka: str, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
         if any(item.name == "a.Exits" for item in classes):
             raise ConnectException("The Java process ended")
-        return whole(classes)
+        return whole(kafka, classes)
 
     world.describe = describe  # type: ignore[method-assign] # a Java that ends
     found = world.find()
@@ -271,3 +287,47 @@ def test_a_cache_that_cannot_be_written_changes_nothing(world: World) -> None:
     world.cache.write_text("a file")
     assert names(world.find()) == names(world.find()) == {"a.Listed"}
     assert world.asked == ["a.Listed"] * 2
+
+
+MK_SET = ("org.apache.kafka.common.utils.Utils", "mkSet", "([Ljava/lang/Object;)Ljava/util/Set;")
+
+
+def kafkas(found: JavaPlugins) -> dict[str, str]:
+    return {plugin.class_name: plugin.kafka for plugin in found.plugins}
+
+
+def with_an_old_plugin(world: World) -> None:
+    """Beside one that runs with each release."""
+    old = class_file("a.Old", SOURCE_CONNECTOR, uses=[MK_SET])
+    make_jar(world.plugins / "old-1.jar", {"a.Old": old})
+    make_jar(world.plugins / "new-1.jar", {"a.New": class_file("a.New", SOURCE_CONNECTOR)})
+
+
+def test_a_location_has_the_newest_kafka_with_all_that_it_needs(world: World) -> None:
+    """The usual one where it has all. The answer is kept with the plugins."""
+    with_an_old_plugin(world)
+    expected = {"a.Old": "3.9", "a.New": ""}
+    assert kafkas(world.find()) == expected
+    assert world.kafkas == expected
+    world.asked.clear()
+    assert kafkas(world.find()) == expected
+    assert world.asked == []
+
+
+def test_the_workers_file_names_the_kafka_of_a_location(world: World) -> None:
+    """The first pattern that fits its name wins, also over what its classes need."""
+    with_an_old_plugin(world)
+    world.find()
+    world.releases = "old-*=4.4, *=/opt/kafka"
+    assert kafkas(world.find()) == {"a.Old": "4.4", "a.New": "/opt/kafka"}
+
+
+def test_without_the_jars_of_its_kafka_a_location_has_the_usual_one(world: World) -> None:
+    """As a problem with the reason, and the next start tries again."""
+    with_an_old_plugin(world)
+    world.missing = {"3.9"}
+    found = world.find()
+    assert kafkas(found) == {"a.Old": "", "a.New": ""}
+    assert ["old-1.jar needs Kafka 3.9" in text for text in found.problems] == [True]
+    world.missing.clear()
+    assert kafkas(world.find())["a.Old"] == "3.9"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.java.locations import (
+from pyconnect_agent.plugins.discovery import plugin_directories
+from pyconnect_clients.plugin_jars.locations import (
     class_path_of,
     is_java_location,
     java_locations,
     location_url,
 )
-from pyconnect_agent.plugins.discovery import plugin_directories
 from tests.support.java_jars import class_file, make_class, make_jar
 
 

@@ -11,9 +11,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from pyconnect_agent.core.errors import AuthorizationError
 from pyconnect_agent.kafka import task_consumer
-from pyconnect_agent.kafka.task_consumer import TaskConsumer
+from pyconnect_agent.kafka.task_consumer import TaskConsumer, parse_group_metadata
 from pyconnect_api import TopicPartition
 
+GROUP = b"CGMDv2:\x05\x00\x00\x00g\xc3\xbcr\x00member\x00\x00instance\x00"
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
@@ -32,6 +33,9 @@ class Client:
 
     def subscribe(self, topics: Sequence[str], *, on_assign: Callable[..., None], **_: Any) -> None:
         self._on_assign = on_assign
+
+    def consumer_group_metadata(self) -> bytes:
+        return GROUP
 
     def committed(self, partitions: list[Any], timeout: float) -> list[Any]:
         return [ClientPartition(p.topic, p.partition) for p in partitions]
@@ -115,3 +119,11 @@ def test_a_reset_by_duration_begins_at_the_first_record_that_is_not_older(
     assert client.times == [[6_400_000, 6_400_000], [OFFSET_END]]
     assert listener.positions == [{P0: 7, P1: 9}]
     assert client.assigned == [(0, 7), (1, 9)]
+
+
+def test_the_membership_is_read_from_the_clients_bytes() -> None:
+    """With and without the id of an instance, and before the first rebalance."""
+    found = parse_group_metadata(GROUP)
+    assert found == {"group": "gür", "generation": 5, "member": "member", "instance": "instance"}
+    new = parse_group_metadata(b"CGMDv2:\xff\xff\xff\xffg\x00\x00\x01")
+    assert new == {"group": "g", "generation": -1, "member": "", "instance": None}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from fnmatch import fnmatchcase
 
 from pyconnect_api import ConfigException, LambdaValidator
 
@@ -14,6 +15,7 @@ HEAP = "agent.java.heap"
 HEAP_LIMIT = "agent.java.heap.limit"
 OPTIONS = "agent.java.options"
 ENVIRONMENT = "agent.java.environment"
+KAFKA_RELEASES = "agent.java.kafka.releases"
 DEFAULT_HEAP = "256m"
 
 _SIZE = re.compile(r"(\d+)([kKmMgG])")
@@ -56,6 +58,24 @@ def variables(text: str) -> dict[str, str]:
     return found
 
 
+def kafka_of_location(text: str, location: str) -> str:
+    """Return what `agent.java.kafka.releases` says of a location's name; empty: nothing.
+
+    The first pattern that fits counts. Raises ConfigException.
+    """
+    for entry in filter(None, map(str.strip, text.split(","))):
+        pattern, equals, kafka = map(str.strip, entry.partition("="))
+        if not (pattern and equals and kafka):
+            raise ConfigException(
+                f"Invalid value {entry} for configuration {KAFKA_RELEASES}: an entry is the name of"
+                " a plugin location, which may have wildcards, = and a release or a directory of"
+                " Kafka, such as debezium-*=4.3"
+            )
+        if fnmatchcase(location, pattern):
+            return kafka
+    return ""
+
+
 def _words(key: str, text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
@@ -71,10 +91,15 @@ def _check_options(_: str, text: object) -> None:
     option_words(str(text))
 
 
+def _check_releases(_: str, text: object) -> None:
+    kafka_of_location(str(text), "")
+
+
 def _check_variables(_: str, text: object) -> None:
     variables(str(text))
 
 
 VALID_HEAP = LambdaValidator(_check_heap, "a number and k, m or g")
 VALID_OPTIONS = LambdaValidator(_check_options, "options of Java")
+VALID_KAFKA_RELEASES = LambdaValidator(_check_releases, "entries PATTERN=KAFKA")
 VALID_ENVIRONMENT = LambdaValidator(_check_variables, "variables: NAME=value")

@@ -11,9 +11,11 @@ from pyconnect_agent.core.config.java_keys import (
     ENVIRONMENT,
     HEAP,
     HEAP_LIMIT,
+    KAFKA_RELEASES,
     OPTIONS,
     VALID_ENVIRONMENT,
     VALID_HEAP,
+    VALID_KAFKA_RELEASES,
     VALID_OPTIONS,
 )
 from pyconnect_agent.core.config.listeners import valid_listeners
@@ -129,6 +131,10 @@ agent.java.home  STRING  LOW  ~
 agent.java.kafka.home  STRING  LOW  ~
     Kafka whose jars Java plugins use; unset: KAFKA_HOME, else jars fetched once. A key of this
     agent alone.
+agent.java.kafka.releases  STRING  LOW  ""
+    Kafka for single plugin locations, PATTERN=RELEASE or PATTERN=DIRECTORY, separated by commas:
+    debezium-*=4.3. Other locations have the usual one, or, if their classes need what it lacks,
+    the newest release that has it. A key of this agent alone.
 agent.java.heap  STRING  LOW  256m
     Heap (-Xmx) of a Java connector's processes whose configuration sets none. A key of this agent
     alone.
@@ -194,6 +200,7 @@ def worker_config_def() -> ConfigDef:
             HEAP_LIMIT: VALID_HEAP,
             OPTIONS: VALID_OPTIONS,
             ENVIRONMENT: VALID_ENVIRONMENT,
+            KAFKA_RELEASES: VALID_KAFKA_RELEASES,
         },
     )
     for key in SSL_CONFIG_DEF.keys.values():

@@ -92,7 +92,8 @@ class PluginDesc:
     (``search_path``). ``extra_aliases`` are further names, such as an entry point's.
 
     A Java plugin (``is_java``) has no ``python_path``. Its ``search_path`` is the jar or directory
-    that it was found in, None when Kafka's own jars hold it.
+    that it was found in, None when Kafka's own jars hold it. ``kafka`` is the release of Kafka, or
+    the directory of one, whose jars its processes have; empty: the worker's usual one.
     """
 
     class_name: str
@@ -103,6 +104,7 @@ class PluginDesc:
     search_path: str | None = None
     extra_aliases: tuple[str, ...] = ()
     is_java: bool = False
+    kafka: str = ""
 
     @property
     def simple_name(self) -> str:
@@ -149,6 +151,7 @@ class PluginDesc:
             search_path=None if search_path is None else str(search_path),
             extra_aliases=tuple(map(str, aliases)),
             is_java=bool(data["is_java"]),
+            kafka=str(data["kafka"]),
         )
 
 

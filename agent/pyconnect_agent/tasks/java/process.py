@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from pyconnect_agent import long_lived
 from pyconnect_agent.core.plugins.catalog import PluginNotFoundError
-from pyconnect_agent.java.installation import find_installation
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.process import JavaProcess
@@ -41,9 +40,8 @@ def start_link(
     quick: bool = False,
 ) -> JavaLink:
     """Start the Java process of a connector or task; its process's main thread has to do that."""
-    installation = find_installation(worker.config.originals)
     options = java_options(worker.config.originals, config, quick=quick)
-    link = JavaLink(JavaProcess(installation, options), answers)
+    link = JavaLink(JavaProcess(worker.java_installation(config), options), answers)
     control.describe_stacks = lambda: f"{describe_threads()}\n{link.stacks()}"
     control.mbeans = lambda: mbean_metrics(link.mbeans())
     _follow_levels(control, link)

@@ -23,9 +23,10 @@ from pyconnect_agent.java.frames import (
     unpack_headers,
 )
 from pyconnect_agent.java.link import Answer, JavaLink
-from pyconnect_agent.kafka.task_consumer import ConsumedMessage
+from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.java.pipeline import record_failed
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose_with
 from pyconnect_agent.tasks.sink.puts import PutEnd
@@ -141,6 +142,8 @@ class JavaSinkTask(SinkTask):
         self.answers: Mapping[str, Answer] = {
             "configs": lambda _: dict(self.context.configs()),
             "requestCommit": lambda _: self.context.request_commit(),
+            "groupMetadata": lambda _: self._consumer().group_metadata,
+            "committed": self._committed,
             "reportErrant": self._report,
             "awaitErrant": lambda asked: self._reports.pop(asked["report"]),
         }
@@ -266,6 +269,15 @@ class JavaSinkTask(SinkTask):
                 context.request_commit()
 
     # On the thread that answers questions
+
+    def _consumer(self) -> TaskConsumer:
+        assert isinstance(self.context, WorkerSinkTaskContext)
+        return self.context.connected()
+
+    def _committed(self, asked: Mapping[str, Any]) -> list[tuple[str, int, int | None]]:
+        partitions = [TopicPartition(*each) for each in asked["partitions"]]
+        found = self._consumer().committed(partitions)
+        return [(*partition, offset) for partition, offset in found.items()]
 
     def _report(self, asked: Mapping[str, Any]) -> int:
         reporter = self.context.errant_record_reporter()

@@ -24,11 +24,12 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginVersionNotFoundError,
 )
 from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java.launch import JavaInstallation
 from pyconnect_agent.java.questions import JavaQuestions
 from pyconnect_agent.java.settings import java_options
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
-from pyconnect_agent.plugins.java_classes import is_java_connector, plugin_locations
+from pyconnect_agent.plugins.java_classes import is_java_connector, kafka_of, plugin_locations
 from pyconnect_agent.plugins.java_source import JavaPluginSource
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api import (
@@ -120,13 +121,18 @@ class WorkerView:
         except ConfigException:  # `_process_errors` reports it
             options = java_options(self.config.originals, {})
         self._java_questions = JavaQuestions(
-            lambda: find_installation(self.config.originals),
+            lambda: self.java_installation(config),
             options,
             locations=lambda: plugin_locations(self.catalog),
         )
         if self._kept is not None:
             self._kept.questions = self._java_questions
         return JavaPluginSource(self.catalog, self._java_questions, self._process_errors)
+
+    def java_installation(self, config: Mapping[str, str]) -> JavaInstallation:
+        """Return what the Java processes of a connector run with. Raises ConnectException."""
+        kafka = kafka_of(self.catalog, config)
+        return find_installation(self.config.originals, kafka=kafka)
 
     def _process_errors(self, config: StringMap) -> Iterator[ConfigValue]:
         """Yield the errors of the keys of a connector's own Java processes."""

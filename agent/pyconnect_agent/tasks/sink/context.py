@@ -62,7 +62,7 @@ class WorkerSinkTaskContext(SinkTaskContext):
         self._timeout_ms = timeout_ms
 
     def assignment(self) -> frozenset[TopicPartition]:
-        return self._connected().assignment()
+        return self.connected().assignment()
 
     def pause(self, *partitions: TopicPartition) -> None:
         consumer = self._owner_of(partitions, "pause")
@@ -107,7 +107,8 @@ class WorkerSinkTaskContext(SinkTaskContext):
     def clear_commit_request(self) -> None:
         self._commit_requested.clear()
 
-    def _connected(self) -> TaskConsumer:
+    def connected(self) -> TaskConsumer:
+        """Return the consumer. Raises IllegalWorkerStateException before there is one."""
         if self._consumer is None:
             raise IllegalWorkerStateException(
                 "SinkTaskContext may not be used to look up partition assignment until the task "

@@ -11,7 +11,6 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
-import org.apache.kafka.common.metrics.Monitorable;
 import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.storage.Converter;
@@ -185,9 +184,7 @@ final class Chain<R extends ConnectRecord<R>> {
                 loader(plugin),
                 () -> {
                     configure.run();
-                    if (plugin instanceof Monitorable monitorable) {
-                        monitorable.withPluginMetrics(Context.newMetrics());
-                    }
+                    PluginsMetrics.give(plugin);
                     return null;
                 });
     }

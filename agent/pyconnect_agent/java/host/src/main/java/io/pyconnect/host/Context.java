@@ -6,9 +6,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.common.metrics.Metrics;
 import org.apache.kafka.common.metrics.PluginMetrics;
-import org.apache.kafka.common.metrics.internals.PluginMetricsImpl;
 import org.apache.kafka.connect.storage.OffsetStorageReader;
 
 /** The requests that connectors and tasks of every kind can make of the worker. */
@@ -37,12 +35,7 @@ class Context {
     }
 
     public PluginMetrics pluginMetrics() {
-        return newMetrics();
-    }
-
-    /** Returns metrics for a plugin (KIP-877), which are shown nowhere. */
-    static PluginMetrics newMetrics() {
-        return new PluginMetricsImpl(new Metrics(), Map.of());
+        return PluginsMetrics.create();
     }
 
     /** Asks the worker for committed offsets. */

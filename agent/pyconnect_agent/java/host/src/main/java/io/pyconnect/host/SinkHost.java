@@ -16,13 +16,14 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.connect.errors.IllegalWorkerStateException;
 import org.apache.kafka.connect.header.ConnectHeaders;
+import org.apache.kafka.connect.runtime.WorkerSinkTaskContext;
 import org.apache.kafka.connect.sink.ErrantRecordReporter;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.sink.SinkTask;
-import org.apache.kafka.connect.sink.SinkTaskContext;
 
 /** Runs a sink task: converts the records that the Python process has consumed, calls the task. */
 final class SinkHost implements Link.Receiver {
@@ -41,7 +42,9 @@ final class SinkHost implements Link.Receiver {
         this.task = task;
         this.chain = chain;
         boolean reports = job.path("reportsErrors").asBoolean();
-        context = new TaskContext(link, reports ? new ErrantRecords(link, chain) : null);
+        var consumer = new SinkConsumer(link);
+        context = new TaskContext(link, consumer, reports ? new ErrantRecords(link, chain) : null);
+        consumer.belongTo(context);
     }
 
     @Override
@@ -293,15 +296,18 @@ final class SinkHost implements Link.Receiver {
         return new TopicPartition(found.get(0).asText(), found.get(1).asInt());
     }
 
-    private static final class TaskContext extends Context implements SinkTaskContext {
+    /** Of the class that a Java worker's context has, because sinks look for its fields. */
+    private static final class TaskContext extends WorkerSinkTaskContext {
+        private final Link link;
         final Set<TopicPartition> assigned = ConcurrentHashMap.newKeySet();
         final ErrantRecords reporter;
         private List<List<Object>> effects = new ArrayList<>();
         private boolean endsFrame;
         private volatile Thread taskThread;
 
-        TaskContext(Link link, ErrantRecords reporter) {
-            super(link);
+        TaskContext(Link link, SinkConsumer consumer, ErrantRecords reporter) {
+            super(consumer.consumer(), null, null);
+            this.link = link;
             this.reporter = reporter;
         }
 
@@ -334,6 +340,16 @@ final class SinkHost implements Link.Receiver {
 
         private void offset(TopicPartition partition, Long offset) {
             effect("offset", partition.topic(), partition.partition(), offset);
+        }
+
+        @Override
+        public Map<String, String> configs() {
+            return new Context(link).configs();
+        }
+
+        @Override
+        public PluginMetrics pluginMetrics() {
+            return PluginsMetrics.create();
         }
 
         @Override

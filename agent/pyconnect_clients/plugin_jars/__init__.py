@@ -1,0 +1,1 @@
+"""The jars of Java plugins and their links to Kafka, read without Java."""

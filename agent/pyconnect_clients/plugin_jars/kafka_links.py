@@ -1,0 +1,247 @@
+"""The links of a plugin location's classes to Kafka, and the releases of Kafka that satisfy them.
+
+Reads the class files of a location's jars; starts no Java. Only classes count that a connector,
+converter, transformation, predicate or config provider can reach along the names in their
+constants. Kafka's own classes in a location count where Connect's class loader finds them first, or
+where Kafka's jars lack them (``PluginUtils.shouldLoadInIsolation``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_clients.plugin_jars.class_file import ClassFile, Member
+from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api
+from pyconnect_clients.plugin_jars.open_class_path import Container, OpenClassPath
+
+KAFKA = "org.apache.kafka."
+_KAFKA_PATH = b"org/apache/kafka/"
+_CONNECT = "org.apache.kafka.connect."
+_PLUGINS = frozenset(
+    {
+        f"{_CONNECT}sink.SinkConnector",
+        f"{_CONNECT}source.SourceConnector",
+        f"{_CONNECT}storage.Converter",
+        f"{_CONNECT}storage.HeaderConverter",
+        f"{_CONNECT}transforms.Transformation",
+        f"{_CONNECT}transforms.predicates.Predicate",
+        "org.apache.kafka.common.config.provider.ConfigProvider",
+    }
+)
+_RUNTIME = (b"org/apache/kafka/connect/runtime/", b"org.apache.kafka.connect.runtime.")
+_OWN_FIRST = re.compile(
+    r"org\.apache\.kafka\.(connect\.(transforms\.(?!Transformation$|predicates\.Predicate$)|json\.|file\."
+    r"|mirror\.|mirror-client\.|converters\.|storage\.(StringConverter|SimpleHeaderConverter)$)"
+    r"|common\.config\.provider\.(?!ConfigProvider$))"
+)
+"""Of these classes Connect's loader takes a location's own first."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Missing:
+    """Something that a release lacks, `needed`, and the first class of the location that needs it.
+
+    `needed`: a class, or a class with the name and descriptor of a member. `last` and `first`: the
+    newest older release that has it and the oldest newer one, None without one.
+    """
+
+    needed: str
+    user: str
+    last: str | None = None
+    first: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaLinks:
+    """`classes` and `members` of Kafka by what uses them first; `bundled`: Kafka's own classes.
+
+    `internals`: classes of the worker's runtime that are named, by what names them. `java`: the
+    Java that the newest class file needs.
+    """
+
+    classes: Mapping[str, str]
+    members: Mapping[Member, str]
+    bundled: frozenset[str]
+    internals: Mapping[str, str]
+    java: int
+    problems: tuple[str, ...] = ()
+
+    def missing(self, api: KafkaApi, release: str) -> list[Missing]:
+        """Return what a release lacks and another one has. Raises KeyError for other releases."""
+        bit = api.bit(release)
+        lacking = {}
+        for name, user in self.classes.items():
+            having = api.releases_with(name)
+            if having and not having & bit:
+                lacking[name] = (user, having)
+        for member, user in self.members.items():
+            if member.owner not in lacking and api.releases_with(member.owner) & bit:
+                having = api.releases_with_member(member)
+                if having and not having & bit:
+                    lacking[f"{member.owner}.{member.name}"] = (user, having)
+        return sorted(
+            Missing(needed, user, *_around(api, having, bit))
+            for needed, (user, having) in lacking.items()
+        )
+
+    def releases(self, api: KafkaApi) -> tuple[str, ...]:
+        """Return the releases that have all that the location needs, oldest first."""
+        return tuple(release for release in api.releases if not self.missing(api, release))
+
+
+def _around(api: KafkaApi, having: int, bit: int) -> tuple[str | None, str | None]:
+    older = (having & (bit - 1)).bit_length()
+    newer = having & ~(bit | (bit - 1))
+    return (
+        api.releases[older - 1] if older else None,
+        api.releases[(newer & -newer).bit_length() - 1] if newer else None,
+    )
+
+
+def read_links(
+    class_path: Iterable[str | Path], *, entry_points: Collection[str] | None = None
+) -> KafkaLinks:
+    """Return the links of one location: of its jars and directories of classes.
+
+    `entry_points`: the classes from which others are reached; without them the plugins.
+    """
+    with _Location(class_path) as location:
+        return location.links(location.plugins() if entry_points is None else entry_points)
+
+
+class _Location(OpenClassPath):
+    """Classes are read when they are reached: a location may have a hundred thousand."""
+
+    def __init__(self, class_path: Iterable[str | Path]) -> None:
+        super().__init__(class_path)
+        self._places: dict[str, tuple[Container, str]] = {}
+        for container in self.containers:
+            for name in container.names():
+                if name.endswith(".class") and not name.startswith("META-INF/"):
+                    # The first one is the one that Java loads.
+                    place = (container, name)
+                    self._places.setdefault(name[: -len(".class")].replace("/", "."), place)
+        self._classes: dict[str, ClassFile | None] = {}
+        self._ancestors: dict[str, frozenset[str]] = {}
+        self._bundled = frozenset(name for name in self._places if name.startswith(KAFKA))
+
+    def plugins(self) -> list[str]:
+        """Return the classes that extend or implement a type of plugins."""
+        api = kafka_api()
+        # A class that extends one of Kafka's names it.
+        naming = [
+            name
+            for name, (container, path) in self._places.items()
+            if not name.startswith(KAFKA) and _KAFKA_PATH in (self.content(container, path) or b"")
+        ]
+        return [
+            name
+            for name in naming
+            if any(api.is_a(found, _PLUGINS) for found in self._kafka_ancestors(name))
+        ]
+
+    def links(self, entry_points: Collection[str]) -> KafkaLinks:
+        classes: dict[str, str] = {}
+        members: dict[Member, str] = {}
+        internals: dict[str, str] = {}
+        java = 0
+        for user in self._reached(entry_points):
+            java = max(java, user.java)
+            try:
+                self._add_links(user, classes, members, internals)
+            except ValueError as error:
+                self.problems.append(f"class {user.head.name}: {error}")
+        return KafkaLinks(
+            classes=classes,
+            members=members,
+            bundled=self._bundled,
+            internals=internals,
+            java=java,
+            problems=tuple(self.problems),
+        )
+
+    def _add_links(
+        self,
+        user: ClassFile,
+        classes: dict[str, str],
+        members: dict[Member, str],
+        internals: dict[str, str],
+    ) -> None:
+        for name in user.linked_classes():
+            if name.startswith(KAFKA) and name not in self._bundled:
+                classes.setdefault(name, user.head.name)
+        for member in user.linked_members():
+            for owner in self._kafka_owners(member):
+                if owner not in self._bundled or not _OWN_FIRST.match(owner):
+                    members.setdefault(Member(owner, member.name), user.head.name)
+        for text in user.raw_texts():
+            if text.startswith(_RUNTIME):
+                name = text.decode(errors="replace").replace("/", ".")
+                if name not in self._bundled:
+                    internals.setdefault(name, user.head.name)
+
+    def _class(self, name: str) -> ClassFile | None:
+        """Return a class of the location; None for others, and for one that cannot be read."""
+        if name not in self._classes and name in self._places:
+            self._classes[name] = None
+            container, path = self._places[name]
+            content = self.content(container, path)
+            try:
+                self._classes[name] = None if content is None else ClassFile(content)
+            except ValueError as error:
+                self.problems.append(f"{path} in {container.path}: {error}")
+        return self._classes.get(name)
+
+    def _reached(self, entry_points: Collection[str]) -> Iterator[ClassFile]:
+        """Yield the classes that a plugin can reach, but for Kafka's own."""
+        # Constants name a class in either form; code may load one by a text.
+        spelt = {
+            form.encode(): name
+            for name in self._places
+            if name not in self._bundled
+            for form in (name, name.replace(".", "/"))
+        }
+        waiting = list(entry_points)
+        seen = set(waiting)
+        while waiting:
+            found = self._class(waiting.pop())
+            if found is None:
+                continue
+            yield found
+            for name in filter(None, map(spelt.get, found.raw_texts())):
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(name)
+
+    def _kafka_ancestors(self, name: str) -> frozenset[str]:
+        """Return the first classes of Kafka above a class of the location."""
+        if name not in self._ancestors:
+            # Ends the recursion for a class that claims to extend itself.
+            self._ancestors[name] = frozenset()
+            found = self._class(name)
+            self._ancestors[name] = frozenset().union(
+                *(
+                    {parent} if parent.startswith(KAFKA) else self._kafka_ancestors(parent)
+                    for parent in (found.head.parents if found else ())
+                )
+            )
+        return self._ancestors[name]
+
+    def _kafka_owners(self, member: Member) -> Collection[str]:
+        """Return the classes of Kafka in which a member may be; none for one of the location."""
+        if member.owner.startswith(KAFKA):
+            return (member.owner,)
+        ancestors = self._kafka_ancestors(member.owner)
+        return () if ancestors and self._declares(member.owner, member.name, set()) else ancestors
+
+    def _declares(self, owner: str, name: str, seen: set[str]) -> bool:
+        found = self._class(owner)
+        if found is None or owner in seen:
+            return False
+        seen.add(owner)
+        return name in found.members() or any(
+            self._declares(parent, name, seen) for parent in found.head.parents
+        )

@@ -1,0 +1,87 @@
+"""`pyconnect plugins check`: the releases of Kafka that jars can run with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.java_jars import SOURCE_CONNECTOR, class_file, make_jar
+
+# `run` of conftest.py: arguments to (exit code, stdout, stderr)
+Run = Any
+SANITIZER = "org.apache.kafka.common.utils.Sanitizer"
+MK_SET = ("org.apache.kafka.common.utils.Utils", "mkSet", "([Ljava/lang/Object;)Ljava/util/Set;")
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Path:
+    """A plugin path with a connector for releases up to 4.3 and one for all."""
+    old = class_file("a.Old", SOURCE_CONNECTOR, names=(SANITIZER,))
+    make_jar(tmp_path / "plugins" / "old" / "old.jar", {"a.Old": old})
+    new = class_file("a.New", SOURCE_CONNECTOR)
+    make_jar(tmp_path / "plugins" / "new" / "new.jar", {"a.New": new})
+    return tmp_path / "plugins"
+
+
+def test_each_location_has_the_releases_that_it_runs_with(run: Run, plugins: Path) -> None:
+    """Without a release, a plugin that runs with any of them is fine."""
+    code, out, _ = run("plugins", "check", str(plugins), address=None)
+    assert code == 0
+    rows = [line.split()[:4] for line in out.splitlines()[1:]]
+    assert rows == [["ok", "new", "3.9", "to"], ["ok", "old", "3.9", "to"]]
+    assert "3.9 to 4.3" in out
+
+
+def test_a_plugin_that_a_release_breaks_is_named_with_the_reason(run: Run, plugins: Path) -> None:
+    """The class that is missing, and the class that needs it."""
+    arguments = ("plugins", "check", "--kafka", "4.4.0", str(plugins), "-o", "json")
+    code, out, _ = run(*arguments, address=None)
+    assert code == 1
+    found = {Path(row["location"]).name: row for row in json.loads(out)}
+    assert found["new"]["status"] == "ok"
+    assert found["old"]["status"] == "failed"
+    assert SANITIZER in found["old"]["detail"]
+    assert "a.Old" in found["old"]["detail"]
+    assert "4.3" in found["old"]["detail"]
+
+
+def test_the_plugin_path_of_a_worker_is_checked(run: Run, plugins: Path, tmp_path: Path) -> None:
+    """Its file is read, no worker is asked."""
+    file = tmp_path / "worker.properties"
+    file.write_text(f"plugin.path={plugins}\n")
+    code, out, _ = run("plugins", "check", "--worker", str(file), "-o", "name", address=None)
+    assert code == 0
+    assert len(out.splitlines()) == 2
+
+
+def test_a_directory_of_jars_is_one_location(run: Run, tmp_path: Path) -> None:
+    """No release has both what the one and what the other jar needs."""
+    both = tmp_path / "both"
+    make_jar(both / "a.jar", {"a.A": class_file("a.A", SOURCE_CONNECTOR, uses=[MK_SET])})
+    newer = ("org.apache.kafka.common.metrics.Monitorable",)
+    make_jar(both / "b.jar", {"a.B": class_file("a.B", SOURCE_CONNECTOR, names=newer)})
+    code, out, _ = run("plugins", "check", str(both), address=None)
+    assert code == 1
+    assert "none" in out
+    assert "Kafka 4.4 lacks" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("--kafka", "2.8"), 2, "known are 3.9"),
+        (("--worker", "nowhere.properties"), 2, "cannot be read"),
+        (("nowhere",), 3, "nowhere does not exist"),
+        ((), 3, "no Java plugins to check"),
+    ],
+)
+def test_what_cannot_be_checked_is_an_error(
+    run: Run, arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    """With the way out."""
+    ended = run("plugins", "check", *arguments, address=None)
+    assert ended[0] == code
+    assert text in ended[2]

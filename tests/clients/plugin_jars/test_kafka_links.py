@@ -1,0 +1,135 @@
+"""Links of Java plugins to Kafka, with jars that are made without Java."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyconnect_clients.plugin_jars.class_file import Member
+from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api, parse_table
+from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
+from tests.support.java_jars import SOURCE_CONNECTOR, class_file, make_jar
+
+UTILS = "org.apache.kafka.common.utils.Utils"
+SANITIZER = "org.apache.kafka.common.utils.Sanitizer"
+MK_SET = ("mkSet", "([Ljava/lang/Object;)Ljava/util/Set;")
+
+
+def links(tmp_path: Path, **classes: bytes) -> KafkaLinks:
+    """Of a jar; a connector `a.Main` names `a.Used`."""
+    main = class_file("a.Main", SOURCE_CONNECTOR, names=("a.Used",))
+    named = {"a.Main": main} | {f"a.{name}": content for name, content in classes.items()}
+    return read_links([make_jar(tmp_path / "plugin.jar", named)])
+
+
+def test_a_class_that_a_release_lacks_is_named_with_its_user(tmp_path: Path) -> None:
+    """Kafka 4.4 moved it away."""
+    found = links(tmp_path, Used=class_file("a.Used", names=(SANITIZER,)))
+    assert found.missing(kafka_api(), "4.3") == []
+    assert found.missing(kafka_api(), "4.4.0") == [Missing(SANITIZER, "a.Used", "4.3")]
+    assert found.releases(kafka_api()) == ("3.9", "4.0", "4.1", "4.2", "4.3")
+
+
+def test_a_method_that_a_release_lacks_is_named(tmp_path: Path) -> None:
+    """Kafka 4.0 removed it; its class stayed."""
+    found = links(tmp_path, Used=class_file("a.Used", uses=[(UTILS, *MK_SET)]))
+    assert found.missing(kafka_api(), "4.4") == [
+        Missing(f"{UTILS}.{''.join(MK_SET)}", "a.Used", "3.9")
+    ]
+    assert found.releases(kafka_api()) == ("3.9",)
+
+
+def test_a_class_that_no_plugin_reaches_does_not_count(tmp_path: Path) -> None:
+    """Jars hold classes for other programs."""
+    found = links(tmp_path, Other=class_file("a.Other", names=(SANITIZER,)))
+    assert found.missing(kafka_api(), "4.4") == []
+
+
+def test_a_class_is_reached_by_its_name_in_a_text(tmp_path: Path) -> None:
+    """Code may load classes by name."""
+    named = class_file("a.Used", names=("a.b.Loaded",))
+    jar = make_jar(
+        tmp_path / "plugin.jar",
+        {
+            "a.Main": class_file("a.Main", SOURCE_CONNECTOR, names=("a.Used",)),
+            "a.Used": named,
+            "a.b.Loaded": class_file("a.b.Loaded", names=(SANITIZER,)),
+        },
+    )
+    assert read_links([jar]).missing(kafka_api(), "4.4")
+
+
+def test_what_kafka_never_had_is_not_missing(tmp_path: Path) -> None:
+    """Kafka Streams is not part of Connect."""
+    used = class_file("a.Used", names=("org.apache.kafka.streams.KafkaStreams",))
+    assert links(tmp_path, Used=used).releases(kafka_api()) == kafka_api().releases
+
+
+def test_an_own_copy_stands_in_for_a_class_that_kafka_lacks(tmp_path: Path) -> None:
+    """Connect's loader asks the location for what Kafka's jars lack."""
+    main = class_file("a.Main", SOURCE_CONNECTOR, names=(SANITIZER,), uses=[(UTILS, *MK_SET)])
+    jar = make_jar(
+        tmp_path / "fat.jar",
+        {"a.Main": main, SANITIZER: class_file(SANITIZER), UTILS: class_file(UTILS)},
+    )
+    found = read_links([jar])
+    assert found.bundled == {SANITIZER, UTILS}
+    # Kafka has the class Utils, and its own comes first.
+    assert [each.needed for each in found.missing(kafka_api(), "4.4")] == [
+        f"{UTILS}.{''.join(MK_SET)}"
+    ]
+
+
+def test_an_inherited_member_is_looked_up_in_kafka(tmp_path: Path) -> None:
+    """A compiler names the class of the location as the owner."""
+    api = parse_table("1.0 2.0\n" + "org.apache.kafka.X\n3 :java.lang.Object\n1 old()V\n3 kept()V")
+    child = "a.Child"
+    uses = [(child, "old", "()V"), (child, "kept", "()V"), (child, "own", "()V")]
+    found = links(
+        tmp_path,
+        Used=class_file("a.Used", names=(child,), uses=uses),
+        Child=class_file(child, "org.apache.kafka.X", methods=[("own", "()V")]),
+    )
+    assert found.missing(api, "1.0") == []
+    assert found.missing(api, "2.0") == [Missing("org.apache.kafka.X.old()V", "a.Used", "1.0")]
+
+
+def test_classes_of_the_worker_are_reported_as_internals(tmp_path: Path) -> None:
+    """Iceberg's sink reads a field of this one."""
+    name = "org.apache.kafka.connect.runtime.WorkerSinkTaskContext"
+    assert links(tmp_path, Used=class_file("a.Used", names=(name,))).internals == {name: "a.Used"}
+
+
+def test_the_newest_class_file_names_the_java(tmp_path: Path) -> None:
+    """The one that a plugin reaches."""
+    assert links(tmp_path, Used=class_file("a.Used", java=21), Far=b"").java == 21
+
+
+def test_damaged_files_are_problems_and_end_nothing(tmp_path: Path) -> None:
+    """A jar without a zip's form, and a class file that ends too early."""
+    (tmp_path / "broken.jar").write_text("no zip")
+    main = class_file("a.Main", SOURCE_CONNECTOR, names=("a.Used",))
+    jar = make_jar(tmp_path / "plugin.jar", {"a.Main": main, "a.Used": class_file("a.Used")[:20]})
+    first, second = read_links([tmp_path / "broken.jar", jar]).problems
+    assert "broken.jar cannot be read" in first
+    assert "a/Used.class" in second
+
+
+@pytest.fixture
+def api() -> KafkaApi:
+    return kafka_api()
+
+
+def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
+    """From Kafka's classes, from Java's Object, and from unknown classes all members."""
+    every = (1 << len(api.releases)) - 1
+    source = "org.apache.kafka.connect.source.SourceConnector"
+    inherited = Member(source, "initialize(Lorg/apache/kafka/connect/connector/ConnectorContext;)V")
+    assert api.releases_with_member(inherited) == every
+    assert api.releases_with_member(Member(source, "hashCode()I")) == every
+    assert api.releases_with_member(Member(source, "nothing()V")) == 0
+    failure = "org.apache.kafka.connect.errors.ConnectException"
+    assert api.releases_with_member(Member(failure, "getMessage()Ljava/lang/String;")) == every
+    with pytest.raises(KeyError):
+        api.bit("3.0")
