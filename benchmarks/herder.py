@@ -13,12 +13,13 @@ import time
 from dataclasses import replace
 
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Effect, RequestRejoin
 from pyconnect_agent.core.herder.membership.local_group import local_assignment
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder.membership.rebalance import Claim
+from pyconnect_agent.core.herder.requests.restarts import WorkStopped
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
-from pyconnect_agent.core.herder.waiters import ClaimWaiter, StopWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
@@ -76,7 +77,7 @@ def main() -> None:
     rejoin = next(effect for effect in effects if isinstance(effect, RequestRejoin))
     assignment = local_assignment(MEMBER, "", rejoin.snapshot, rejoin.owned)
     herder.decide(on.Joined(member_id=MEMBER, generation=1, assignment=assignment), "all dealt")
-    answer(herder, ClaimWaiter)
+    answer(herder, Claim)
 
     started_s = time.perf_counter()
     for number in range(options.connectors):
@@ -94,7 +95,7 @@ def main() -> None:
     log.apply(log.offset, record.key, record.value)
     change = ConnectorConfigUpdated(connector="connector-1")
     herder.decide(on.ConfigAdvanced(snapshot=log.snapshot(), changes=(change,)), "a config changes")
-    answer(herder, StopWaiter)
+    answer(herder, WorkStopped)
 
     herder.decide(on.RejoinNeeded(), "asked to join again")
     same = replace(assignment, assigned=Work(), config_offset=log.offset)

@@ -21,7 +21,7 @@ from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.errors import NoAnswerError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import FenceZombies, Request, SubmitTaskConfigs
+from pyconnect_agent.core.herder.requests import FenceZombies, Request, SubmitTaskConfigs
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings, WritePrivilege
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey

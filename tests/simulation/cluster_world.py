@@ -16,7 +16,7 @@ from pyconnect_agent.core.errors import (
     NotLeaderError,
 )
 from pyconnect_agent.core.herder import effects as do
-from pyconnect_agent.core.herder.requests.messages import Request
+from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import Life, Phase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord

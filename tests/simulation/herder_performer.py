@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.membership.local_group import local_assignment
-from pyconnect_agent.core.herder.requests.messages import FenceZombies
+from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig

@@ -14,8 +14,9 @@ from typing import Any
 from pyconnect_agent.core.errors import PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import Request
+from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.herder.steps import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
@@ -69,7 +70,7 @@ class Surroundings:
     state: HerderState = field(init=False)
     inbox: deque[on.Event] = field(init=False)
     answers: list[Answer] = field(init=False)
-    timers: list[tuple[int, on.Timer]] = field(init=False)
+    timers: list[tuple[int, Timer]] = field(init=False)
     tail: ConfigLog = field(init=False)
     tailed: int = field(init=False)
     generation: int = field(init=False)

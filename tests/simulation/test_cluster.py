@@ -10,9 +10,9 @@ import pytest
 from pyconnect_agent.core.errors import ConflictError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS, JoinRetry
 from pyconnect_agent.core.herder.state import Phase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
@@ -276,7 +276,7 @@ def test_a_worker_that_cannot_decode_its_assignment_can_be_drained() -> None:
     worker = cluster.follower()
     cluster.coordinator.left_out.add(worker.name)
     cluster.ask(worker, connectors(3, 2)[2])
-    cluster.run_until(lambda: any(isinstance(timer, on.JoinRetry) for _, timer in worker.timers))
+    cluster.run_until(lambda: any(isinstance(timer, JoinRetry) for _, timer in worker.timers))
     worker.inbox.append(on.Drain())
     cluster.settle()
     assert worker.state.phase is Phase.DRAINED

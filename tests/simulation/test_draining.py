@@ -7,8 +7,8 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from pyconnect_agent.core.errors import ServiceUnavailableError
 from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.events import Drain, Undrain
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.herder.state import Phase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.simulation.herder_world import TASKS, World

@@ -18,7 +18,7 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestTimedOutError,
 )
-from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.effects import Abort, PerformedEffect
+from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.events import Event
 from pyconnect_agent.core.herder.state import HerderState, Phase
 from pyconnect_agent.core.metrics.rebalances import Rebalances
@@ -29,7 +29,7 @@ EVENTS_BETWEEN_YIELDS = 100
 
 IDLE_TICK_S = 1.0
 
-Perform = Callable[[PerformedEffect], None]
+Perform = Callable[[Effect], None]
 
 
 class HerderAbortedError(Exception):

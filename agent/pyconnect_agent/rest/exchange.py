@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import RequestTimedOutError
-from pyconnect_agent.core.herder.requests import messages as herder_requests
+from pyconnect_agent.core.herder import requests as herder_requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin

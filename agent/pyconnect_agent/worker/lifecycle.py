@@ -40,7 +40,7 @@ from pyconnect_agent.core.errors import (
     WorkerConfigError,
     WorkerStartError,
 )
-from pyconnect_agent.core.herder.requests.messages import Probe
+from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.offsets.placement import own_topic
 from pyconnect_agent.core.plugins.catalog import Catalog

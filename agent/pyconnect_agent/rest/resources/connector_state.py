@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from pyconnect_agent.core.errors import ForbiddenError, NotFoundError
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     RestartConnector,
     RestartConnectorAndTasks,
     RestartTask,

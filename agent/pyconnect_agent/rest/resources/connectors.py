@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     DeleteConnector,
     GetConnectorConfig,
     GetConnectorInfo,

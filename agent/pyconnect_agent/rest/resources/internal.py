@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from pyconnect_agent.core.herder.requests.messages import FenceZombies, SubmitTaskConfigs
+from pyconnect_agent.core.herder.requests import FenceZombies, SubmitTaskConfigs
 from pyconnect_agent.rest.bodies import bind_task_configs
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, empty_response

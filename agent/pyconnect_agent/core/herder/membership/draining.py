@@ -10,42 +10,18 @@ every worker does; a request that needs a leader or an owner is refused with 503
 
 from __future__ import annotations
 
-from pyconnect_agent.core.errors import ServiceUnavailableError
+from dataclasses import dataclass
+from typing import Any
+
 from pyconnect_agent.core.herder.effects import FlushStatuses, LeaveGroup
 from pyconnect_agent.core.herder.events import Joined
-from pyconnect_agent.core.herder.requests import operations, stages
-from pyconnect_agent.core.herder.requests.messages import (
-    GetConnectorConfig,
-    GetConnectorInfo,
-    GetTaskConfigs,
-    Probe,
-    SetTargetState,
-)
-from pyconnect_agent.core.herder.state import (
-    ApplyTaskConfigs,
-    Membership,
-    Operation,
-    Phase,
-    WritePrivilege,
-)
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.state import Membership, Phase, WritePrivilege
+from pyconnect_agent.core.herder.steps import Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import DrainWaiter
 from pyconnect_agent.core.herder.work import instances as work
 
 LEAVE_REASON = "the worker is drained"
-DRAINED = (
-    "This worker is drained and no member of its group. Send the request to another worker, or"
-    ' take this one back with POST /agent/drain {"undrain": true}.'
-)
-_SERVED = (
-    Probe,
-    GetConnectorInfo,
-    GetConnectorConfig,
-    GetTaskConfigs,
-    SetTargetState,
-    # The herder's own: it finds that the connector does not run here.
-    ApplyTaskConfigs,
-)
 
 
 def drain(turn: Turn) -> None:
@@ -97,16 +73,23 @@ def advance(turn: Turn) -> None:
     """All work and all writes are through: have the last statuses written, then leave."""
     turn.begin_stage(stages.FLUSHING_STATUSES)
     turn.update(phase=Phase.LEAVING)
-    turn.emit(FlushStatuses(effect_id=turn.wait_for(DrainWaiter())))
+    turn.ask(FlushStatuses(), LastFlush())
 
 
-def flushed(turn: Turn) -> None:
-    """Leave also when the statuses could not be written: others will write theirs."""
-    if turn.state.phase is not Phase.LEAVING:
-        return
-    turn.end_stage(turn.state.stage)
-    turn.emit(LeaveGroup(reason=LEAVE_REASON))
-    drained(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastFlush(Waiter):
+    """The last statuses before this worker leaves its group are being written."""
+
+    def done(self, turn: Turn, result: Any) -> None:
+        if turn.state.phase is not Phase.LEAVING:
+            return
+        turn.end_stage(turn.state.stage)
+        turn.emit(LeaveGroup(reason=LEAVE_REASON))
+        drained(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Leave also when the statuses could not be written: others will write theirs."""
+        self.done(turn, None)
 
 
 def drained(turn: Turn) -> None:
@@ -114,14 +97,6 @@ def drained(turn: Turn) -> None:
     turn.update(phase=Phase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True)
     if not turn.state.drain_wanted:
         _return(turn)
-
-
-def refused(turn: Turn, operation: Operation) -> bool:
-    """Fail an operation that this worker cannot serve while it is drained."""
-    if turn.state.phase is not Phase.DRAINED or isinstance(operation.request, _SERVED):
-        return False
-    operations.fail(turn, operation, ServiceUnavailableError(DRAINED))
-    return True
 
 
 def _return(turn: Turn) -> None:

@@ -8,42 +8,26 @@ stop of a connector never meets a rebalance there either.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyconnect_agent.core.herder.changes import adopt_read
 from pyconnect_agent.core.herder.effects import (
-    Abort,
     ClaimWrites,
     CleanStatuses,
     FlushStatuses,
     ForgetTopics,
     LeaveGroup,
-    ReadConfigToEnd,
     RequestRejoin,
     WarnOfOtherConfigTopic,
 )
-from pyconnect_agent.core.herder.events import (
-    CatchUpRetry,
-    ClaimRetry,
-    Joined,
-    JoinRetry,
-    ScheduledRebalance,
-    Started,
-)
+from pyconnect_agent.core.herder.events import Joined, Started
 from pyconnect_agent.core.herder.membership import draining, session_keys
 from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.operations import writes_in_flight
-from pyconnect_agent.core.herder.state import (
-    Membership,
-    Phase,
-    WritePrivilege,
-    owned_work,
-)
+from pyconnect_agent.core.herder.state import Membership, Phase, WritePrivilege, owned_work
+from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import CatchUpWaiter, ClaimWaiter, FlushWaiter
 from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.herder.work import start_permissions as clearances
+from pyconnect_agent.core.herder.work import start_permissions
 from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 
 _NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)
@@ -80,11 +64,11 @@ def advance(turn: Turn) -> None:
         _revocations_done(turn)
         return
     if state.phase is Phase.DRAINING:
-        if not writes_in_flight(turn):
+        if not turn.writes_in_flight:
             draining.advance(turn)
         return
     may_leave = state.phase in (Phase.RESOLVED, Phase.UNRESOLVED)
-    if not state.rejoin_wanted or not may_leave or writes_in_flight(turn):
+    if not state.rejoin_wanted or not may_leave or turn.writes_in_flight:
         return
     if _eager_work_stopped(turn):
         _join(turn)
@@ -138,15 +122,19 @@ def assignment_unreadable(turn: Turn) -> None:
     turn.wake_at(turn.now_ms + UNREADABLE_BACKOFF_MS, JoinRetry())
 
 
-def join_due(turn: Turn) -> None:
-    """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
-    if turn.state.phase is not Phase.JOINING:
-        return
-    turn.update(claims_outdated=False)
-    if turn.state.drain_wanted:
-        draining.begin(turn)
-    else:
-        turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRetry(Timer):
+    """Join again after an assignment that could not be decoded."""
+
+    def due(self, turn: Turn) -> None:
+        """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
+        if turn.state.phase is not Phase.JOINING:
+            return
+        turn.update(claims_outdated=False)
+        if turn.state.drain_wanted:
+            draining.begin(turn)
+        else:
+            turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
 
 
 def membership_lost(turn: Turn) -> None:
@@ -167,54 +155,69 @@ def membership_lost(turn: Turn) -> None:
     )
 
 
-def flushed(turn: Turn, waiter: FlushWaiter) -> None:
-    """Statuses of revoked work are out (or given up on): the new generation begins."""
-    if turn.state.phase is Phase.FLUSHING and _current(turn, waiter.generation):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush(Waiter):
+    """Statuses of revoked work are being written."""
+
+    generation: int
+
+    def done(self, turn: Turn, result: Any) -> None:
+        """They are out (or given up on): the new generation begins."""
+        if turn.state.phase is Phase.FLUSHING and _current(turn, self.generation):
+            turn.end_stage(turn.state.stage)
+            _begin_generation(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        self.done(turn, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUp(Waiter, Timer):
+    """The config topic is read up to the assignment's offset, again after a pause."""
+
+    generation: int
+
+    def done(self, turn: Turn, result: Any) -> None:
         turn.end_stage(turn.state.stage)
-        _begin_generation(turn)
-
-
-def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
-    adopt_read(turn, snapshot)
-    turn.end_stage(turn.state.stage)
-    if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
-        return
-    assignment = _membership(turn).assignment
-    if turn.state.snapshot.offset < assignment.config_offset:
-        # There is no more to read, so a member that has read further reads another topic.
-        _warn_of_other_config_topic(turn)
-        _leave_and_back_off(turn, "its config topic ends before that of the group")
-        return
-    turn.update(backoff_retries=BACKOFF_RETRIES)
-    left_group = turn.state.rejoin_wanted
-    if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
-        _give_up_assignment(turn)
-    else:
-        _resolve(turn)
-
-
-def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
-    """Leave the group and wait before reading again."""
-    turn.end_stage(turn.state.stage)
-    if turn.state.phase is Phase.CATCHING_UP and _current(turn, waiter.generation):
-        _leave_and_back_off(turn, "taking too long to read the log")
-
-
-def _leave_and_back_off(turn: Turn, reason: str) -> None:
-    turn.emit(LeaveGroup(reason=reason))
-    turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
-    settings, retries = turn.state.settings, turn.state.backoff_retries
-    if not _membership(turn).incremental:
-        delay_ms = settings.worker_unsync_backoff_ms
-    elif retries > 0:
-        delay_ms = settings.scheduled_rebalance_max_delay_ms // 10 // retries
-        turn.update(backoff_retries=retries - 1)
-    else:
-        delay_ms = 0
-        work.stop_everything(turn)
+        if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, self.generation):
+            return
+        assignment = _membership(turn).assignment
+        if turn.state.snapshot.offset < assignment.config_offset:
+            # There is no more to read, so a member that has read further reads another topic.
+            _warn_of_other_config_topic(turn)
+            self._leave_and_back_off(turn, "its config topic ends before that of the group")
+            return
         turn.update(backoff_retries=BACKOFF_RETRIES)
-    timer = CatchUpRetry(generation=_membership(turn).generation)
-    turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), timer)
+        left_group = turn.state.rejoin_wanted
+        if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
+            _give_up_assignment(turn)
+        else:
+            _resolve(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Leave the group and wait before reading again."""
+        turn.end_stage(turn.state.stage)
+        if turn.state.phase is Phase.CATCHING_UP and _current(turn, self.generation):
+            self._leave_and_back_off(turn, "taking too long to read the log")
+
+    def due(self, turn: Turn) -> None:
+        if turn.state.phase is Phase.BACKING_OFF and _current(turn, self.generation):
+            _read_config(turn)
+
+    def _leave_and_back_off(self, turn: Turn, reason: str) -> None:
+        turn.emit(LeaveGroup(reason=reason))
+        turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
+        settings, retries = turn.state.settings, turn.state.backoff_retries
+        if not _membership(turn).incremental:
+            delay_ms = settings.worker_unsync_backoff_ms
+        elif retries > 0:
+            delay_ms = settings.scheduled_rebalance_max_delay_ms // 10 // retries
+            turn.update(backoff_retries=retries - 1)
+        else:
+            delay_ms = 0
+            work.stop_everything(turn)
+            turn.update(backoff_retries=BACKOFF_RETRIES)
+        turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), self)
 
 
 def _warn_of_other_config_topic(turn: Turn) -> None:
@@ -229,47 +232,59 @@ def _warn_of_other_config_topic(turn: Turn) -> None:
     )
 
 
-def catch_up_due(turn: Turn, timer: CatchUpRetry) -> None:
-    if turn.state.phase is Phase.BACKING_OFF and _current(turn, timer.generation):
-        _read_config(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRebalance(Timer):
+    """The time is over that lost work waits for its worker."""
+
+    generation: int
+
+    def due(self, turn: Turn) -> None:
+        if turn.state.scheduled_rebalance and _current(turn, self.generation):
+            turn.update(scheduled_rebalance=False)
+            request_rejoin(turn)
 
 
-def scheduled_rebalance_due(turn: Turn, timer: ScheduledRebalance) -> None:
-    if turn.state.scheduled_rebalance and _current(turn, timer.generation):
-        turn.update(scheduled_rebalance=False)
-        request_rejoin(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Waiter, Timer):
+    """The write privilege is being claimed, again after a pause."""
 
+    generation: int
 
-def claimed(turn: Turn, waiter: ClaimWaiter) -> None:
-    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
-        turn.update(privilege=WritePrivilege.HELD)
+    def done(self, turn: Turn, result: Any) -> None:
+        if self._wanted(turn):
+            turn.update(privilege=WritePrivilege.HELD)
 
+    def failed(self, turn: Turn, error: Exception) -> None:
+        if self._wanted(turn):
+            turn.wake_at(turn.now_ms + CLAIM_BACKOFF_MS, self)
 
-def claim_failed(turn: Turn, waiter: ClaimWaiter) -> None:
-    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
-        at_ms = turn.now_ms + CLAIM_BACKOFF_MS
-        turn.wake_at(at_ms, ClaimRetry(generation=waiter.generation))
+    def due(self, turn: Turn) -> None:
+        if self._wanted(turn):
+            claim_writes(turn)
 
-
-def claim_due(turn: Turn, timer: ClaimRetry) -> None:
-    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, timer.generation):
-        claim_writes(turn)
+    def _wanted(self, turn: Turn) -> bool:
+        claiming = turn.state.privilege is WritePrivilege.CLAIMING
+        return claiming and _current(turn, self.generation)
 
 
 def claim_writes(turn: Turn) -> None:
     """As leader: fence earlier leaders from the config topic before writing to it."""
     turn.update(privilege=WritePrivilege.CLAIMING)
-    waiter = ClaimWaiter(generation=_membership(turn).generation)
-    turn.emit(ClaimWrites(effect_id=turn.wait_for(waiter)))
+    turn.ask(ClaimWrites(), Claim(generation=_membership(turn).generation))
 
 
-def stop_failed(turn: Turn, error: Exception) -> None:
-    """Work that cannot be stopped must not be started elsewhere: only ending the process helps."""
-    turn.emit(Abort(reason=f"Failed to stop connectors and tasks: {error}"))
+def privilege_lost(turn: Turn) -> None:
+    """Another leader may have taken over; if we still are the leader, claim again (KIP-618)."""
+    stopped = turn.state.phase is Phase.STOPPED
+    if stopped or turn.state.privilege is not WritePrivilege.HELD:
+        return
+    turn.update(privilege=WritePrivilege.NONE)
+    if turn.state.is_leader:
+        claim_writes(turn)
 
 
 def _join(turn: Turn) -> None:
-    clearances.rebalancing(turn)
+    start_permissions.rebalancing(turn)
     turn.begin_stage(stages.ENSURING_MEMBERSHIP)
     turn.update(phase=Phase.JOINING, rejoin_wanted=False, rebalance_expected=False)
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
@@ -315,8 +330,7 @@ def _revocations_done(turn: Turn) -> None:
         return
     turn.begin_stage(stages.FLUSHING_STATUSES)
     turn.update(phase=Phase.FLUSHING)
-    waiter = FlushWaiter(generation=_membership(turn).generation)
-    turn.emit(FlushStatuses(effect_id=turn.wait_for(waiter)))
+    turn.ask(FlushStatuses(), Flush(generation=_membership(turn).generation))
 
 
 def _begin_generation(turn: Turn) -> None:
@@ -342,13 +356,7 @@ def _begin_generation(turn: Turn) -> None:
 def _read_config(turn: Turn) -> None:
     turn.begin_stage(stages.READING_CONFIG)
     turn.update(phase=Phase.CATCHING_UP)
-    waiter = CatchUpWaiter(generation=_membership(turn).generation)
-    turn.emit(
-        ReadConfigToEnd(
-            effect_id=turn.wait_for(waiter),
-            timeout_ms=turn.state.settings.worker_sync_timeout_ms,
-        )
-    )
+    turn.ask(turn.read_to_end(), CatchUp(generation=_membership(turn).generation))
 
 
 def _resolve(turn: Turn) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyconnect_agent.core.herder.events import RestartDue
 from pyconnect_agent.core.herder.state import HerderState
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.ids import ConnectorTaskId
@@ -48,8 +47,7 @@ def failed(
     jitter = jitter_of(turn.state.settings.worker_id, item, before.total)
     history = after_failure(before, policy, turn.now_ms, jitter=jitter, no_restart=no_restart)
     put(turn, connector, task, history)
-    if history.next_ms is not None:
-        turn.wake_at(history.next_ms, RestartDue(connector=connector, task=task))
+    turn.failed.append((connector, task))
     added = remark(history, policy)
     if not added:
         return trace

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     PutConnectorConfig,
     RestartTask,
     SetTargetState,
     StopConnector,
 )
+from pyconnect_agent.core.herder.work.automatic_restarts import RestartDue
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.simulation.herder_world import TASKS, World
@@ -183,6 +184,6 @@ def test_a_late_timer_finds_work_that_runs_again() -> None:
     fail(found)
     found.settle()
     started = found.tasks[TASK]
-    found.inbox.append(on.TimerDue(timer=on.RestartDue(connector="a", task=0)))
+    found.inbox.append(on.TimerDue(timer=RestartDue(connector="a", task=0)))
     found.settle()
     assert found.tasks[TASK] is started

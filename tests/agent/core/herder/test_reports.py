@@ -7,7 +7,7 @@ import pytest
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import PutConnectorStatus, PutTaskStatus
-from pyconnect_agent.core.herder.requests.messages import PutConnectorConfig
+from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from tests.simulation.herder_world import TASKS, World
 

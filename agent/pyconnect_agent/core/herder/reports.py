@@ -7,16 +7,11 @@ from dataclasses import replace
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.herder.effects import PutConnectorStatus, PutTaskStatus
 from pyconnect_agent.core.herder.events import ConnectorReported, TaskReported
-from pyconnect_agent.core.herder.requests import (
-    configs as config_requests,
-)
-from pyconnect_agent.core.herder.requests import (
-    restarts as restart_requests,
-)
+from pyconnect_agent.core.herder.requests import reconfiguration, restarts
+from pyconnect_agent.core.herder.requests.configs import settled
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import failures, reconfiguration
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import failures
 from pyconnect_agent.core.ids import State
 
 _SAFE = frozenset({State.UNASSIGNED, State.FAILED})
@@ -27,7 +22,7 @@ def connector_reported(turn: Turn, event: ConnectorReported) -> None:
     share = turn.work_of(event.connector)
     here = share.connector is not None and share.connector.life is Life.STARTED
     trace = _counted(turn, event, event.connector, None) if here else event.trace
-    status = work.status(turn, event.state, trace=trace, version=event.version)
+    status = turn.status(event.state, trace=trace, version=event.version)
     safe, late = event.state in _SAFE, _is_late(turn)
     turn.emit(
         PutConnectorStatus(connector=event.connector, status=status, safe=safe, late=safe and late)
@@ -37,15 +32,15 @@ def connector_reported(turn: Turn, event: ConnectorReported) -> None:
         return
     running = replace(share.connector, reported=event.state)
     turn.put_work(event.connector, replace(share, connector=running))
-    restart_requests.connector_reported(turn, event.connector, event.state)
+    restarts.connector_reported(turn, event.connector, event.state)
     match event.state:
         case State.RUNNING:
             reconfiguration.request(turn, event.connector)
         case State.FAILED:
             error = InternalError(f"Failed to start connector: {event.connector}")
-            config_requests.settling_failed(turn, event.connector, error)
+            settled(turn, event.connector, error)
         case State.PAUSED | State.STOPPED:
-            config_requests.settled(turn, event.connector)
+            settled(turn, event.connector)
         case _:
             pass
 
@@ -55,7 +50,7 @@ def task_reported(turn: Turn, event: TaskReported) -> None:
     task = turn.work_of(connector).tasks.get(number)
     here = task is not None and task.life is Life.STARTED
     trace = _counted(turn, event, connector, number) if here else event.trace
-    status = work.status(turn, event.state, trace=trace, version=event.version)
+    status = turn.status(event.state, trace=trace, version=event.version)
     safe, late = event.state in _SAFE, _is_late(turn)
     turn.emit(PutTaskStatus(task_id=event.task_id, status=status, safe=safe, late=safe and late))
 
