@@ -24,6 +24,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
 from pyconnect_agent.core.protocol.messages import Work
+from pyconnect_agent.core.reporting import Reported
 
 MEMBER = "member"
 
@@ -79,14 +80,15 @@ def main() -> None:
     herder.decide(on.Joined(member_id=MEMBER, generation=1, assignment=assignment), "all dealt")
     answer(herder, Claim)
 
+    running = Reported(state=State.RUNNING)
     started_s = time.perf_counter()
     for number in range(options.connectors):
         name = f"connector-{number}"
-        herder.decide(on.ConnectorReported(connector=name, state=State.RUNNING))
+        herder.decide(on.InstanceReported(item=name, report=running))
     each_s = (time.perf_counter() - started_s) / options.connectors
     report("a connector reports to run (mean)", each_s)
 
-    task = on.TaskReported(task_id=ConnectorTaskId("connector-1", 0), state=State.RUNNING)
+    task = on.InstanceReported(item=ConnectorTaskId("connector-1", 0), report=running)
     herder.decide(task, "a task reports to run")
     request = ask.GetConnectorInfo(connector="connector-1")
     herder.decide(on.RequestArrived(request_id=1, request=request, deadline_ms=9_999), "a read")

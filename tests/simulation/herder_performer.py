@@ -94,9 +94,9 @@ class Performer(Surroundings):
             case do.ReadStatus(effect_id=effect_id, connector=connector):
                 done = on.EffectDone(effect_id=effect_id, result=self._state_info(connector))
                 self.inbox.append(done)
-            case do.PutConnectorStatus(connector=connector, status=status):
+            case do.PutStatus(item=str() as connector, status=status):
                 self.connector_statuses[connector] = status
-            case do.PutTaskStatus(task_id=task_id, status=status):
+            case do.PutStatus(item=ConnectorTaskId() as task_id, status=status):
                 self.task_statuses[task_id] = status
             case do.CleanStatuses(snapshot=snapshot):
                 for connector in self.connector_statuses.keys() - snapshot.connector_configs.keys():

@@ -21,13 +21,13 @@ from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import AgentError, BadRequestError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.ids import Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
-from pyconnect_agent.core.reporting import ConnectorStateInfo
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.stores.config import ConfigStore
@@ -223,14 +223,7 @@ class EffectPerformer:
                 lambda e: store.put_task_count_record(e.connector, e.task_count),
             ),
             self._snap(writes, do.WriteSessionKey, self._write_session_key),
-            _on(
-                do.PutConnectorStatus,
-                lambda e: written.put_connector(e.connector, e.status, safe=e.safe, late=e.late),
-            ),
-            _on(
-                do.PutTaskStatus,
-                lambda e: written.put_task(e.task_id, e.status, safe=e.safe, late=e.late),
-            ),
+            _on(do.PutStatus, lambda e: written.put(e.item, e.status, safe=e.safe, late=e.late)),
             _on(do.ReadStatus, self._read_status),
             _on(
                 do.FlushStatuses,
@@ -276,10 +269,7 @@ class EffectPerformer:
         try:
             self._to.children.start_connector(effect.connector, effect.config, effect.target_state)
         except AgentError as error:
-            report = on.ConnectorReported(
-                connector=effect.connector, state=State.FAILED, trace=error.message
-            )
-            self._post(report)
+            self._post(_not_started(effect.connector, error))
 
     def _start_task(self, effect: do.StartTask) -> None:
         try:
@@ -291,10 +281,7 @@ class EffectPerformer:
                 task_count=effect.task_count,
             )
         except AgentError as error:
-            report = on.TaskReported(
-                task_id=effect.task_id, state=State.FAILED, trace=error.message
-            )
-            self._post(report)
+            self._post(_not_started(effect.task_id, error))
 
     async def _stop(self, effect: do.StopWork) -> None:
         children = self._to.children
@@ -339,6 +326,11 @@ class EffectPerformer:
 
 def _on(kind: type[E], call: Callable[[E], object]) -> Entry:
     return kind, call
+
+
+def _not_started(item: Instance, error: AgentError) -> on.InstanceReported:
+    report = Reported(state=State.FAILED, trace=error.message)
+    return on.InstanceReported(item=item, report=report)
 
 
 def _warn_of_other_config_topic(effect: do.WarnOfOtherConfigTopic) -> None:

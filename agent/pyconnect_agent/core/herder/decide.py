@@ -52,10 +52,8 @@ def _decide(turn: Turn, event: on.Event) -> None:
             _answered(turn, event)
         case on.TimerDue(timer=timer):
             timer.due(turn)
-        case on.ConnectorReported():
-            reports.connector_reported(turn, event)
-        case on.TaskReported():
-            reports.task_reported(turn, event)
+        case on.InstanceReported():
+            reports.reported(turn, event)
         case on.TaskStartAsked():
             start_permissions.task_start_asked(turn, event)
         case on.ReconfigurationRequested(connector=connector):

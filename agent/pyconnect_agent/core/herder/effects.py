@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyconnect_agent.core.herder.steps import Timer
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
@@ -259,23 +259,13 @@ class ReadStatus(Awaited):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutConnectorStatus(Effect):
+class PutStatus(Effect):
     """`safe`: not over a status that another worker wrote in a later generation.
 
     `late`: this worker is not a member, so the topic has to be read before that is known.
     """
 
-    connector: str
-    status: Status
-    safe: bool
-    late: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PutTaskStatus(Effect):
-    """`safe` and `late` as of a connector's."""
-
-    task_id: ConnectorTaskId
+    item: Instance
     status: Status
     safe: bool
     late: bool = False

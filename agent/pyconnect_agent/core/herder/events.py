@@ -8,11 +8,11 @@ from typing import Any
 
 from pyconnect_agent.core.assign.leader import Owners
 from pyconnect_agent.core.herder.steps import Request, Timer
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.protocol.messages import Assignment
-from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.reporting import Reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,28 +111,11 @@ class EffectFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorReported:
-    """State of a connector's process. `trace` and `version` None when there is none.
+class InstanceReported:
+    """A connector's or task's process reports its state, or has ended."""
 
-    `no_restart`: why a restart would not help a FAILED connector.
-    """
-
-    connector: str
-    state: State
-    trace: str | None = None
-    version: str | None = None
-    no_restart: NoRestart | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskReported:
-    """State of a task's process; `no_restart` as of a connector's."""
-
-    task_id: ConnectorTaskId
-    state: State
-    trace: str | None = None
-    version: str | None = None
-    no_restart: NoRestart | None = None
+    item: Instance
+    report: Reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +166,7 @@ Event = (
     | RequestArrived
     | EffectDone
     | EffectFailed
-    | ConnectorReported
-    | TaskReported
+    | InstanceReported
     | TaskStartAsked
     | ReconfigurationRequested
     | ConfigExpired

@@ -33,8 +33,8 @@ from pyconnect_agent.core.herder.state import (
     Step,
 )
 from pyconnect_agent.core.herder.steps import Request, Resume, Timer, Waiter
-from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.core.reporting import Stage, Status
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.reporting import Reported, Stage, Status
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -129,16 +129,14 @@ class Turn:
         else:
             self.work.set(connector, work)
 
-    def status(
-        self, state: State, *, trace: str | None = None, version: str | None = None
-    ) -> Status:
+    def status(self, report: Reported) -> Status:
         """A status as this worker writes it now."""
         return Status(
-            state=state,
+            state=report.state,
             worker_id=self.state.settings.worker_id,
             generation=self.state.status_generation,
-            trace=trace,
-            version=version,
+            trace=report.trace,
+            version=report.version,
         )
 
     def stop(self, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTaskId] = ()) -> None:

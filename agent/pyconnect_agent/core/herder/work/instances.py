@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pyconnect_agent.core.herder.effects import (
-    PutConnectorStatus,
-    PutTaskStatus,
+    PutStatus,
     StartConnector,
     TransitionConnector,
     TransitionTask,
@@ -23,6 +22,7 @@ from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import failures, start_permissions
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.reporting import Reported
 
 
 def reconcile(turn: Turn, connector: str) -> int:
@@ -108,14 +108,14 @@ def stopped(
 
 def publish_restarting(turn: Turn, connector: str) -> None:
     """Write RESTARTING for instances that a restart plan selected and that have stopped."""
-    work, restarting = turn.work_of(connector), turn.status(State.RESTARTING)
+    work, restarting = turn.work_of(connector), turn.status(Reported(state=State.RESTARTING))
     if work.restarting_connector and work.connector is None:
         work = replace(work, restarting_connector=False)
-        turn.emit(PutConnectorStatus(connector=connector, status=restarting, safe=False))
+        turn.emit(PutStatus(item=connector, status=restarting, safe=False))
     ready = frozenset(n for n in work.restarting_tasks if n not in work.tasks)
     for number in sorted(ready):
         task_id = ConnectorTaskId(connector, number)
-        turn.emit(PutTaskStatus(task_id=task_id, status=restarting, safe=False))
+        turn.emit(PutStatus(item=task_id, status=restarting, safe=False))
     turn.put_work(connector, replace(work, restarting_tasks=work.restarting_tasks - ready))
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from pyconnect_agent.core.errors import NotLeaderError
 from pyconnect_agent.core.herder.effects import (
     AnswerTaskStart,
-    PutTaskStatus,
+    PutStatus,
     RequestFencing,
     StartTask,
 )
@@ -31,6 +31,7 @@ from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn, request_error
 from pyconnect_agent.core.herder.work import failures
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 
 GIVE_UP_MS = 90_000
@@ -56,8 +57,8 @@ def await_permission(turn: Turn, task_ids: Sequence[ConnectorTaskId]) -> int:
     turn.put_work(connector, replace(share, tasks=tasks))
     if paused:
         for task_id in new:
-            paused_here = turn.status(State.PAUSED)
-            turn.emit(PutTaskStatus(task_id=task_id, status=paused_here, safe=False))
+            paused_here = turn.status(Reported(state=State.PAUSED))
+            turn.emit(PutStatus(item=task_id, status=paused_here, safe=False))
         return len(new)
     active = turn.state.start_permissions.get(connector)
     if active is None or active.generation != generation:
@@ -71,8 +72,8 @@ def gone(turn: Turn, connector: str, numbers: Sequence[int]) -> None:
     for number in numbers:
         if tasks[number].life is Life.PAUSED:
             task_id = ConnectorTaskId(connector, number)
-            unassigned = turn.status(State.UNASSIGNED)
-            turn.emit(PutTaskStatus(task_id=task_id, status=unassigned, safe=True))
+            unassigned = turn.status(Reported(state=State.UNASSIGNED))
+            turn.emit(PutStatus(item=task_id, status=unassigned, safe=True))
 
 
 def stopping(turn: Turn) -> None:
@@ -159,15 +160,17 @@ class Fencing(Waiter):
         share = turn.work_of(connector)
         refused = {n: replace(share.tasks[n], life=Life.REFUSED) for n in waiting}
         turn.put_work(connector, replace(share, tasks={**share.tasks, **refused}))
-        message = request_error(error).message
         # Also this one may have been relayed.
         permanent = bool(getattr(error, "permanent", False))
-        no_restart = NoRestart.PERMANENT if permanent else None
+        refusal = Reported(
+            state=State.FAILED,
+            trace=request_error(error).message,
+            no_restart=NoRestart.PERMANENT if permanent else None,
+        )
         for number in waiting:
-            task_id = ConnectorTaskId(connector, number)
-            trace = failures.failed(turn, connector, number, message, no_restart)
-            failed = turn.status(State.FAILED, trace=trace)
-            turn.emit(PutTaskStatus(task_id=task_id, status=failed, safe=True))
+            status = turn.status(failures.failed(turn, connector, number, refusal))
+            item = ConnectorTaskId(connector, number)
+            turn.emit(PutStatus(item=item, status=status, safe=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from pyconnect_agent.core.herder.requests import (
 )
 from pyconnect_agent.core.herder.work.automatic_restarts import RestartDue
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.simulation.herder_world import TASKS, World
 
@@ -39,11 +40,8 @@ def world(**settings: str) -> World:
 
 def fail(found: World, no_restart: NoRestart | None = None) -> None:
     """Task 0 fails, and the herder hears of it."""
-    found.inbox.append(
-        on.TaskReported(
-            task_id=TASK, state=State.FAILED, trace="ValueError: x", no_restart=no_restart
-        )
-    )
+    report = Reported(state=State.FAILED, trace="ValueError: x", no_restart=no_restart)
+    found.inbox.append(on.InstanceReported(item=TASK, report=report))
     while found.inbox:
         found.deliver()
 
