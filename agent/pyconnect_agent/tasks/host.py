@@ -70,13 +70,13 @@ from pyconnect_agent.tasks.setup.plugins import (
 )
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
-from pyconnect_agent.tasks.sink.work import SinkWork
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
-from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
+from pyconnect_agent.tasks.work.sink import SinkWork
+from pyconnect_agent.tasks.work.source import SourceWork
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)
