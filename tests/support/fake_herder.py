@@ -36,7 +36,7 @@ from pyconnect_agent.core.reporting import (
     TaskInfo,
 )
 from pyconnect_agent.core.session_key import verify_request
-from pyconnect_agent.version import server_info
+from pyconnect_agent.worker.version import server_info
 
 WORKER_ID = "127.0.0.1:8083"
 SOURCE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from queue import SimpleQueue
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId, Instance
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
@@ -30,6 +29,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.log import Log, ReadRecord
 from pyconnect_agent.kafka.notices import log_notices
+from pyconnect_agent.process import long_lived
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,6 @@ from contextlib import suppress
 from functools import partial
 from types import FrameType
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.channel import (
     ChangeOffsetsJob,
     Channel,
@@ -49,6 +48,7 @@ from pyconnect_agent.observability.logging import (
     masked,
 )
 from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.connector.checks import check_connector_config, task_class_of
 from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector.host import ConnectorHost

@@ -25,10 +25,10 @@ from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
+from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
-from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
 

@@ -10,9 +10,9 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import ResolvedConfig
+from pyconnect_agent.process import long_lived
 
 LOG = logging.getLogger(__name__)
 
