@@ -39,9 +39,6 @@ FLUSH_TIMEOUT_MS = 10_000
 IO_THREADS = 4
 
 
-SendTaskConfigs = Callable[[str, str, tuple[ConnectorConfig, ...]], Coroutine[Any, Any, None]]
-RequestFencing = Callable[[str | None, str], Coroutine[Any, Any, None]]
-
 E = TypeVar("E", bound=do.Effect)
 Entry = tuple[type[do.Effect], Callable[[Any], object]]
 """A kind of effect, and the call that begins it; that of an awaited one returns a coroutine."""
@@ -77,8 +74,8 @@ class Collaborators:
     children: ChildProcesses
     group: Group
     apply_logger_level: Callable[[str, str], object]
-    send_task_configs: SendTaskConfigs
-    request_fencing: RequestFencing
+    send_task_configs: Callable[[str, str, tuple[ConnectorConfig, ...]], Coroutine[Any, Any, None]]
+    request_fencing: Callable[[str | None, str], Coroutine[Any, Any, None]]
 
 
 class EffectPerformer:

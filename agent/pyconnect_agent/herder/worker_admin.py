@@ -24,7 +24,7 @@ from pyconnect_agent.core.errors import (
     NotAssignedError,
     NotFoundError,
 )
-from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
@@ -209,15 +209,15 @@ class AgentAdmin:
 def worker_state(state: HerderState) -> str:
     """Return the state of the worker in one word."""
     match state.phase:
-        case Phase.STARTING:
+        case MembershipPhase.STARTING:
             return "starting"
-        case Phase.STOPPED:
+        case MembershipPhase.STOPPED:
             return "stopping"
-        case Phase.DRAINED:
+        case MembershipPhase.DRAINED:
             return "drained"
-        case Phase.DRAINING | Phase.LEAVING:
+        case MembershipPhase.DRAINING | MembershipPhase.LEAVING:
             return "draining"
-        case Phase.RESOLVED:
+        case MembershipPhase.RESOLVED:
             return "draining" if state.drain_wanted else "active"
         case _:
             return "draining" if state.drain_wanted else "rebalancing"

@@ -25,7 +25,7 @@ from pyconnect_agent.rest.media_types import (
 )
 from pyconnect_agent.rest.targets import decode_segment
 
-Resource = Callable[[Exchange], Awaitable[Response]]
+ResourceMethod = Callable[[Exchange], Awaitable[Response]]
 
 # The order in which Apache's worker lists methods.
 _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")
@@ -40,7 +40,7 @@ class Route:
 
     method: str
     template: str
-    resource: Resource
+    resource: ResourceMethod
     any_content: bool = False
     produces: str = JSON
 

@@ -20,7 +20,12 @@ from pyconnect_agent.core.errors import (
     NotAssignedError,
     NotFoundError,
 )
-from pyconnect_agent.core.herder.state import ConnectorWork, HerderSettings, HerderState, Phase
+from pyconnect_agent.core.herder.state import (
+    ConnectorWork,
+    HerderSettings,
+    HerderState,
+    MembershipPhase,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
@@ -57,7 +62,7 @@ class Herder:
         self.state = HerderState(
             settings=HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source"),
             snapshot=snapshot_of_two_tasks().snapshot(),
-            phase=Phase.RESOLVED,
+            phase=MembershipPhase.RESOLVED,
         )
         self.statuses: dict[int, Status] = {}
         self.drains: list[bool] = []
@@ -209,20 +214,20 @@ def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -
     assert asyncio.run(world.admin.about())["config_sha256"] is None
 
 
-@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("phase", MembershipPhase)
 @pytest.mark.parametrize("drain_wanted", [False, True])
-def test_every_phase_has_a_word(phase: Phase, *, drain_wanted: bool) -> None:
+def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -> None:
     """A drain that has been asked for shows from the first moment."""
     settings = HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source")
     word = worker_state(HerderState(settings=settings, phase=phase, drain_wanted=drain_wanted))
     fixed = {
-        Phase.STARTING: "starting",
-        Phase.STOPPED: "stopping",
-        Phase.DRAINING: "draining",
-        Phase.LEAVING: "draining",
-        Phase.DRAINED: "drained",
+        MembershipPhase.STARTING: "starting",
+        MembershipPhase.STOPPED: "stopping",
+        MembershipPhase.DRAINING: "draining",
+        MembershipPhase.LEAVING: "draining",
+        MembershipPhase.DRAINED: "drained",
     }
-    member = "active" if phase is Phase.RESOLVED else "rebalancing"
+    member = "active" if phase is MembershipPhase.RESOLVED else "rebalancing"
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
 
 

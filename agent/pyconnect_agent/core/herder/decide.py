@@ -19,7 +19,7 @@ from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.membership import draining, rebalance, session_keys
 from pyconnect_agent.core.herder.requests import operations, reconfiguration, restarts, stages
-from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.herder.work import automatic_restarts, instances, start_permissions
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
@@ -31,7 +31,7 @@ def decide(
     """`now_ms` is the shell's clock: epoch milliseconds that never go back."""
     turn = Turn(state, now_ms)
     _decide(turn, event)
-    if turn.state.phase is not Phase.STOPPED:
+    if turn.state.phase is not MembershipPhase.STOPPED:
         restarts.flush_stops(turn)
         rebalance.advance(turn)
         restarts.execute_pending(turn)
@@ -92,7 +92,7 @@ def _decide_on_worker(turn: Turn, event: on.WorkerEvent) -> None:
             turn.begin_stage(stages.SHUTTING_DOWN)
             operations.stopping(turn)
             start_permissions.stopping(turn)
-            turn.update(phase=Phase.STOPPED, rejoin_wanted=False)
+            turn.update(phase=MembershipPhase.STOPPED, rejoin_wanted=False)
         case on.Joined():
             rebalance.joined(turn, event)
         case on.AssignmentUnreadable():

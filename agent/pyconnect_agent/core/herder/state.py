@@ -63,7 +63,7 @@ class HerderSettings:
         return self.exactly_once_source and self.connector_type(config) != "sink"
 
 
-class Phase(Enum):
+class MembershipPhase(Enum):
     """The worker's step between two rebalances.
 
     STARTING → JOINING → REVOKING → FLUSHING → CATCHING_UP → RESOLVED → JOINING …; FLUSHING and
@@ -301,7 +301,7 @@ class HerderState:
     """
 
     settings: HerderSettings
-    phase: Phase = Phase.STARTING
+    phase: MembershipPhase = MembershipPhase.STARTING
     membership: Membership | None = None
     status_generation: int = 0
     snapshot: ConfigSnapshot = field(default_factory=ConfigSnapshot)
@@ -330,7 +330,7 @@ class HerderState:
     def is_leader(self) -> bool:
         """False while a rebalance is under way: the group may have chosen another."""
         return (
-            self.phase not in (Phase.JOINING, Phase.BACKING_OFF)
+            self.phase not in (MembershipPhase.JOINING, MembershipPhase.BACKING_OFF)
             and self.membership is not None
             and self.membership.is_leader
         )
@@ -362,12 +362,12 @@ class HerderState:
 
     @property
     def may_start_work(self) -> bool:
-        return self.phase is Phase.RESOLVED and not self.rejoin_wanted
+        return self.phase is MembershipPhase.RESOLVED and not self.rejoin_wanted
 
     @property
     def serving(self) -> bool:
         """Whether queued requests may begin; drained or disputed, most are refused then."""
-        if self.phase is Phase.DRAINED:
+        if self.phase is MembershipPhase.DRAINED:
             return True
         writes = self.privilege is WritePrivilege.HELD
         return self.may_start_work and (not self.is_leader or writes or self.disputed)

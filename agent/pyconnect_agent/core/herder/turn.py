@@ -27,8 +27,8 @@ from pyconnect_agent.core.herder.state import (
     WRITING,
     ConnectorWork,
     HerderState,
+    MembershipPhase,
     Operation,
-    Phase,
     Reconfiguration,
     Step,
 )
@@ -90,7 +90,7 @@ class Turn:
         self.failed: list[tuple[str, int | None]] = []
         self.may_begin: deque[int] = deque()
         self._was_serving = state.serving
-        self._was_starting = state.phase is Phase.STARTING
+        self._was_starting = state.phase is MembershipPhase.STARTING
 
     def update(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)
@@ -152,7 +152,7 @@ class Turn:
         """Whether requests that could not begin before may begin now; True once."""
         state = self.state
         began = (state.serving and not self._was_serving) or (
-            self._was_starting and state.phase is not Phase.STARTING
+            self._was_starting and state.phase is not MembershipPhase.STARTING
         )
         if began:
             self._was_serving, self._was_starting = True, False

@@ -22,7 +22,7 @@ class ConfigExpiry:
 
     def __init__(self, expired: Callable[[], None]) -> None:
         self._expired = expired
-        self._timers: dict[str, long_lived.Timer] = {}
+        self._timers: dict[str, long_lived.TimerThread] = {}
 
     def watch(self, resolution: ResolvedConfig) -> None:
         """Replace the restarts scheduled for the paths of a connector's config.
@@ -36,7 +36,7 @@ class ConfigExpiry:
             before = self._timers.get(path)
             if before is not None:
                 before.cancel()
-            timer = long_lived.Timer("config-expiry", ttl_ms / 1000, self._expire)
+            timer = long_lived.TimerThread("config-expiry", ttl_ms / 1000, self._expire)
             self._timers[path] = timer
             timer.start()
 

@@ -23,15 +23,19 @@ from pyconnect_agent.core.herder.effects import (
 from pyconnect_agent.core.herder.events import Joined, Started
 from pyconnect_agent.core.herder.membership import draining, session_keys
 from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.state import Membership, Phase, WritePrivilege, owned_work
+from pyconnect_agent.core.herder.state import (
+    Membership,
+    MembershipPhase,
+    WritePrivilege,
+    owned_work,
+)
 from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.herder.work import start_permissions
+from pyconnect_agent.core.herder.work import instances, start_permissions
 from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 
-_NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)
-_GIVING_UP = (Phase.DRAINING, Phase.LEAVING)
+_NOT_MEMBER = (MembershipPhase.STARTING, MembershipPhase.STOPPED, MembershipPhase.DRAINED)
+_GIVING_UP = (MembershipPhase.DRAINING, MembershipPhase.LEAVING)
 BACKOFF_RETRIES = 5
 SHORTEST_BACKOFF_MS = 100
 CLAIM_BACKOFF_MS = 250
@@ -46,7 +50,7 @@ def started(turn: Turn, event: Started) -> None:
     if turn.state.drain_wanted:
         draining.drained(turn)
         return
-    turn.update(rejoin_wanted=True, phase=Phase.JOINING)
+    turn.update(rejoin_wanted=True, phase=MembershipPhase.JOINING)
     _join(turn)
 
 
@@ -58,16 +62,16 @@ def request_rejoin(turn: Turn) -> None:
 def advance(turn: Turn) -> None:
     """Take the next step that nothing holds up any more. Called at the end of every turn."""
     state = turn.state
-    if state.phase is Phase.STOPPED or turn.stops_pending:
+    if state.phase is MembershipPhase.STOPPED or turn.stops_pending:
         return
-    if state.phase is Phase.REVOKING:
+    if state.phase is MembershipPhase.REVOKING:
         _revocations_done(turn)
         return
-    if state.phase is Phase.DRAINING:
+    if state.phase is MembershipPhase.DRAINING:
         if not turn.writes_in_flight:
             draining.advance(turn)
         return
-    may_leave = state.phase in (Phase.RESOLVED, Phase.UNRESOLVED)
+    may_leave = state.phase in (MembershipPhase.RESOLVED, MembershipPhase.UNRESOLVED)
     if not state.rejoin_wanted or not may_leave or turn.writes_in_flight:
         return
     if _eager_work_stopped(turn):
@@ -76,7 +80,7 @@ def advance(turn: Turn) -> None:
 
 def joined(turn: Turn, event: Joined) -> None:
     """Keep the assignment and stop all other work; its statuses still carry the old generation."""
-    if turn.state.phase is Phase.STOPPED:
+    if turn.state.phase is MembershipPhase.STOPPED:
         return
     if turn.state.drain_wanted:
         draining.joined(turn, event)
@@ -99,7 +103,7 @@ def joined(turn: Turn, event: Joined) -> None:
     _own(turn, assignment.assigned)
     turn.update(
         membership=membership,
-        phase=Phase.REVOKING,
+        phase=MembershipPhase.REVOKING,
         revoked=revoked,
         rejoin_wanted=turn.state.claims_outdated,
         claims_outdated=False,
@@ -116,7 +120,7 @@ def assignment_unreadable(turn: Turn) -> None:
 
     Running work goes on, as between any two joins; only this worker's generation is not known.
     """
-    if turn.state.phase is Phase.STOPPED:
+    if turn.state.phase is MembershipPhase.STOPPED:
         return
     turn.update(membership=None, privilege=WritePrivilege.NONE)
     turn.wake_at(turn.now_ms + UNREADABLE_BACKOFF_MS, JoinRetry())
@@ -128,27 +132,27 @@ class JoinRetry(Timer):
 
     def due(self, turn: Turn) -> None:
         """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
-        if turn.state.phase is not Phase.JOINING:
+        if turn.state.phase is not MembershipPhase.JOINING:
             return
         turn.update(claims_outdated=False)
         if turn.state.drain_wanted:
             draining.begin(turn)
         else:
-            turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
+            turn.update(phase=MembershipPhase.UNRESOLVED, rejoin_wanted=True)
 
 
 def membership_lost(turn: Turn) -> None:
     """Nothing may run outside the group: stop all, then join again."""
     if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
         return
-    work.give_up_everything(turn)
-    if turn.state.phase is Phase.JOINING:
+    instances.give_up_everything(turn)
+    if turn.state.phase is MembershipPhase.JOINING:
         # The join that is under way claims work that was just given up: another join must follow.
         turn.update(claims_outdated=True)
         return
     turn.update(
         membership=None,
-        phase=Phase.UNRESOLVED,
+        phase=MembershipPhase.UNRESOLVED,
         rejoin_wanted=True,
         scheduled_rebalance=False,
         privilege=WritePrivilege.NONE,
@@ -163,7 +167,7 @@ class Flush(Waiter):
 
     def done(self, turn: Turn, result: Any) -> None:
         """They are out (or given up on): the new generation begins."""
-        if turn.state.phase is Phase.FLUSHING and _current(turn, self.generation):
+        if turn.state.phase is MembershipPhase.FLUSHING and _current(turn, self.generation):
             turn.end_stage(turn.state.stage)
             _begin_generation(turn)
 
@@ -179,7 +183,9 @@ class CatchUp(Waiter, Timer):
 
     def done(self, turn: Turn, result: Any) -> None:
         turn.end_stage(turn.state.stage)
-        if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, self.generation):
+        if turn.state.phase is not MembershipPhase.CATCHING_UP or not _current(
+            turn, self.generation
+        ):
             return
         assignment = _membership(turn).assignment
         if turn.state.snapshot.offset < assignment.config_offset:
@@ -197,16 +203,16 @@ class CatchUp(Waiter, Timer):
     def failed(self, turn: Turn, error: Exception) -> None:
         """Leave the group and wait before reading again."""
         turn.end_stage(turn.state.stage)
-        if turn.state.phase is Phase.CATCHING_UP and _current(turn, self.generation):
+        if turn.state.phase is MembershipPhase.CATCHING_UP and _current(turn, self.generation):
             self._leave_and_back_off(turn, "taking too long to read the log")
 
     def due(self, turn: Turn) -> None:
-        if turn.state.phase is Phase.BACKING_OFF and _current(turn, self.generation):
+        if turn.state.phase is MembershipPhase.BACKING_OFF and _current(turn, self.generation):
             _read_config(turn)
 
     def _leave_and_back_off(self, turn: Turn, reason: str) -> None:
         turn.emit(LeaveGroup(reason=reason))
-        turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
+        turn.update(phase=MembershipPhase.BACKING_OFF, rejoin_wanted=True)
         settings, retries = turn.state.settings, turn.state.backoff_retries
         if not _membership(turn).incremental:
             delay_ms = settings.worker_unsync_backoff_ms
@@ -215,7 +221,7 @@ class CatchUp(Waiter, Timer):
             turn.update(backoff_retries=retries - 1)
         else:
             delay_ms = 0
-            work.stop_everything(turn)
+            instances.stop_everything(turn)
             turn.update(backoff_retries=BACKOFF_RETRIES)
         turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), self)
 
@@ -275,7 +281,7 @@ def claim_writes(turn: Turn) -> None:
 
 def privilege_lost(turn: Turn) -> None:
     """Another leader may have taken over; if we still are the leader, claim again (KIP-618)."""
-    stopped = turn.state.phase is Phase.STOPPED
+    stopped = turn.state.phase is MembershipPhase.STOPPED
     if stopped or turn.state.privilege is not WritePrivilege.HELD:
         return
     turn.update(privilege=WritePrivilege.NONE)
@@ -286,7 +292,7 @@ def privilege_lost(turn: Turn) -> None:
 def _join(turn: Turn) -> None:
     start_permissions.rebalancing(turn)
     turn.begin_stage(stages.ENSURING_MEMBERSHIP)
-    turn.update(phase=Phase.JOINING, rejoin_wanted=False, rebalance_expected=False)
+    turn.update(phase=MembershipPhase.JOINING, rejoin_wanted=False, rebalance_expected=False)
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
 
 
@@ -295,7 +301,7 @@ def _eager_work_stopped(turn: Turn) -> bool:
     membership = turn.state.membership
     if membership is None or membership.incremental:
         return True
-    work.stop_everything(turn)
+    instances.stop_everything(turn)
     return not turn.stops_pending
 
 
@@ -316,11 +322,11 @@ def _disown(turn: Turn, revoked: Work) -> None:
     for task_id in revoked.tasks:
         tasks.setdefault(task_id.connector, set()).add(task_id.task)
     for connector, numbers in tasks.items():
-        work.stop_tasks(turn, connector, numbers)
+        instances.stop_tasks(turn, connector, numbers)
         share = turn.work_of(connector)
         turn.put_work(connector, replace(share, tasks_assigned=share.tasks_assigned - numbers))
     for connector in revoked.connectors:
-        work.stop_connector(turn, connector)
+        instances.stop_connector(turn, connector)
         turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=False))
 
 
@@ -329,7 +335,7 @@ def _revocations_done(turn: Turn) -> None:
         _begin_generation(turn)
         return
     turn.begin_stage(stages.FLUSHING_STATUSES)
-    turn.update(phase=Phase.FLUSHING)
+    turn.update(phase=MembershipPhase.FLUSHING)
     turn.ask(FlushStatuses(), Flush(generation=_membership(turn).generation))
 
 
@@ -355,7 +361,7 @@ def _begin_generation(turn: Turn) -> None:
 
 def _read_config(turn: Turn) -> None:
     turn.begin_stage(stages.READING_CONFIG)
-    turn.update(phase=Phase.CATCHING_UP)
+    turn.update(phase=MembershipPhase.CATCHING_UP)
     turn.ask(turn.read_to_end(), CatchUp(generation=_membership(turn).generation))
 
 
@@ -363,13 +369,13 @@ def _resolve(turn: Turn) -> None:
     """Start the work; when something was revoked, join again so that others get it."""
     membership = _membership(turn)
     # The leader assigned from the configs that asked for a rebalance while this join was under way.
-    turn.update(phase=Phase.RESOLVED, ready=True, rebalance_expected=False)
+    turn.update(phase=MembershipPhase.RESOLVED, ready=True, rebalance_expected=False)
     if any(not turn.state.snapshot.contains(c) for c in membership.assignment.assigned.connectors):
         _warn_of_other_config_topic(turn)
     if membership.is_leader:
         turn.emit(CleanStatuses(snapshot=turn.state.snapshot, revoked=turn.state.revoked))
         session_keys.watch(turn)
-    begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
+    begun = sum(instances.reconcile(turn, connector) for connector in turn.work.keys_now())
     if begun:
         stage = f"starting {begun} connector(s) and task(s) after a rebalance"
         turn.end_stage(turn.begin_stage(stage))
@@ -382,7 +388,7 @@ def _resolve(turn: Turn) -> None:
 
 def _give_up_assignment(turn: Turn) -> None:
     """The assignment was made for another state of the config topic: nothing starts from it."""
-    turn.update(phase=Phase.UNRESOLVED)
+    turn.update(phase=MembershipPhase.UNRESOLVED)
     request_rejoin(turn)
 
 

@@ -25,7 +25,7 @@ from pyconnect_agent.core.herder.events import RequestArrived
 from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.requests.fencing import FenceZombies
 from pyconnect_agent.core.herder.requests.target_states import SetTargetState
-from pyconnect_agent.core.herder.state import FINISHED_ONCE_BEGUN, Operation, Phase, Step
+from pyconnect_agent.core.herder.state import FINISHED_ONCE_BEGUN, MembershipPhase, Operation, Step
 from pyconnect_agent.core.herder.steps import Request, Timer
 from pyconnect_agent.core.herder.turn import Turn
 
@@ -42,7 +42,7 @@ DRAINED = (
 
 def arrived(turn: Turn, event: RequestArrived) -> None:
     error: RequestError | None = None
-    if turn.state.phase is Phase.STOPPED:
+    if turn.state.phase is MembershipPhase.STOPPED:
         error = _shutting_down(event.request)
     elif turn.state.rebalance_expected and event.request.restarts:
         error = ConflictError(STALE_CONFIGURATION)
@@ -98,7 +98,7 @@ def begin_all(turn: Turn) -> None:
         ):
             continue
         request = operation.request
-        if turn.state.phase is Phase.DRAINED and not request.served_drained:
+        if turn.state.phase is MembershipPhase.DRAINED and not request.served_drained:
             turn.fail(operation, ServiceUnavailableError(DRAINED))
         elif not turn.refused_in_dispute(operation):
             request.begin(turn, operation)
@@ -109,7 +109,7 @@ def _may_begin(turn: Turn, operation: Operation) -> bool:
     if operation.lane is not None and turn.first_in_lane(operation.lane) is not operation:
         return False
     if isinstance(operation.request, SetTargetState):
-        return turn.state.phase is not Phase.STARTING
+        return turn.state.phase is not MembershipPhase.STARTING
     return turn.state.serving
 
 

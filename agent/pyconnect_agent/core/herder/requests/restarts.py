@@ -11,7 +11,7 @@ from pyconnect_agent.core.herder.requests import stages
 from pyconnect_agent.core.herder.state import Operation, Step
 from pyconnect_agent.core.herder.steps import ConnectorRequest, Request, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import instances
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo
@@ -30,9 +30,9 @@ class RestartConnector(ConnectorRequest):
         connector = self.connector
         if not (_known(turn, operation, connector) and _assigned(turn, operation, connector)):
             return
-        work.stop_connector(turn, connector)
+        instances.stop_connector(turn, connector)
         if turn.work_of(connector).connector is None:
-            work.reconcile(turn, connector)
+            instances.reconcile(turn, connector)
             turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
         else:
             turn.proceed(operation, Step.STOPPING, f"stopping restarted connector {connector}")
@@ -62,11 +62,11 @@ class RestartTask(Request):
             return
         if not _assigned(turn, operation, task_id):
             return
-        work.stop_tasks(turn, task_id.connector, (task_id.task,))
+        instances.stop_tasks(turn, task_id.connector, (task_id.task,))
         if task_id.task in turn.work_of(task_id.connector).tasks:
             turn.proceed(operation, Step.STOPPING, f"restarting task {task_id}")
         else:
-            work.reconcile(turn, task_id.connector)
+            instances.reconcile(turn, task_id.connector)
             turn.succeed(operation)
 
 
@@ -92,7 +92,7 @@ class WorkStopped(Waiter):
     tasks: tuple[ConnectorTaskId, ...]
 
     def done(self, turn: Turn, result: Any) -> None:
-        for connector in work.stopped(turn, self.connectors, self.tasks):
+        for connector in instances.stopped(turn, self.connectors, self.tasks):
             operation = turn.first_in_lane(connector)
             if operation is not None and operation.step is Step.STOPPING:
                 self._go_on(turn, operation, connector)
@@ -181,12 +181,12 @@ def execute_pending(turn: Turn) -> None:
         return
     for request in turn.state.restarts.values():
         if not turn.work_of(request.connector).empty:
-            turn.ask(ReadStatus(connector=request.connector), Restart(request=request))
+            turn.ask(ReadStatus(connector=request.connector), PlannedRestart(request=request))
     turn.update(restarts={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restart(Waiter):
+class PlannedRestart(Waiter):
     """The statuses for a restart by plan are being read."""
 
     request: RestartRequested
@@ -207,10 +207,10 @@ class Restart(Waiter):
         )
         turn.put_work(connector, share)
         if restart_connector:
-            work.stop_connector(turn, connector)
-        work.stop_tasks(turn, connector, numbers)
-        work.publish_restarting(turn, connector)
-        work.reconcile(turn, connector)
+            instances.stop_connector(turn, connector)
+        instances.stop_tasks(turn, connector, numbers)
+        instances.publish_restarting(turn, connector)
+        instances.reconcile(turn, connector)
 
     def failed(self, turn: Turn, error: Exception) -> None:
         """Without a status there is no plan; the request's own reply has reported it."""

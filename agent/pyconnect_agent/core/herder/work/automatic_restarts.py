@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from pyconnect_agent.core.herder.steps import Timer
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import failures
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import failures, instances
 from pyconnect_agent.core.restart_policy import NoRestart, RestartMode, after_restart
 
 REBALANCING_MS = 1_000
@@ -38,16 +37,16 @@ class RestartDue(Timer):
             failures.put(turn, connector, task, given_up)
             return
         if task is None:
-            work.stop_connector(turn, connector)
+            instances.stop_connector(turn, connector)
             share = replace(turn.work_of(connector), restarting_connector=True)
         else:
-            work.stop_tasks(turn, connector, (task,))
+            instances.stop_tasks(turn, connector, (task,))
             share = turn.work_of(connector)
             share = replace(share, restarting_tasks=share.restarting_tasks | {task})
         turn.put_work(connector, share)
         failures.put(turn, connector, task, after_restart(history, turn.now_ms))
-        work.publish_restarting(turn, connector)
-        work.reconcile(turn, connector)
+        instances.publish_restarting(turn, connector)
+        instances.reconcile(turn, connector)
 
 
 def plan(turn: Turn) -> None:
