@@ -31,7 +31,6 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.files.phase_file import PhaseFile
-from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
 from pyconnect_clients.acls.facts import ConnectorFacts
@@ -78,7 +77,7 @@ class Herder:
 
 
 class Acls:
-    """Implements `acl_reports.AclCheck`: tells what it was asked."""
+    """Implements `worker_admin.AclCheck`: tells what it was asked."""
 
     def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         if phase == "never":
@@ -125,10 +124,9 @@ class World:
             PhaseFile(path=file),
             FakeRestart(),
         )
-        acls = AclReports(Acls(), self.herder)
-        self.admin = AgentAdmin(
-            identity, self.herder, self.children, phase, acls, now_ms=lambda: 1_000
-        )
+        parts = (identity, self.herder, self.children, phase)
+        self.admin = AgentAdmin(*parts, Acls(), now_ms=lambda: 1_000)
+        self.standalone_admin = AgentAdmin(*parts, None, now_ms=lambda: 1_000)
 
     def status(self, task: int, state: State, worker_id: str) -> None:
         self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)
@@ -246,4 +244,4 @@ def test_a_wrong_phase_is_a_bad_request(world: World) -> None:
     with pytest.raises(BadRequestError, match="must be disabled, preparing or enabled"):
         asyncio.run(world.admin.acls("never"))
     with pytest.raises(BadRequestError, match="standalone"):
-        asyncio.run(AclReports(None, world.herder).report(None))
+        asyncio.run(world.standalone_admin.acls(None))
