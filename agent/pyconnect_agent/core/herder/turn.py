@@ -198,7 +198,7 @@ class Turn:
         return begun
 
     def begin_again(self, operation: Operation) -> None:
-        """Put it back among the waiting: a rebalance has begun while it only looked around."""
+        """Let it wait again: a rebalance has begun before it has written anything."""
         queued = replace(operation, step=Step.QUEUED, stage=None)
         self.operations.set(operation.request_id, queued)
 

@@ -166,7 +166,7 @@ class Flush(Waiter):
     generation: int
 
     def done(self, turn: Turn, result: Any) -> None:
-        """They are out (or given up on): the new generation begins."""
+        """Begin the new generation, also when the statuses could not be written."""
         if turn.state.phase is MembershipPhase.FLUSHING and _current(turn, self.generation):
             turn.end_stage(turn.state.stage)
             _begin_generation(turn)
@@ -240,7 +240,7 @@ def _warn_of_other_config_topic(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledRebalance(Timer):
-    """The time is over that lost work waits for its worker."""
+    """Lost work has waited long enough for its worker."""
 
     generation: int
 

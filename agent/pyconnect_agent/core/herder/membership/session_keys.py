@@ -45,7 +45,7 @@ def keep_fresh(turn: Turn) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyWritten(Waiter):
-    """When this is done, the key is on the topic and in the snapshot."""
+    """The session key is being written; then it is on the topic and in the snapshot."""
 
     def done(self, turn: Turn, result: Any) -> None:
         turn.update(writing_session_key=False)

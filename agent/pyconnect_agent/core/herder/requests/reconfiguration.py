@@ -113,7 +113,7 @@ class ApplyTaskConfigs(ConnectorRequest):
             write_task_configs(turn, operation, connector, self.configs)
 
     def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
-        """They are applied."""
+        """The task configs are applied: answer requests that wait for them."""
         turn.succeed(operation)
         active = turn.reconfigurations.get(self.connector)
         turn.reconfigurations.discard(self.connector)

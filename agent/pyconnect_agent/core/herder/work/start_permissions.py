@@ -198,7 +198,7 @@ class LastRead(Waiter):
             start_tasks(turn, [ConnectorTaskId(connector, number) for number in waiting])
 
     def failed(self, turn: Turn, error: Exception) -> None:
-        """Repeat it without limit as in Kafka, while it is waited for."""
+        """Repeat the read without limit, as in Kafka, while tasks wait for it."""
         permission = _active(turn, self.connector, self.number)
         if permission is None:
             return
