@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
+from pyconnect_agent.process import long_lived
 
 _log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyconnect_agent.config_file import load_properties
 from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.errors import RequestError, WorkerStartError
-from pyconnect_agent.core.herder.requests.messages import PutConnectorConfig
+from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.java import json_text
+from pyconnect_agent.files.config_file import load_properties
 from pyconnect_agent.herder.port import Herder
 from pyconnect_api.errors import ConfigException
 

@@ -10,7 +10,6 @@ import logging
 from functools import partial
 
 from pyconnect_agent.children.launch import Launcher
-from pyconnect_agent.config_file import read_properties_file
 from pyconnect_agent.core.config.client_overrides import OverridePolicy
 from pyconnect_agent.core.config.worker_config import (
     DistributedConfig,
@@ -21,8 +20,8 @@ from pyconnect_agent.core.config.worker_config import (
 from pyconnect_agent.core.errors import AgentError, WorkerConfigError, WorkerStartError
 from pyconnect_agent.core.loggers import ROOT, parse_level
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.files.config_file import read_properties_file
 from pyconnect_agent.observability.logging import LogFormat, RuntimeLevels, configure_logging
-from pyconnect_agent.standalone import create_connectors, read_connector_file
 from pyconnect_agent.worker.lifecycle import EXIT_CONFIG, EXIT_START, WorkerParts, run_worker
 from pyconnect_agent.worker.plugins import (
     check_converters,
@@ -30,6 +29,7 @@ from pyconnect_agent.worker.plugins import (
     find_plugins,
     resolve_properties,
 )
+from pyconnect_agent.worker.standalone import create_connectors, read_connector_file
 from pyconnect_agent.worker.stores import distributed_stores, standalone_stores
 from pyconnect_api.errors import ConfigException, ConnectException
 

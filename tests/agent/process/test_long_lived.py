@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.observability.logging import bind_scope, record_fields
+from pyconnect_agent.process import long_lived
 
 
 def fail(error: BaseException) -> Callable[[], None]:
@@ -20,7 +20,7 @@ def fail(error: BaseException) -> Callable[[], None]:
     return work
 
 
-def run(thread: long_lived.Thread | long_lived.Timer) -> None:
+def run(thread: long_lived.Thread | long_lived.TimerThread) -> None:
     thread.start()
     thread.join(60)
     assert not thread.is_alive()
@@ -79,7 +79,7 @@ def test_an_owner_that_cannot_take_note_ends_with_its_process(
 def test_an_exception_of_a_timer_ends_the_process(deaths: list[BaseException]) -> None:
     """A timer is a thread too."""
     error = ValueError()
-    run(long_lived.Timer("expiry", 0, fail(error)))
+    run(long_lived.TimerThread("expiry", 0, fail(error)))
     assert deaths == [error]
 
 

@@ -61,7 +61,7 @@ class Thread(threading.Thread):
         self._scope.run(_run, self.name, self._work, self._on_death)
 
 
-class Timer(threading.Timer):
+class TimerThread(threading.Timer):
     """Calls `work` once after a delay, on a separate daemon thread; not started yet."""
 
     def __init__(self, name: str, delay_s: float, work: Callable[[], object]) -> None:

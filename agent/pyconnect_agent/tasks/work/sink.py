@@ -1,6 +1,6 @@
 """Builds and runs a sink task (Kafka: WorkerSinkTask and its builder).
 
-Layer: tasks. The composition of the modules named `sink_*`.
+Layer: tasks. The composition of the modules in `sink`.
 """
 
 from __future__ import annotations

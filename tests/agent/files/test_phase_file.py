@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_agent.config_file import parse_properties
-from pyconnect_agent.phase_file import PHASE_KEY, with_phase
+from pyconnect_agent.files.config_file import parse_properties
+from pyconnect_agent.files.phase_file import PHASE_KEY, with_phase
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import javaproperties
 
-from pyconnect_agent.config_file import parse_properties
 from pyconnect_agent.core.errors import ConflictError, InternalError
+from pyconnect_agent.files.config_file import parse_properties
 from pyconnect_api.errors import ConfigException
 
 PHASE_KEY = "exactly.once.source.support"

@@ -6,9 +6,10 @@ import pytest
 
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.effects import PutConnectorStatus, PutTaskStatus
-from pyconnect_agent.core.herder.requests.messages import PutConnectorConfig
+from pyconnect_agent.core.herder.effects import PutStatus
+from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import Reported
 from tests.simulation.herder_world import TASKS, World
 
 
@@ -24,9 +25,9 @@ def test_a_final_report_without_membership_is_late(member: bool, state: State) -
         found, _ = decide(found, on.MembershipLost(), world.now_ms)
     late = []
     for report in (
-        on.TaskReported(task_id=ConnectorTaskId("a", 0), state=state),
-        on.ConnectorReported(connector="a", state=state),
+        on.InstanceReported(item=ConnectorTaskId("a", 0), report=Reported(state=state)),
+        on.InstanceReported(item="a", report=Reported(state=state)),
     ):
         _, effects = decide(found, report, world.now_ms)
-        late += [e.late for e in effects if isinstance(e, PutTaskStatus | PutConnectorStatus)]
+        late += [e.late for e in effects if isinstance(e, PutStatus)]
     assert late == [not member and state is not State.RUNNING] * 2

@@ -10,7 +10,10 @@ import pytest
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
-from pyconnect_agent.tasks.records.provenance import (
+from pyconnect_agent.tasks.records.tolerance import RecordSkipped
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.pipeline import Pipeline
+from pyconnect_agent.tasks.source.provenance import (
     EPOCH,
     OFFSET,
     PARTITION,
@@ -20,9 +23,6 @@ from pyconnect_agent.tasks.records.provenance import (
     stamped,
     wanted,
 )
-from pyconnect_agent.tasks.records.tolerance import RecordSkipped
-from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.source.pipeline import Pipeline
 from pyconnect_agent.tasks.source.run import Outgoing, compose_run
 from pyconnect_api import SourceRecord
 

@@ -16,14 +16,15 @@ from pyconnect_agent.core.errors import (
 )
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     FenceZombies,
     PutConnectorConfig,
     RestartTask,
     SetTargetState,
 )
-from pyconnect_agent.core.herder.state import ApplyTaskConfigs, HerderSettings, Life, Step
-from pyconnect_agent.core.herder.waiters import ClearanceWaiter, TaskStartWaiter
+from pyconnect_agent.core.herder.requests.reconfiguration import ApplyTaskConfigs
+from pyconnect_agent.core.herder.state import HerderSettings, Life, Step
+from pyconnect_agent.core.herder.work.start_permissions import LastRead, TaskStartRead
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
@@ -97,7 +98,7 @@ def test_no_task_starts_before_the_round_is_over() -> None:
     configured(world, 2, other="value")
     until_fencing(world)
     assert world.tasks == {}
-    assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.CLEARING}
+    assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.AWAITING}
     world.settle()
     assert len(world.tasks) == 2
 
@@ -351,7 +352,7 @@ def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: s
 
 def waits_for_tasks(world: World) -> bool:
     """Whether the config topic is being read before tasks may start."""
-    kinds = (ClearanceWaiter, TaskStartWaiter)
+    kinds = (LastRead, TaskStartRead)
     return any(isinstance(waiter, kinds) for waiter in world.state.waiters.values())
 
 
@@ -447,7 +448,7 @@ def test_a_connector_of_unknown_type_is_fenced_too() -> None:
             connector_type=partial(_constant, kind),
             exactly_once_source=True,
         )
-        assert settings.needs_clearance({"name": "c"}) is needed
+        assert settings.needs_start_permission({"name": "c"}) is needed
 
 
 def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> None:

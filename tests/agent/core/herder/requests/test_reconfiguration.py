@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests import messages as ask
-from pyconnect_agent.core.herder.work.reconfiguration import backoff_ms
+from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.requests.reconfiguration import backoff_ms
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from tests.simulation.herder_world import TASKS, World

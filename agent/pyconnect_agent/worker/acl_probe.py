@@ -1,4 +1,4 @@
-"""`python -m pyconnect_agent.acl_probe`: ask brokers for the permissions of a worker's clients.
+"""`python -m pyconnect_agent.worker.acl_probe`: ask brokers for the permissions of a worker.
 
 Composition root. For Apache's workers, which do not report permissions: the command line passes
 their properties and connectors as JSON on stdin and gets the document of `GET /agent/acls` on

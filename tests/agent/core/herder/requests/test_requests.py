@@ -12,8 +12,8 @@ from pyconnect_agent.core.errors import (
     RequestTimedOutError,
 )
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.effects import Reply
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.simulation.herder_world import TASKS, World
 
