@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, Table, types
 
-from pyconnect_connectors.sql.column_types import MYSQL
+from pyconnect_connectors.sql.column_types import MYSQL, pragma
 
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
 _POSTGRES = (
@@ -63,13 +63,9 @@ def _mysql_collations(
 
 
 def _sqlite_collations(connection: Connection, table: Table, names: set[str]) -> Mapping[str, str]:
-    quote = connection.dialect.identifier_preparer.quote_identifier
-    schema = f"{quote(table.schema)}." if table.schema else ""
-    found = {}
-    indexes = connection.exec_driver_sql(f"PRAGMA {schema}index_list({quote(table.name)})")
-    for index in indexes.mappings().all():
-        parts = connection.exec_driver_sql(f"PRAGMA {schema}index_xinfo({quote(index['name'])})")
-        for part in parts.mappings():
-            if index["unique"] and part["name"] in names and part["coll"] != "BINARY":
-                found[part["name"]] = part["coll"]
-    return found
+    return {
+        part["name"]: part["coll"]
+        for index in pragma(connection, table.schema, "index_list", table.name)
+        for part in pragma(connection, table.schema, "index_xinfo", index["name"])
+        if index["unique"] and part["name"] in names and part["coll"] != "BINARY"
+    }

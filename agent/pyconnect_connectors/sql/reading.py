@@ -44,7 +44,7 @@ from sqlalchemy import (
 
 from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
 from pyconnect_connectors.odd_values import OddValueException
-from pyconnect_connectors.sql.column_types import MYSQL, has_zone, is_decimal
+from pyconnect_connectors.sql.column_types import MYSQL, NumericAffinity, has_zone, is_decimal
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.queries import with_rows_of
@@ -261,11 +261,13 @@ class TableReader:
 
     def _identity(self, name: str, dialect: Dialect) -> ColumnElement[Any]:
         column = self._column(name)
-        if not isinstance(column.type, types.Integer | types.Numeric | types.String):
+        if not isinstance(
+            column.type, types.Integer | types.Numeric | types.String | NumericAffinity
+        ):
             raise ConnectException(
                 f"Column {name} of table {self._table.fullname} is neither a number nor a text"
             )
-        if dialect.name == "sqlite" and is_decimal(column.type):
+        if dialect.name == "sqlite" and not isinstance(column.type, types.Integer):
             # Not as the binary float that SQLAlchemy would make of it.
             return type_coerce(column, String())
         return column
