@@ -14,11 +14,21 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, TABLE_FORMAT, sink_config_def
+from pyconnect_connectors.sql.definitions import (
+    FOLDING_KEYS,
+    OFFSETS_TABLE,
+    TABLE_FORMAT,
+    sink_config_def,
+)
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.target_tables import check_names, table_name
+from pyconnect_connectors.sql.target_tables import (
+    check_names,
+    found_table,
+    refuse_folding,
+    table_name,
+)
 from pyconnect_connectors.sql.validation import validated
 
 
@@ -35,7 +45,7 @@ class SqlSinkConnector(SinkConnector):
         return sink_config_def()
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(sink_config_def(), connector_configs, SinkSettings.parse, _name_problems)
+        return validated(sink_config_def(), connector_configs, SinkSettings.parse, _table_problems)
 
     def task_class(self) -> type[SinkTask]:
         return SqlSinkTask
@@ -66,16 +76,25 @@ class SqlSinkConnector(SinkConnector):
         return True
 
 
-def _name_problems(settings: SinkSettings) -> list[tuple[str, str]]:
-    """Return names of tables that the database cannot keep."""
-    dialect = open_engine(settings.connection, writes=False).dialect
-    found = []
+def _table_problems(settings: SinkSettings) -> list[tuple[str, str]]:
+    """Return what is wrong with names, and with tables that exist."""
+    engine = open_engine(settings.connection, writes=True)
     names = [
         (TABLE_FORMAT, table_name(settings.table_format, topic)[1]) for topic in settings.topics
     ]
+    found = []
     for key, name in [*names, (OFFSETS_TABLE, settings.offsets_table.rpartition(".")[2])]:
         try:
-            check_names(dialect, name)
+            check_names(engine.dialect, name)
         except ConnectException as error:
             found.append((key, str(error)))
+    with database_errors("Cannot look at the tables"), connected(engine) as connection:
+        for topic in () if found else settings.topics:
+            table = found_table(connection, settings, topic)
+            try:
+                if table is not None:
+                    keys = settings.pk_fields or table.primary_key.columns.keys()
+                    refuse_folding(connection, settings, table, keys)
+            except ConnectException as error:
+                found.append((FOLDING_KEYS, str(error)))
     return found

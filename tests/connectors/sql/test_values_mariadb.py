@@ -264,34 +264,6 @@ def test_a_text_key_of_a_table_that_is_created_tells_all_texts_apart(
     harness.stop()
 
 
-@pytest.mark.parametrize(
-    ("collation", "warns"),
-    [("utf8mb4_general_ci", True), ("utf8mb4_bin", True), ("utf8mb4_nopad_bin", False)],
-)
-def test_a_key_column_that_takes_texts_for_equal_is_warned_of(
-    mariadb: MariaDbServer,
-    database: str,
-    collation: str,
-    warns: bool,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """utf8mb4_bin ignores spaces at the end."""
-    execute(
-        mariadb,
-        database,
-        f"CREATE TABLE topic (k varchar(20) COLLATE {collation} PRIMARY KEY, v int)",
-    )
-    settings = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "k"}
-    harness = sink(mariadb, database, **settings)
-    schema = SchemaBuilder.struct().field("k", SchemaBuilder.string()).build()
-    with caplog.at_level(logging.WARNING):
-        harness.send(Struct.of_checked(schema, ["a"]), value_schema=schema)
-        harness.deliver()
-    found = [getattr(entry, "collation", None) for entry in caplog.records]
-    assert (collation in found) is warns
-    harness.stop()
-
-
 NUMBER = SchemaBuilder.struct().field("id", SchemaBuilder.int32()).build()
 
 
