@@ -25,11 +25,16 @@ class OddValue(Exception):
         return OddValueException(
             place,
             column=self.column or "(value)",
-            row=f"{record.original_topic}-{record.original_kafka_partition}"
-            f"@{record.original_kafka_offset}",
+            row=place_of(record),
             kind=self.kind,
             target=self.target,
         )
+
+
+def place_of(record: SinkRecord) -> str:
+    """Return where a record is in Kafka, as topic-partition@offset."""
+    topic, partition = record.original_topic, record.original_kafka_partition
+    return f"{topic}-{partition}@{record.original_kafka_offset}"
 
 
 def required_default(schema: Schema) -> object:

@@ -97,7 +97,7 @@ def _line(name: str, column: Column) -> str:
 
 def _fits() -> Iterator[str]:
     yield "## Columns that exist\n"
-    yield "SqlSink compares the value with the column before it writes. These values are refused:\n"
+    yield "The sinks compare values with columns before they write. These values are refused:\n"
     for name, fits in FITS.items():
         yield f"### {name}\n"
         yield "| column | value |"

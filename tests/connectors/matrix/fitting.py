@@ -11,7 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.schema import Schema as IcebergSchema
 
 from pyconnect_api import (
     Schema,
@@ -22,13 +26,14 @@ from pyconnect_api import (
     time_builder,
     timestamp_builder,
 )
+from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from tests.connectors.matrix.columns import Cell, Column, Value
 from tests.connectors.matrix.databases import Database, define
-from tests.connectors.matrix.meanings import Kind, equal
+from tests.connectors.matrix.files import iceberg_props
+from tests.connectors.matrix.meanings import Kind, equal, of_python
 from tests.connectors.matrix.outcomes import missing
-from tests.connectors.matrix.paths import delivered, sink_props
-from tests.connectors.matrix.topics import TOPIC
+from tests.connectors.matrix.paths import Message, Scratch, delivered, sink_props
 
 _INT32, _INT64 = SchemaBuilder.int32(), SchemaBuilder.int64()
 _TEXT, _BYTES, _DOUBLE = SchemaBuilder.string(), SchemaBuilder.bytes(), SchemaBuilder.float64()
@@ -211,14 +216,76 @@ _SQLITE = (
     *_not("TEXT CHECK (v_c <> 'bad')", _TEXT, "bad"),
     *_not("INTEGER NOT NULL", SchemaBuilder.int32().optional(), None),
 )
-FITS = {"PostgreSQL": _POSTGRES, "MariaDB": _MARIADB, "SQLite": _SQLITE}
+_ICEBERG = (
+    _holds("int", Kind.INT, _INT64, 2**31 - 1),
+    *_not("int", _INT64, 2**31, -(2**31) - 1),
+    _holds("int", Kind.INT, SchemaBuilder.int16(), 5),
+    _holds("long", Kind.INT, _INT32, 5),
+    *_not("int", _DOUBLE, 5.0),
+    _holds("decimal(5,2)", Kind.DECIMAL, decimal_builder(2), Decimal("123.45")),
+    *_not("decimal(5,2)", decimal_builder(2), Decimal("1234.56")),
+    _holds("decimal(38,2)", Kind.DECIMAL, decimal_builder(2), Decimal("1234.56")),
+    *_not("decimal(5,2)", decimal_builder(3), Decimal("1.234")),
+    _holds("double", Kind.FLOAT64, SchemaBuilder.float32(), 0.5),
+    *_not("float", _DOUBLE, 0.1),
+    *_not("timestamp", _STAMP(), _AT),
+    *_not("string", _INT32, 5),
+    *_not("int", _TEXT, "5"),
+    *_not("uuid", _TEXT, "8d2f1c3e-0000-4000-8000-00000000000a"),
+    *_not("fixed[3]", _BYTES, b"abc"),
+)
+FITS = {"PostgreSQL": _POSTGRES, "MariaDB": _MARIADB, "SQLite": _SQLITE, "Iceberg": _ICEBERG}
 
 
-def faults(database: Database) -> Iterator[str]:
+class Columns(Protocol):
+    """Tables that exist, with a column `v_c`."""
+
+    @property
+    def name(self) -> str: ...
+    def stored(self, table: str, fit: Fit, message: Message) -> object:
+        """Write a value into a new table; return the meaning of what is there then."""
+
+
+class DatabaseColumns:
+    """Tables of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.name = database.name
+
+    def stored(self, table: str, fit: Fit, message: Message) -> object:
+        define(self._database, table, {"v_c": fit.type})
+        delivered(SqlSinkTask, sink_props(self._database, table), [message])
+        return self._database.read(table, {"v_c": fit.kind})[0]["v_c"]
+
+
+class IcebergColumns:
+    """Tables of Iceberg, as another program made them."""
+
+    name = "Iceberg"
+
+    def __init__(self, scratch: Path) -> None:
+        self._lake = Scratch(scratch / "columns-of-iceberg").new()
+
+    def stored(self, table: str, fit: Fit, message: Message) -> object:
+        uri = f"sqlite:///{self._lake}/catalog.db"
+        catalog = load_catalog("iceberg", type="sql", uri=uri, warehouse=str(self._lake))
+        catalog.create_namespace_if_not_exists("lake")
+        fields = [
+            {"id": number, "name": name, "type": type_, "required": False}
+            for number, name, type_ in ((1, "id", "int"), (2, "v_c", fit.type))
+        ]
+        schema = IcebergSchema.model_validate({"type": "struct", "fields": fields})
+        catalog.create_table(f"lake.{table}", schema)
+        delivered(LakeSinkTask, iceberg_props(self._lake, table), [message])
+        (row,) = catalog.load_table(f"lake.{table}").scan().to_arrow().to_pylist()
+        return of_python(fit.kind, row["v_c"])
+
+
+def faults(columns: Columns) -> Iterator[str]:
     """Yield a line for each value that is not as it should be."""
-    for number, fit in enumerate(FITS[database.name]):
+    for number, fit in enumerate(FITS[columns.name]):
         table = f"t{number}fit"
-        define(database, table, {"v_c": fit.type})
         schema = (
             SchemaBuilder.struct()
             .field("id", SchemaBuilder.int32())
@@ -226,7 +293,7 @@ def faults(database: Database) -> Iterator[str]:
         ).build()
         record = Struct.of_checked(schema, [number, fit.given])
         try:
-            delivered(SqlSinkTask, sink_props(database, table), [(schema, record)])
+            found = columns.stored(table, fit, (schema, record))
         except Exception as error:
             column = Column(type="c", kind=fit.kind, values=())
             cell = Cell(column, Value(name="", given=f"'{fit.given}'", meaning=None))
@@ -235,11 +302,7 @@ def faults(database: Database) -> Iterator[str]:
             elif lacks := missing(error, cell):
                 yield f"unclear  {fit.name} | no {', '.join(lacks)} in: {error!r}"
             continue
-        found = database.read(table, {"v_c": fit.kind})[0]["v_c"]
         if fit.refused:
             yield f"wrong    {fit.name} | {found!r} | expected: refused"
         elif not equal(fit.kind, fit.meaning, found):
             yield f"wrong    {fit.name} | {found!r} | expected: {fit.meaning!r}"
-
-
-__all__ = ["FITS", "TOPIC", "Fit", "faults"]
