@@ -286,14 +286,10 @@ def _postgres_code(error: DBAPIError) -> object:
     return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
 
 
-def connection_problem(settings: Connection, *, writes: bool) -> str | None:
-    """Return why no connection can be made, None when one can; for validation."""
-    try:
-        engine = open_engine(settings, writes=writes)
-        with closing(connected(engine)):
-            return None
-    except (ConfigException, ConnectException) as error:
-        return str(error)
+def check_connection(settings: Connection) -> None:
+    """Connect once; ConfigException, RetriableException or ConnectException if that fails."""
+    with closing(connected(open_engine(settings, writes=False))):
+        pass
 
 
 def abandon(connection: DatabaseConnection) -> None:
