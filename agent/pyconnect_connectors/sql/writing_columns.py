@@ -289,7 +289,10 @@ def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) 
         if dialect in MYSQL or (dialect == "sqlite" and exact.is_nan()):
             raise Unfit("NaN (not a number)" if exact.is_nan() else "infinity")
         return number
-    if Decimal(_shortest(number, narrow=narrow)) != exact:
+    held = to_float32(number) if narrow else number
+    digits = len(exact.as_tuple().digits)
+    has_few = digits <= (6 if narrow else 15)
+    if Decimal(f"{held:.{digits - 1}e}" if has_few else _shortest(held, narrow=narrow)) != exact:
         raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
     if scale is not None and round(exact, scale) != exact:
         raise Unfit("a number with more digits than the column's scale")
@@ -309,13 +312,12 @@ def _exact_number(value: Any) -> Decimal:
         raise Unfit("a text that is not a number") from None
 
 
-def _shortest(number: float, *, narrow: bool) -> str:
+def _shortest(held: float, *, narrow: bool) -> str:
     """Return the shortest text of a number that means the same in a float of 4 or 8 bytes."""
-    if not narrow or not math.isfinite(number):
-        return repr(number)
-    rounded = to_float32(number)
-    texts = (f"{rounded:.{digits}g}" for digits in range(6, 10))
-    return next(text for text in texts if to_float32(float(text)) == rounded)
+    if not narrow or not math.isfinite(held):
+        return repr(held)
+    texts = (f"{held:.{digits}g}" for digits in range(6, 10))
+    return next(text for text in texts if to_float32(float(text)) == held)
 
 
 def _decimals(found: Any, dialect: str) -> Convert:
