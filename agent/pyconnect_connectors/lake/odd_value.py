@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyconnect_api import Schema, SinkRecord
-from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_api import SinkRecord
+from pyconnect_connectors.odd_values import OddValueException, place_of
 
 
 class OddValue(Exception):
@@ -29,14 +29,3 @@ class OddValue(Exception):
             kind=self.kind,
             target=self.target,
         )
-
-
-def place_of(record: SinkRecord) -> str:
-    """Return where a record is in Kafka, as topic-partition@offset."""
-    topic, partition = record.original_topic, record.original_kafka_partition
-    return f"{topic}-{partition}@{record.original_kafka_offset}"
-
-
-def required_default(schema: Schema) -> object:
-    """Return what null means in a sink: the default of a field that is required, else None."""
-    return None if schema.optional else schema.default

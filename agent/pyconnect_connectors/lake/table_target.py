@@ -44,10 +44,10 @@ from pyconnect_connectors.lake.names import (
     AUTO_CREATE,
     EVOLVE,
 )
-from pyconnect_connectors.lake.odd_value import place_of
 from pyconnect_connectors.lake.partitioners import field_of
 from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
 from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
+from pyconnect_connectors.odd_values import place_of
 
 LOG = logging.getLogger(__name__)
 COMMIT_ATTEMPTS = 20

@@ -80,7 +80,7 @@ class ReadColumn:
         self._becomes_null = policy is OddValues.NULL and may_be_odd and not column.primary_key
         optional = (column.nullable and not column.primary_key) or self._becomes_null
         self.schema: Schema = (form.builder.optional() if optional else form.builder).build()
-        self.selected = _selected(column, dialect)
+        self.selected = as_selected(column, dialect)
         self._convert, self._quick = form.convert, form.quick
 
     @property
@@ -213,8 +213,8 @@ def _integer(found: types.Integer) -> SchemaBuilder:
     return SchemaBuilder.int64() if is_wide else SchemaBuilder.int32()
 
 
-def _selected(column: Column[Any], dialect: Dialect) -> ColumnElement[Any]:
-    """Return what a query selects for a column, with the driver's own values."""
+def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
+    """Return what a query selects for a column, with the driver's own values and all digits."""
     found, selected = column.type, column
     plain: types.TypeEngine[Any] = types.NullType()
     match dialect.name:
@@ -233,7 +233,7 @@ def _selected(column: Column[Any], dialect: Dialect) -> ColumnElement[Any]:
     return type_coerce(selected, plain)
 
 
-def _postgres_text(column: Column[Any]) -> ColumnElement[Any]:
+def _postgres_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
     match column.type:
         case postgresql.ARRAY():
             return cast(func.to_json(column), types.Text())

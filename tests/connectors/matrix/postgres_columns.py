@@ -295,8 +295,8 @@ def _of_extension(type_: str, extension: str = "", **values: str) -> Column:
     return _as_text(type_, f"CREATE EXTENSION {extension or type_}", **values)
 
 
-# Debezium has maps of hstore unless it is told to have JSON, and no values of the others unless it
-# is told to have bytes.
+# Debezium has hstore as JSON or as a map, and leaves out types that it does not know unless
+# `include.unknown.datatypes` is set.
 _EXTENSIONS = [
     _of_extension("citext", **{name: str(_TEXTS[name]) for name in ("ordinary", "spaces", "wide")}),
     _of_extension("hstore", ordinary="""'"a"=>"1", "b"=>NULL, "c d"=>"e\\"f"'""", empty="''"),
