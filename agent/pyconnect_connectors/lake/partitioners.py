@@ -24,6 +24,7 @@ from pyconnect_connectors.lake.names import (
     Partitioning,
 )
 from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.odd_values import required_default
 
 MOST_KNOWN = 10_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -177,7 +178,7 @@ def field_of(record: SinkRecord, name: str) -> object:
         field = value.schema.field(name)
         if field is not None:
             found = value.get_without_default(field)
-            return field.schema.default if found is None and not field.schema.optional else found
+            return required_default(field.schema) if found is None else found
     elif isinstance(value, Mapping) and name in value:
         return value[name]
     raise DataException(f"The value has no field {name}")
