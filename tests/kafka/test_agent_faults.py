@@ -79,11 +79,11 @@ def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
     agent = agents.start(properties={"exactly.once.source.support": support, **limit})
     config = {"connector.class": BAD_SOURCE, "large": "x" * 30_000}
     answer = agent.call("PUT", "/connectors/large/config", config)
-    assert (answer.status, answer.message) == (
-        400,
+    assert answer.status == 400
+    assert answer.message == (
         "Error writing connector configuration to Kafka: a record is larger than the broker allows"
         " (max.message.bytes of the config topic). Let it refer to large values by a config"
-        " provider.",
+        " provider."
     )
     agent.create("small", {**config, "large": "x"})
     agent.wait_for_states("small", "RUNNING", "RUNNING")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
@@ -29,6 +29,8 @@ from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 
 _log = logging.getLogger(__name__)
+
+LEADERS_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +194,28 @@ class Admin:
         """Return the log end offset by partition, open transactions included."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's
         return self._list_offsets(topic, partitions, latest, timeout_ms)
+
+    def wait_for_leaders(
+        self, topic: str, partitions: int, timeout_ms: int, *, give_up: Callable[[], bool]
+    ) -> None:
+        """Wait until the leader of each partition knows that it leads, which metadata say earlier.
+
+        Afterwards none of them refuses records for this reason. The wait also ends at its timeout
+        and when the brokers deny the question.
+        """
+        deadline = Deadline(timeout_ms)
+        while not give_up():
+            try:
+                self.end_offsets(topic, range(partitions), min(1_000, deadline.remaining_ms()))
+            except KafkaError as exc:
+                if exc.retriable and not deadline.expired():
+                    time.sleep(LEADERS_INTERVAL_S)
+                    continue
+                _log.warning(
+                    "not all partitions of a topic have leaders; records may change their order",
+                    extra={"topic": topic, "reason": str(exc)},
+                )
+            return
 
     def beginning_offsets(
         self, topic: str, partitions: Sequence[int], timeout_ms: int

@@ -17,7 +17,7 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
-from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.kafka.task_producer import METADATA_S, TaskProducer
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +25,6 @@ SLICE_S = 0.5
 ABORT_AT_CLOSE_S = 1.0
 REGISTRATION_S = 5.0
 """Maximum wait of an abort for records in flight."""
-METADATA_S = 5.0
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
