@@ -253,12 +253,11 @@ class Admin:
 
     def _describing_failed(self, topic: str, failure: object, action: str) -> KafkaError:
         """Translate a failure; the text of a denial also names the missing grant."""
-        translated = errors.translate(failure, action)
-        if errors.code_of(failure) not in errors.TOPIC_NOT_AUTHORIZED:
-            return translated
-        return AuthorizationError(
-            f"{translated.message}. Grant Describe on topic '{topic}' to the principal of the "
-            f"admin client '{self._client_id}'."
+        return errors.translate(
+            failure,
+            action,
+            grant=f"Describe on topic '{topic}' to the principal of the admin client"
+            f" '{self._client_id}'",
         )
 
     def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import length_hint
 from typing import Any, Protocol, TypeAlias
@@ -100,6 +100,7 @@ class TaskProducer:
     ) -> None:
         self._producer = create_producer({**TUNING, **config, **FORCED})
         self.produce: Callable[..., None] = self._producer.produce
+        self._client_id = str(config.get("client.id", ""))
         self._make_admin = make_admin
         self._admin: Admin | None = None
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
@@ -190,7 +191,17 @@ class TaskProducer:
                 f"than {self._max_message_bytes}, the value of the max.request.size configuration "
                 "of the producer, or than the broker's message.max.bytes allows."
             )
-        return errors.translate(failure, f"Failed to send a record of {size} bytes to '{topic}'")
+        return errors.translate(
+            failure,
+            f"Failed to send a record of {size} bytes to '{topic}'",
+            grant=self._grant(failure, (topic,)),
+        )
+
+    def _grant(self, failure: Any, topics: Collection[str]) -> str:  # noqa: ARG002  subclasses use it
+        """Return the right that lacks if `failure` is a denial of records to `topics`."""
+        names = ", ".join(f"'{topic}'" for topic in sorted(topics))
+        word = "topic" if len(topics) == 1 else "each of the topics"
+        return f"Write on {word} {names} to the principal of the producer '{self._client_id}'"
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:
