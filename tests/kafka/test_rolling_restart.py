@@ -39,8 +39,10 @@ def asked_meanwhile(urls: list[str]) -> Iterator[Counter[str]]:
             for path in ("/connectors?expand=status", "/connectors/connector-0/config"):
                 try:
                     answer = call_url(url, "GET", path)
-                    momentary = answer.status == 200 or is_momentary(answer)
-                    answers["good" if momentary else f"{path}: {answer.text}"] += 1
+                    # A worker that stops says so, as Apache's does.
+                    told = is_momentary(answer) or "Worker is shutting down" in answer.text
+                    good = answer.status == 200 or told
+                    answers["good" if good else f"{path}: {answer.text}"] += 1
                 except OSError:
                     # It is the one that restarts.
                     continue
