@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,9 +126,9 @@ class AgentAdmin:
     async def children(self) -> list[dict[str, Any]]:
         found = await self._children.child_details()
         shown = sorted((*found, *self._without_process(found)), key=lambda child: child.order)
-        now_ms = self._now_ms()
+        now_ms, wall_ms = self._now_ms(), int(time.time() * 1000)
         return [
-            {**child_json(child, now_ms), "restarts": self._restarts(child, now_ms)}
+            {**child_json(child, wall_ms), "restarts": self._restarts(child, now_ms)}
             for child in shown
         ]
 
@@ -252,8 +253,11 @@ def worker_state(state: HerderState) -> str:
             return "draining" if state.drain_wanted else "rebalancing"
 
 
-def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
-    """`last_activity` is a source's poll or a sink's put; ages and times in ms."""
+def child_json(child: ChildDetails, wall_ms: int) -> dict[str, Any]:
+    """`last_activity` is a source's poll or a sink's put; ages and times in ms.
+
+    `wall_ms`: the wall clock, which the child's own times are of.
+    """
     began_ms = child.transaction_began_ms
     return {
         "connector": child.connector,
@@ -267,7 +271,7 @@ def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
         "responsive": child.responsive,
         "last_activity_ms": child.last_activity_ms,
         "last_commit_ms": child.last_commit_ms,
-        "open_transaction_age_ms": None if began_ms is None else max(0, now_ms - began_ms),
+        "open_transaction_age_ms": None if began_ms is None else max(0, wall_ms - began_ms),
         "queue_size": child.queue_size,
     }
 

@@ -236,10 +236,14 @@ class CompactedLog:
 
     def _denied(self, error: Any, action: str) -> AuthorizationError:
         consumer = self._clients.consumer.get("client.id", "")
-        return AuthorizationError(
-            f"{errors.translate(error, action).message}. Grant Read on topic '{self._topic.name}' "
-            f"to the principal of the consumer '{consumer}'."
+        denial = errors.translate(
+            error,
+            action,
+            grant=f"Read on topic '{self._topic.name}' to the principal of the consumer"
+            f" '{consumer}'",
         )
+        assert isinstance(denial, AuthorizationError)
+        return denial
 
     def _read_first_time(self) -> None:
         deadline = Deadline(READ_AT_START_TIMEOUT_MS)

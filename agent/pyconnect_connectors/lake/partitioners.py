@@ -57,6 +57,11 @@ class Clock:
         self._extractor = settings.extractor
         self._field = settings.timestamp_field
 
+    def has_passed(self, limit_ms: int, begin_ms: int, record: SinkRecord) -> bool:
+        """Return whether a record is so much later; also when the wall clock was set back."""
+        passed_ms = self.time_ms(record) - begin_ms
+        return passed_ms >= limit_ms or (passed_ms < 0 and self._extractor is Extractor.WALLCLOCK)
+
     def time_ms(self, record: SinkRecord) -> int:
         """Raises DataException for a record without a time."""
         match self._extractor:

@@ -128,7 +128,7 @@ class TableTarget:
     def __init__(
         self,
         settings: SinkSettings,
-        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        now_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000),
     ) -> None:
         assert settings.tables is not None
         self._settings = settings

@@ -48,7 +48,7 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
     given = session.given
     if given.get("summary_json"):
         given["quiet"] = True
-    started = time.time()
+    started, began_s = time.time(), time.monotonic()
     code = int(ExitCode.OK)
     error: str | None = None
     try:
@@ -70,7 +70,7 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
             command=command,
             exit_code=code,
             started_s=started,
-            duration_s=time.time() - started,
+            duration_s=time.monotonic() - began_s,
             error=error,
             results=session.record.results(),
         )

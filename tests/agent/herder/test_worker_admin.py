@@ -125,8 +125,8 @@ class World:
             FakeRestart(),
         )
         parts = (identity, self.herder, self.children, phase)
-        self.admin = AgentAdmin(*parts, Acls(), now_ms=lambda: 1_000)
-        self.standalone_admin = AgentAdmin(*parts, None, now_ms=lambda: 1_000)
+        self.admin = AgentAdmin(*parts, Acls(), now_ms=lambda: 90_000)
+        self.standalone_admin = AgentAdmin(*parts, None, now_ms=lambda: 90_000)
 
     def status(self, task: int, state: State, worker_id: str) -> None:
         self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)
@@ -189,8 +189,11 @@ def test_unavailable_stacks_are_reported_with_the_reason(world: World) -> None:
         asyncio.run(world.admin.stacks(HERE))
 
 
-def test_failed_tasks_of_this_worker_are_listed_without_a_process(world: World) -> None:
-    """Not those of others; transactions are shown by their age."""
+def test_failed_tasks_of_this_worker_are_listed_without_a_process(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of others; transactions are shown by their age on the clock of their process."""
+    monkeypatch.setattr("time.time", lambda: 1.0)
     world.herder.state = replace(
         world.herder.state, work={"c": ConnectorWork(tasks_assigned=frozenset({0, 1}))}
     )

@@ -14,9 +14,11 @@ from typing import Any, Generic, TypeVar
 
 from pyconnect_agent.core.errors import (
     AgentError,
+    BadRequestError,
     InternalError,
     NotFoundError,
     NotLeaderError,
+    PrivilegedRecordTooLargeError,
     PrivilegedWriteError,
     RequestError,
 )
@@ -277,6 +279,8 @@ def request_error(error: Exception) -> RequestError:
     """The answer to a client about a failed effect."""
     if isinstance(error, RequestError):
         return error
+    if isinstance(error, PrivilegedRecordTooLargeError):
+        return BadRequestError(error.message)
     if isinstance(error, PrivilegedWriteError):
         return InternalError(
             "Failed to write to config topic; this may be due to a transient error and the request"

@@ -22,7 +22,7 @@ _TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r"
 _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"Not authorized to access group:? {_NAME}", ("W1", "K1")),
     (rf"Not authorized to describe topic\(s\) {_NAME}", ("S2",)),
-    (rf"Grant Read on topic {_NAME} to the principal of the consumer 'connector-", ("O2",)),
+    (rf"Grant Read on topic {_NAME} to the principal of the consumer 'connector-", ("O2", "K2")),
     (rf"Grant Describe on topic {_NAME} to the principal of the admin client 'connector-", ("O3",)),
     (rf"Not authorized to get the end offsets for topic {_NAME}", ("O3",)),
     (r"Unable to claim write privileges", ("W7",)),
