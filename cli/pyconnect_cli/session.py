@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
-    from pyconnect_cli.rest.model import ConnectorView
+    from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
     from pyconnect_clients.security import Security
 
 LOOK_S = 2.0
@@ -97,6 +97,11 @@ class Session:
         client = ConnectClient(exchange, on_views=self._keep_names)
         self._clients.append(client)
         return client
+
+    @cached_property
+    def worker(self) -> WorkerInfo:
+        """The first answer about the cluster and a worker of it."""
+        return self.client.worker_info()
 
     @cached_property
     def budget(self) -> Budget:

@@ -174,7 +174,7 @@ def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> Worker
 
 def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
     try:
-        views = session.client.connector_views()
+        views = session.client.connector_views(options.connectors)
     except Unreachable as error:
         if not (options.worker_configs or options.worker_properties):
             raise

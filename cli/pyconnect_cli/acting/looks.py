@@ -38,7 +38,7 @@ def task_shows(task: TaskId, client: ConnectClient) -> Seen:
 
 def deletion_shows(name: str, client: ConnectClient) -> Seen:
     """Return whether a connector is gone."""
-    gone = name not in client.connector_names()
+    gone = not client.exists(name)
     return Seen("it is gone" if gone else "it is still there", done=gone)
 
 

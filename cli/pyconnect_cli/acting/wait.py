@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pyconnect_cli.errors import (
-    NotFound,
     OutOfTime,
     PyconnectError,
     ServerError,
@@ -83,7 +82,7 @@ def wait_for_state(
         # A connector that was in the state is read again as long as the state has to last.
         looked_at = list(names) if stable_s else waiting
         with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
-            statuses = _statuses(session, looked_at)
+            statuses = session.client.connector_statuses(looked_at)
         now = time.monotonic()
         for name in looked_at:
             if has_state(statuses.get(name), state):
@@ -120,7 +119,7 @@ def delete_and_see(session: Session, name: str) -> None:
     session.client.delete_connector(name)
     until = time.monotonic() + min(GONE_S, session.budget.remaining_s())
     pause = FIRST_PAUSE_S
-    while name in session.client.connector_names():
+    while session.client.exists(name):
         if time.monotonic() + pause >= until:
             raise ServerError(f"the worker reported the deletion, but {name} still exists")
         time.sleep(pause)
@@ -160,16 +159,6 @@ def describe(status: ConnectorStatus | None) -> str:
         return "without a status"
     tasks = " ".join(f"{task.id}:{task.state}" for task in status.tasks)
     return f"{status.connector.state} with {f'tasks {tasks}' if tasks else 'no tasks'}"
-
-
-def _statuses(session: Session, names: Sequence[str]) -> Mapping[str, ConnectorStatus]:
-    """Read all statuses with one request; a name without a status is missing in the result."""
-    if len(names) > 1:
-        return session.client.connector_statuses()
-    try:
-        return {name: session.client.connector_status(name) for name in names}
-    except NotFound:
-        return {}
 
 
 def _least_s(status: ConnectorStatus | None, state: str) -> float:

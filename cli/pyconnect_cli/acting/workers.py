@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
-from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, Health
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus, Health
 from pyconnect_cli.session import Session
 
 Answer = TypeVar("Answer")
@@ -49,13 +50,8 @@ class WorkerHealth:
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
     """Return the addresses in force; with `everywhere` also those that statuses name."""
     if everywhere:
-        return all_worker_urls(session, session.client.connector_views())
+        return urls_with(session, assigned_workers(session.client.connector_statuses().values()))
     return list(session.client.exchange.urls)
-
-
-def all_worker_urls(session: Session, views: Mapping[str, ConnectorView]) -> list[str]:
-    """Return the addresses in force and those that the statuses of these connectors name."""
-    return urls_with(session, _assigned_workers(views))
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
@@ -90,17 +86,19 @@ def _addresses(url: str) -> set[tuple[str, int]]:
     return {(str(address[0]), port) for *_, address in found}
 
 
-def connect_cluster(session: Session) -> ConnectCluster:
-    """Return the identity of the Connect cluster; the group of Java workers is in the context."""
+def connect_cluster(session: Session, statuses: Iterable[ConnectorStatus | None]) -> ConnectCluster:
+    """Return the identity of the Connect cluster; the group of Java workers is in the context.
+
+    `statuses` name workers of this cluster.
+    """
     exchange = session.client.exchange
-    try:
-        group_id = AgentClient(exchange).config().get("group.id")
-    except PyconnectError:
-        group_id = None
-    group_id = group_id or session.settings.group or ""
-    workers = _assigned_workers(session.client.connector_views())
+    group_id = None
+    if session.worker.agent:
+        with suppress(PyconnectError):
+            group_id = AgentClient(exchange).config().get("group.id")
     return ConnectCluster(
-        group_id=group_id, workers=frozenset({*workers, *map(_address, exchange.urls)})
+        group_id=group_id or session.settings.group or "",
+        workers=frozenset({*assigned_workers(statuses), *map(_address, exchange.urls)}),
     )
 
 
@@ -166,11 +164,12 @@ def _health(client: ConnectClient, url: str) -> Health:
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
-def _assigned_workers(views: Mapping[str, ConnectorView]) -> set[str]:
+def assigned_workers(statuses: Iterable[ConnectorStatus | None]) -> set[str]:
+    """Return the workers (`host:port`) that statuses name."""
     return {
         item.worker_id
-        for view in views.values()
-        if view.status
-        for item in (view.status.connector, *view.status.tasks)
+        for status in statuses
+        if status
+        for item in (status.connector, *status.tasks)
         if item.worker_id
     }

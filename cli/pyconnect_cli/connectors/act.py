@@ -99,10 +99,10 @@ def delete(
     """Delete connectors. Their offsets stay: a new connector of the same name continues there."""
     session = session_of(context)
     if ignore_not_found and names:
-        existing = set(session.client.connector_names())
+        existing = session.client.connector_views(names)
         if missing := [name for name in names if name not in existing]:
             session.output.message(f"not found: {', '.join(missing)}")
-        names = [name for name in names if name in existing]
+        names = [*existing]
         if not names:
             return
     views = selected_views(session, names or ())

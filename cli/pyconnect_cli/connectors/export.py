@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_cli.errors import OutputLost, UsageError
@@ -18,13 +18,12 @@ def write_connector_files(
     documents: Sequence[Mapping[str, object]],
     *,
     mode: int | None,
-    existing: Collection[str],
     prune: bool,
 ) -> None:
     """Write `NAME.json` for each document and print its path; `mode` as of `write_whole`.
 
-    Files of earlier exports whose connector is not among the `existing` ones are removed with
-    `prune`, and otherwise named. Raises OutputLost when a file cannot be written, UsageError when
+    Files of earlier exports whose connector does not exist are removed with `prune`, and otherwise
+    named. Raises OutputLost when a file cannot be written, UsageError when
     it is the file of an earlier connector as well: some file systems do not distinguish `Orders`
     and `orders`.
     """
@@ -44,7 +43,11 @@ def write_connector_files(
             written[_identity(file)] = name
             if not session.settings.quiet:
                 session.output.line(str(file))
-        stale = [file for file in sorted(directory.glob("*.json")) if _is_stale(file, existing)]
+        exported = ((file, _exported(file)) for file in sorted(directory.glob("*.json")))
+        kept = {file: other for file, other in exported if other is not None}
+        others = [other for other in kept.values() if other not in written.values()]
+        existing = session.client.connector_views(others) if others else {}
+        stale = [file for file in kept if kept[file] in others and kept[file] not in existing]
         for file in stale if prune else ():
             file.unlink()
             session.output.message(f"removed {file}: its connector does not exist")
@@ -57,16 +60,16 @@ def write_connector_files(
         raise OutputLost(f"{directory}: cannot be written: {exc.strerror}") from exc
 
 
-def _is_stale(file: Path, existing: Collection[str]) -> bool:
-    """Return whether an export wrote a file for a connector that does not exist any more."""
+def _exported(file: Path) -> str | None:
+    """Return the connector that an export wrote a file for; None for other files."""
     try:
         document = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False
+        return None
     if not isinstance(document, dict) or set(document) != {"name", "config"}:
-        return False
+        return None
     name = document["name"]
-    return isinstance(name, str) and file.name == file_name(name) and name not in existing
+    return name if isinstance(name, str) and file.name == file_name(name) else None
 
 
 def _identity(file: Path) -> tuple[int, int]:

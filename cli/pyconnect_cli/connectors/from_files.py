@@ -144,7 +144,7 @@ def apply(
             hint="leave it out, or add --prune",
         )
     documents = read_connector_files(required_files(files))
-    views = session.client.connector_views()
+    views = session.client.connector_views(() if prune else [file.name for file in documents])
     plan = plan_files(session, documents, views, prune=prune)
     carry_out(session, plan, "apply", views, validated=not no_validate)
 
@@ -296,7 +296,6 @@ def export(
         directory,
         documents,
         mode=PRIVATE if show_secrets else None,
-        existing=frozenset(session.client.connector_names()),
         prune=prune,
     )
 
@@ -357,9 +356,9 @@ def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
 
 def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
     """Raise Conflict for a connector that exists already."""
-    existing = set(session.client.connector_names())
-    if taken := [file.name for file in files if file.name in existing]:
-        raise Conflict(f"connector `{taken[0]}` exists already")
+    for file in files:
+        if session.client.exists(file.name):
+            raise Conflict(f"connector `{file.name}` exists already")
 
 
 def _documents(

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import selected_or_all, selection_from
+from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.restarts import (
     Restarts,
     automatic_restarts,
     describe_restarts,
     restarts_document,
 )
-from pyconnect_cli.acting.selection import known_connector, selected_views
+from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
 from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
 from pyconnect_cli.errors import (
     Forbidden,
@@ -70,9 +70,8 @@ def view_columns() -> Sequence[Column[ConnectorView]]:
 def list_connectors(context: typer.Context, names: NamesArgument = None) -> None:
     """List connectors with their states; filters narrow the list."""
     session = session_of(context)
-    views = session.client.connector_views()
     selection = selection_from(session.given, names or ())
-    shown = selected_or_all(views, selection)
+    shown = listed_views(session, selection)
     session.output.listing(
         view_columns(),
         shown,
@@ -178,12 +177,11 @@ def watch(
     last: dict[str, WatchedInstance] = {}
     while True:
         try:
-            views = session.client.connector_views()
+            chosen = listed_views(session, selection)
         except (OutOfTime, Unreachable):
             if limited and session.budget.spent:
                 return
             raise
-        chosen = selected_or_all(views, selection)
         now = {instance.name: instance for view in chosen for instance in _instances(view)}
         for name in sorted({*now, *last}):
             if now.get(name) != last.get(name):

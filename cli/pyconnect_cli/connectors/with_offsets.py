@@ -45,7 +45,7 @@ def create_with_offsets(
     connector stays STOPPED: it has done nothing yet.
     """
     client = session.client
-    cluster_id = client.worker_info().kafka_cluster_id
+    cluster_id = session.worker.kafka_cluster_id
     info = client.create_connector(file.name, file.config, initial_state="STOPPED")
 
     def planner(view: OffsetsView) -> Planned:

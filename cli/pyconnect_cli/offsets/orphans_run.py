@@ -25,7 +25,7 @@ from pyconnect_cli.offsets.plan.orphans import (
     topics_of_others,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.rest.model import ConnectCluster
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
 from pyconnect_cli.session import Session
 from pyconnect_clients.connect_names import SINK_GROUP_PREFIX
 
@@ -58,12 +58,15 @@ class OrphanKeeper:
     @cached_property
     def existing(self) -> Configs:
         """The configurations of all connectors."""
-        views = self._session.client.connector_views()
-        return {name: view.info.config if view.info else {} for name, view in views.items()}
+        return {name: view.info.config if view.info else {} for name, view in self._views.items()}
+
+    @cached_property
+    def _views(self) -> dict[str, ConnectorView]:
+        return self._session.client.connector_views()
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        return connect_cluster(self._session)
+        return connect_cluster(self._session, (view.status for view in self._views.values()))
 
     @cached_property
     def topics(self) -> list[str]:
@@ -143,7 +146,7 @@ class OrphanKeeper:
     def snapshot(self, orphan: Orphan, *, action: str = "") -> OffsetsSnapshot:
         """Return an orphan's snapshot for an export or a backup."""
         return OffsetsSnapshot(
-            cluster_id=self._session.client.worker_info().kafka_cluster_id,
+            cluster_id=self._session.worker.kafka_cluster_id,
             connector=orphan.name,
             class_name="",
             type=orphan.type,
@@ -228,7 +231,7 @@ class OrphanKeeper:
 
     def _require_absent(self, name: str) -> None:
         """Check right before the change that the name has not been given to a new connector."""
-        if name in self._session.client.connector_names():
+        if self._session.client.exists(name):
             raise PreconditionFailed(
                 f"connector {name} exists, so its offsets are not orphans; {UNTOUCHED}",
                 hint=f"show them: pyconnect offsets get {name}",

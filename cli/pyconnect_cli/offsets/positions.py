@@ -12,8 +12,8 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.acting.conditions import selected_or_all, selection_from, texts
-from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.conditions import selection_from, texts
+from pyconnect_cli.acting.selection import listed_views, selected_views
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
@@ -147,7 +147,7 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     settings = kafka_cluster(session, "lag").librdkafka()
     rows: list[Lag] = []
     selection = selection_from(session.given, names or ())
-    views = selected_or_all(session.client.connector_views(), selection)
+    views = listed_views(session, selection)
     if names:
         for view in views:
             _require_sink_type(view.name, view.type)

@@ -56,7 +56,7 @@ def undo(
     """Restore a connector's offsets from before a change; an undo can be undone."""
     session = session_of(context)
     options = around(session.given)
-    cluster_id = session.client.worker_info().kafka_cluster_id
+    cluster_id = session.worker.kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
     # A user sees the plan with the question and can refuse.
     unasked = session.settings.yes and not options.force and not session.given.get("dry_run")
@@ -97,7 +97,7 @@ def import_offsets(
         raise UsageError(
             f"{file}: contains no offsets", hint="to delete all offsets: pyconnect offsets reset"
         )
-    cluster_id = session.client.worker_info().kafka_cluster_id
+    cluster_id = session.worker.kafka_cluster_id
 
     def planner(view: OffsetsView) -> Planned:
         require_same_type(snapshot, view)
@@ -125,12 +125,12 @@ def copy(
     if to_context is None and source == target:
         raise UsageError("SRC and DST are the same connector")
     (source_view,) = selected_views(session, [source])
-    snapshot = snapshot_of(offsets_view(session, source_view), session.client.worker_info())
+    snapshot = snapshot_of(offsets_view(session, source_view), session.worker)
     if not snapshot.offsets:
         raise NotFound(f"{source} has no stored offsets: nothing was changed")
     other = session if to_context is None else session_of_context(session, to_context)
     try:
-        cluster_id = other.client.worker_info().kafka_cluster_id
+        cluster_id = other.worker.kafka_cluster_id
 
         def planner(view: OffsetsView) -> Planned:
             require_same_type(snapshot, view)
@@ -185,7 +185,7 @@ def _planned(
 def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsSnapshot:
     now = datetime.now(UTC)
     backups = backups_of(session)
-    here = connect_cluster(session)
+    here = connect_cluster(session, session.client.connector_statuses().values())
     if identity is not None:
         snapshot = backups.find(identity, now)
         if snapshot.cluster_id != cluster_id:

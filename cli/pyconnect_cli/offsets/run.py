@@ -14,7 +14,7 @@ from functools import cached_property, partial
 
 from pyconnect_cli.acting.batch import BatchStep, run_steps
 from pyconnect_cli.acting.confirmation import Asks, confirm_names
-from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
+from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
@@ -93,7 +93,7 @@ def change_offsets(
         _require_changes(session)
     if session.ends_with_plan(changes=bool(needed)):
         return
-    run = _Changes(session, action, planner, around)
+    run = _Changes(session, action, planner, around, views)
     if needed:
         if around.backup:
             run.backups.require_writable()
@@ -120,7 +120,7 @@ def change_new_connector(
 ) -> str | None:
     """Give a connector that was just created its offsets, without asking; return a remark."""
     plan = _plan_or_raise(session, planner, offsets_view(session, view))
-    return _Changes(session, Action.IMPORT, planner, around).act(plan)
+    return _Changes(session, Action.IMPORT, planner, around, [view]).act(plan)
 
 
 def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
@@ -150,7 +150,14 @@ def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> OffsetsSnapshot:
 class _Changes:
     """The changes of one command; `act` may run in several threads, one connector each."""
 
-    def __init__(self, session: Session, action: Action, planner: Planner, around: Around) -> None:
+    def __init__(
+        self,
+        session: Session,
+        action: Action,
+        planner: Planner,
+        around: Around,
+        views: Sequence[ConnectorView],
+    ) -> None:
         self.session = session
         self.stored: list[str] = []
         # Connectors whose offsets may have been changed.
@@ -158,6 +165,7 @@ class _Changes:
         self._action = action
         self._planner = planner
         self._around = around
+        self._views = {view.name: view for view in views}
 
     @cached_property
     def backups(self) -> Backups:
@@ -166,7 +174,7 @@ class _Changes:
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        return connect_cluster(self.session)
+        return connect_cluster(self.session, (view.status for view in self._views.values()))
 
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
         """Change one connector; return a remark."""
@@ -180,8 +188,11 @@ class _Changes:
         if stopped_here:
             self._stop(view.name)
         try:
-            wait_for_state(self.session, [view.name], "STOPPED")
-            remark = self._change(view)
+            if self._just_planned(view.name):
+                remark = self._change(planned)
+            else:
+                wait_for_state(self.session, [view.name], "STOPPED")
+                remark = self._change(self._planned_again(view))
             if self._around.wish.resume:
                 client.resume_connector(view.name)
         except PyconnectError as error:
@@ -228,17 +239,25 @@ class _Changes:
             return "resumed"
         return None
 
-    def _change(self, view: OffsetsView) -> str:
-        client = self.session.client
+    def _just_planned(self, name: str) -> bool:
+        """Return whether the plan was made a moment ago, from a view of a STOPPED connector."""
+        alone = len(self._views) == 1 and self.session.settings.yes
+        return alone and has_state(self._views[name].status, "STOPPED")
+
+    def _planned_again(self, view: OffsetsView) -> OffsetsPlan:
+        """Plan from a fresh view: tasks commit while they stop."""
         fresh = OffsetsView(
             name=view.name,
             type=view.type,
             class_name=view.class_name,
             state="STOPPED",
             config=view.config,
-            offsets=client.connector_offsets(view.name).entries,
+            offsets=self.session.client.connector_offsets(view.name).entries,
         )
-        plan = _plan_or_raise(self.session, self._planner, fresh)
+        return _plan_or_raise(self.session, self._planner, fresh)
+
+    def _change(self, plan: OffsetsPlan) -> str:
+        client, view = self.session.client, plan.view
         if not plan.needed:
             return "nothing to change"
         backup = self._back_up(plan)
@@ -282,7 +301,7 @@ class _Changes:
     def _back_up(self, plan: OffsetsPlan) -> OffsetsSnapshot | None:
         if not self._around.backup or not plan.changes:
             return None
-        worker = self.session.client.worker_info()
+        worker = self.session.worker
         snapshot = replace(
             snapshot_of(plan.view, worker),
             action=plan.action.value,
@@ -318,7 +337,7 @@ class _Changes:
 
 def _require_changes(session: Session) -> None:
     """Raise PreconditionFailed before a connector is stopped for a worker that changes nothing."""
-    version = session.client.worker_info().version
+    version = session.worker.version
     if kafka_version(version) < FIRST_WITH_CHANGES:
         raise PreconditionFailed(
             f"the worker runs version {version}: offsets can be changed over REST since Kafka 3.6"

@@ -186,7 +186,7 @@ def export(
         raise UsageError(
             f"{len(views)} connectors do not fit into one file", hint="give a directory: --dir DIR"
         )
-    worker = session.client.worker_info()
+    worker = session.worker
     unread: list[PyconnectError] = []
     for view in views:
         place = directory / file_name(view.name) if directory else file

@@ -11,7 +11,12 @@ from dataclasses import replace
 from functools import partial
 
 from pyconnect_cli.acting.background import ask_all
-from pyconnect_cli.acting.workers import all_worker_urls, ask_workers, worker_health
+from pyconnect_cli.acting.workers import (
+    ask_workers,
+    assigned_workers,
+    urls_with,
+    worker_health,
+)
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
@@ -98,7 +103,7 @@ class Watcher:
         session = self._session
         views = session.client.connector_views()
         doubts: list[str] = []
-        urls = all_worker_urls(session, views)
+        urls = urls_with(session, assigned_workers(view.status for view in views.values()))
         workers = tuple(
             answer
             for answer in ask_workers(session, urls, self._worker)

@@ -58,6 +58,8 @@ FIRST_WITH_RESTART_OF_TASKS = (3, 0)
 FIRST_WITH_SCOPE = (3, 7)
 FIRST_WITH_PATCH = (3, 8)
 HEALTH_STATUSES = frozenset({500, 503})
+FEW = 10
+"""Up to this number of connectors, single requests cost less than a list of the cluster."""
 
 
 class ConnectClient:
@@ -91,11 +93,14 @@ class ConnectClient:
         body = self._get("connectors").body
         return sorted(read("list of names", list[str], body))
 
-    def connector_views(self) -> dict[str, ConnectorView]:
-        """Return every connector with info and status, by name, sorted.
+    def connector_views(self, names: Sequence[str] = ()) -> dict[str, ConnectorView]:
+        """Return connectors with info and status: those of `names` that exist, or all, sorted.
 
-        Two requests: asking for the status leaves out connectors that have none yet.
+        A list takes two requests: asking for the status leaves out connectors that have none yet.
         """
+        if 0 < len(names) <= FEW:
+            single = {name: self._view(name) for name in names}
+            return {name: view for name, view in single.items() if view is not None}
         infos = self._expanded("info")
         statuses = self._expanded("status")
         views = {
@@ -108,12 +113,23 @@ class ConnectClient:
         }
         if self._on_views:
             self._on_views(views)
-        return views
+        return {name: views[name] for name in names if name in views} if names else views
 
-    def connector_statuses(self) -> dict[str, ConnectorStatus]:
-        """Return the statuses of all connectors that have one, by name, with one request."""
-        views = self._expanded("status")
-        return {name: view.status for name, view in views.items() if view.status}
+    def connector_statuses(self, names: Sequence[str] = ()) -> dict[str, ConnectorStatus]:
+        """Return the statuses, of `names` or of all, by name; a new connector has none yet."""
+        if not 0 < len(names) <= FEW:
+            found = {name: view.status for name, view in self._expanded("status").items()}
+        else:
+            found = {name: self._status_or_none(name) for name in names}
+        return {name: status for name, status in found.items() if status is not None}
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is a connector of this name."""
+        try:
+            self._get("connectors", name)
+        except NotFound:
+            return False
+        return True
 
     def connector(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration and task ids."""
@@ -381,6 +397,19 @@ class ConnectClient:
         if answer.body is None:
             return None
         return read("list of loggers", list[str], answer.body)
+
+    def _view(self, name: str) -> ConnectorView | None:
+        try:
+            info = self.connector(name)
+        except NotFound:
+            return None
+        return ConnectorView(name=name, info=info, status=self._status_or_none(name))
+
+    def _status_or_none(self, name: str) -> ConnectorStatus | None:
+        try:
+            return self.connector_status(name)
+        except NotFound:
+            return None
 
     def _expanded(self, what: str) -> dict[str, ConnectorView]:
         answer = self._send("GET", "connectors", query=(("expand", what),))

@@ -9,9 +9,14 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.conditions import Selection, select, selected_or_all, selection_from
+from pyconnect_cli.acting.conditions import Selection, selection_from
 from pyconnect_cli.acting.looks import task_shows
-from pyconnect_cli.acting.selection import known_connector, selected_views
+from pyconnect_cli.acting.selection import (
+    known_connector,
+    listed_views,
+    read_views,
+    selected_views,
+)
 from pyconnect_cli.acting.wait import wait_if_asked
 from pyconnect_cli.connectors.show import trace_lines
 from pyconnect_cli.errors import NotFound
@@ -50,11 +55,9 @@ def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
     workers = {str(worker) for worker in _given(session, "worker")}
     given = {k: v for k, v in session.given.items() if k not in {"state", "worker"}}
     selection = selection_from(given, names or ())
-    views = session.client.connector_views()
-    chosen = selected_or_all(views, selection)
     rows = [
         row
-        for view in chosen
+        for view in listed_views(session, selection)
         for row in _rows(view)
         if (not states or row[1].state in states) and (not workers or row[1].worker_id in workers)
     ]
@@ -148,10 +151,7 @@ def restart(
 def _known_tasks(session: Session, tasks: Sequence[TaskId]) -> list[TaskId]:
     """Return the tasks; NotFound (exit 3) names one whose connector does not exist."""
     names = tuple(dict.fromkeys(task.connector for task in tasks))
-    select(
-        {name: ConnectorView(name=name) for name in session.client.connector_names()},
-        Selection(names=names),
-    )
+    read_views(session, Selection(names=names))
     return list(tasks)
 
 

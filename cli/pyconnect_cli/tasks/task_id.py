@@ -19,7 +19,7 @@ def task_of(session: Session, text: str) -> TaskId:
         if not connector or not re.fullmatch("[0-9]{1,9}", number):
             continue
         task = TaskId(connector=connector, task=int(number))
-        if separator == "-" and text in session.client.connector_names():
+        if separator == "-" and session.client.exists(text):
             raise UsageError(
                 f"`{text}` is the name of a connector, not of a task",
                 hint=f"task {task.task} of connector {connector} is {task}; tasks of {text}:"
