@@ -41,21 +41,21 @@ class GrantRow(NamedTuple):
 
 
 COLUMNS: Sequence[Column[GrantRow]] = (
-    Column(title="OWNER", value=lambda row: row.first.need.owner),
-    Column(title="CLIENT", value=lambda row: row.first.need.rule.role.value),
-    Column(title="PRINCIPAL", value=lambda row: row.first.need.principal or "?", whole=True),
-    Column(title="RULE", value=lambda row: row.first.need.rule.id, wide=True),
-    Column(title="NEED", value=lambda row: row.need, prose=True),
-    Column(title="SINCE", value=lambda row: row.first.need.phase.value, wide=True),
-    Column(title="LEVEL", value=lambda row: row.first.need.severity.value),
+    Column("OWNER", lambda row: row.first.need.owner),
+    Column("CLIENT", lambda row: row.first.need.rule.role.value),
+    Column("PRINCIPAL", lambda row: row.first.need.principal or "?", whole=True),
+    Column("RULE", lambda row: row.first.need.rule.id, wide=True),
+    Column("NEED", lambda row: row.need, prose=True),
+    Column("SINCE", lambda row: row.first.need.phase.value, wide=True),
+    Column("LEVEL", lambda row: row.first.need.severity.value),
     Column(
-        title="HAVE",
-        value=lambda row: row.first.verdict.value,
+        "HAVE",
+        lambda row: row.first.verdict.value,
         style=_STYLES.get,
     ),
-    Column(title="EVIDENCE", value=lambda row: row.first.evidence, wide=True, prose=True),
-    Column(title="WHY", value=lambda row: row.first.need.rule.why, wide=True, prose=True),
-    Column(title="SYMPTOM", value=lambda row: row.first.need.rule.symptom, prose=True),
+    Column("EVIDENCE", lambda row: row.first.evidence, wide=True, prose=True),
+    Column("WHY", lambda row: row.first.need.rule.why, wide=True, prose=True),
+    Column("SYMPTOM", lambda row: row.first.need.rule.symptom, prose=True),
 )
 
 

@@ -40,48 +40,42 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     worker_column(lambda agent: agent.url),
-    Column(title="STATE", value=lambda agent: agent.state, style=state_style),
-    Column(title="LEADER", value=lambda agent: "yes" if agent.leader else ""),
-    Column(title="GENERATION", value=lambda agent: _text(agent.generation), right=True),
-    Column(title="PHASE", value=lambda agent: agent.phase or "-"),
-    Column(title="VERSION", value=lambda agent: agent.version),
-    Column(title="PID", value=lambda agent: str(agent.pid), right=True),
-    Column(
-        title="CONFIG", value=lambda agent: "changed since" if agent.config_outdated else "current"
-    ),
+    Column("STATE", lambda agent: agent.state, style=state_style),
+    Column("LEADER", lambda agent: "yes" if agent.leader else ""),
+    Column("GENERATION", lambda agent: _text(agent.generation), right=True),
+    Column("PHASE", lambda agent: agent.phase or "-"),
+    Column("VERSION", lambda agent: agent.version),
+    Column("PID", lambda agent: str(agent.pid), right=True),
+    Column("CONFIG", lambda agent: "changed since" if agent.config_outdated else "current"),
 )
 CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
-    Column(title="NAME", value=lambda child: child.name, distinct=True),
-    Column(title="STATE", value=lambda child: child.state or "starting", style=state_style),
-    Column(title="SINCE", value=lambda child: _ago(child.since_ms), right=True),
-    Column(title="PID", value=lambda child: _text(child.pid), right=True, wide=True),
+    Column("NAME", lambda child: child.name, distinct=True),
+    Column("STATE", lambda child: child.state or "starting", style=state_style),
+    Column("SINCE", lambda child: _ago(child.since_ms), right=True),
+    Column("PID", lambda child: _text(child.pid), right=True, wide=True),
+    Column("MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)),
+    Column("CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)),
     Column(
-        title="MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)
+        "ANSWERS",
+        lambda child: "-" if child.pid is None else "yes" if child.responsive else "no",
     ),
-    Column(
-        title="CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)
-    ),
-    Column(
-        title="ANSWERS",
-        value=lambda child: "-" if child.pid is None else "yes" if child.responsive else "no",
-    ),
-    Column(title="ACTIVE", value=lambda child: _ago(child.last_activity_ms), right=True),
-    Column(title="COMMIT", value=lambda child: _ago(child.last_commit_ms), right=True),
-    Column(title="QUEUE", value=lambda child: _text(child.queue_size), right=True),
-    Column(title="RESTARTS", value=lambda child: describe_restarts(child.restarts), wide=True),
+    Column("ACTIVE", lambda child: _ago(child.last_activity_ms), right=True),
+    Column("COMMIT", lambda child: _ago(child.last_commit_ms), right=True),
+    Column("QUEUE", lambda child: _text(child.queue_size), right=True),
+    Column("RESTARTS", lambda child: describe_restarts(child.restarts), wide=True),
     worker_column(lambda child: child.url),
 )
 DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
     worker_column(lambda finding: finding.url),
-    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(title="CHECK", value=lambda finding: finding.check),
-    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("CHECK", lambda finding: finding.check),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
 )
 READINESS_COLUMNS: Sequence[Column[Readiness]] = (
-    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(title="ABOUT", value=lambda finding: finding.about),
-    Column(title="NAME", value=lambda finding: finding.name, distinct=True),
-    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("ABOUT", lambda finding: finding.about),
+    Column("NAME", lambda finding: finding.name, distinct=True),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
 )
 
 

@@ -53,9 +53,9 @@ class SettingRow:
 
 
 COLUMNS: Sequence[Column[SettingRow]] = (
-    Column(title="SETTING", value=lambda row: row.name, whole=True),
-    Column(title="VALUE", value=lambda row: row.value, prose=True),
-    Column(title="ORIGIN", value=lambda row: row.origin),
+    Column("SETTING", lambda row: row.name, whole=True),
+    Column("VALUE", lambda row: row.value, prose=True),
+    Column("ORIGIN", lambda row: row.origin),
 )
 
 

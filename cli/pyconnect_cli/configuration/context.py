@@ -60,10 +60,10 @@ class ContextRow:
 
 
 COLUMNS: Sequence[Column[ContextRow]] = (
-    Column(title="CURRENT", value=lambda row: "*" if row.current else ""),
-    Column(title="CONTEXT", value=lambda row: row.name, whole=True),
-    Column(title="URLS", value=lambda row: row.urls, prose=True),
-    Column(title="FILE", value=lambda row: row.origin, wide=True),
+    Column("CURRENT", lambda row: "*" if row.current else ""),
+    Column("CONTEXT", lambda row: row.name, whole=True),
+    Column("URLS", lambda row: row.urls, prose=True),
+    Column("FILE", lambda row: row.origin, wide=True),
 )
 
 

@@ -58,15 +58,15 @@ def _error(record: TopicRecord) -> str:
 
 
 COLUMNS: Sequence[Column[TopicRecord]] = (
-    Column(title="PARTITION", value=lambda record: str(record.partition), right=True, wide=True),
-    Column(title="OFFSET", value=lambda record: str(record.offset), right=True),
-    Column(title="TIME", value=lambda record: shown_time(record.timestamp_ms), whole=True),
-    Column(title="FROM", value=_from, whole=True),
-    Column(title="TASK", value=lambda record: context_of(record).get("task.id") or "-", wide=True),
-    Column(title="STAGE", value=lambda record: context_of(record).get("stage") or "-"),
-    Column(title="ERROR", value=_error, prose=True),
-    Column(title="KEY", value=lambda record: shown_bytes(record.key), wide=True),
-    Column(title="VALUE", value=lambda record: shown_bytes(record.value), prose=True, wide=True),
+    Column("PARTITION", lambda record: str(record.partition), right=True, wide=True),
+    Column("OFFSET", lambda record: str(record.offset), right=True),
+    Column("TIME", lambda record: shown_time(record.timestamp_ms), whole=True),
+    Column("FROM", _from, whole=True),
+    Column("TASK", lambda record: context_of(record).get("task.id") or "-", wide=True),
+    Column("STAGE", lambda record: context_of(record).get("stage") or "-"),
+    Column("ERROR", _error, prose=True),
+    Column("KEY", lambda record: shown_bytes(record.key), wide=True),
+    Column("VALUE", lambda record: shown_bytes(record.value), prose=True, wide=True),
 )
 
 

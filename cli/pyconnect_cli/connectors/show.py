@@ -46,7 +46,7 @@ ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="passwords in 
 
 
 TASK_COLUMNS: Sequence[Column[TaskState]] = (
-    Column(title="TASK", value=lambda task: str(task.id), right=True),
+    Column("TASK", lambda task: str(task.id), right=True),
     state_column("STATE", lambda task: task.state),
     worker_column(lambda task: task.worker_id),
 )
@@ -55,14 +55,14 @@ TASK_COLUMNS: Sequence[Column[TaskState]] = (
 def view_columns() -> Sequence[Column[ConnectorView]]:
     """Return the columns of `connectors list`."""
     return (
-        Column(title="NAME", value=lambda view: view.name, distinct=True),
-        Column(title="TYPE", value=lambda view: view.type),
+        Column("NAME", lambda view: view.name, distinct=True),
+        Column("TYPE", lambda view: view.type),
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),
         worker_column(_worker),
-        Column(title="CLASS", value=_class, wide=False),
-        Column(title="VERSION", value=_version, wide=True),
-        Column(title="ERROR", value=_error, wide=True),
+        Column("CLASS", _class, wide=False),
+        Column("VERSION", _version, wide=True),
+        Column("ERROR", _error, wide=True),
     )
 
 
@@ -295,9 +295,7 @@ def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) 
         return []
     columns = list(TASK_COLUMNS)
     if restarts:
-        columns.append(
-            Column(title="RESTARTS", value=lambda task: describe_restarts(restarts.get(task.id)))
-        )
+        columns.append(Column("RESTARTS", lambda task: describe_restarts(restarts.get(task.id))))
     lines = table_lines(
         columns, tasks, headers=bool(restarts), width=None, colour=output.style.colour
     )

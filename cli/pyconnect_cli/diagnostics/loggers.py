@@ -36,9 +36,9 @@ def _since(logger: LoggerLevel) -> str:
 
 
 COLUMNS: Sequence[Column[LoggerLevel]] = (
-    Column(title="LOGGER", value=lambda logger: logger.name),
-    Column(title="LEVEL", value=lambda logger: logger.level or "-"),
-    Column(title="SINCE", value=_since),
+    Column("LOGGER", lambda logger: logger.name),
+    Column("LEVEL", lambda logger: logger.level or "-"),
+    Column("SINCE", _since),
 )
 
 LoggerArgument = Annotated[

@@ -56,11 +56,11 @@ def _time(written_ms: int | None) -> str:
 
 
 COLUMNS: Sequence[Column[Orphan]] = (
-    Column(title="CONNECTOR", value=lambda orphan: orphan.name, whole=True),
-    Column(title="TYPE", value=lambda orphan: orphan.type),
-    Column(title="STORED IN", value=lambda orphan: ",".join(orphan.places), prose=True),
-    Column(title="OFFSETS", value=lambda orphan: str(orphan.count), right=True),
-    Column(title="LAST WRITTEN", value=lambda orphan: _time(orphan.written_ms)),
+    Column("CONNECTOR", lambda orphan: orphan.name, whole=True),
+    Column("TYPE", lambda orphan: orphan.type),
+    Column("STORED IN", lambda orphan: ",".join(orphan.places), prose=True),
+    Column("OFFSETS", lambda orphan: str(orphan.count), right=True),
+    Column("LAST WRITTEN", lambda orphan: _time(orphan.written_ms)),
 )
 
 

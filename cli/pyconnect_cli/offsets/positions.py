@@ -71,12 +71,12 @@ def _number(value: int | None) -> str:
 
 
 COLUMNS: Sequence[Column[Lag]] = (
-    Column(title="CONNECTOR", value=lambda lag: lag.connector, whole=True),
-    Column(title="TOPIC", value=lambda lag: lag.partition.topic, whole=True),
-    Column(title="PARTITION", value=lambda lag: str(lag.partition.partition), right=True),
-    Column(title="OFFSET", value=lambda lag: _number(lag.position.offset), right=True),
-    Column(title="END", value=lambda lag: _number(lag.position.end), right=True),
-    Column(title="LAG", value=lambda lag: _number(lag.position.lag), right=True),
+    Column("CONNECTOR", lambda lag: lag.connector, whole=True),
+    Column("TOPIC", lambda lag: lag.partition.topic, whole=True),
+    Column("PARTITION", lambda lag: str(lag.partition.partition), right=True),
+    Column("OFFSET", lambda lag: _number(lag.position.offset), right=True),
+    Column("END", lambda lag: _number(lag.position.end), right=True),
+    Column("LAG", lambda lag: _number(lag.position.lag), right=True),
 )
 
 

@@ -41,27 +41,27 @@ from pyconnect_cli.verbs import SelectingVerb
 app = typer.Typer()
 
 COLUMNS: Sequence[Column[OffsetEntry]] = (
-    Column(title="PARTITION", value=lambda entry: show_partition(entry.partition), whole=True),
-    Column(title="OFFSET", value=lambda entry: show_offset(entry.offset)),
+    Column("PARTITION", lambda entry: show_partition(entry.partition), whole=True),
+    Column("OFFSET", lambda entry: show_offset(entry.offset)),
 )
 OWNED_COLUMNS: Sequence[Column[tuple[str, OffsetEntry]]] = (
-    Column(title="CONNECTOR", value=lambda row: row[0], whole=True),
-    Column(title="PARTITION", value=lambda row: show_partition(row[1].partition), whole=True),
-    Column(title="OFFSET", value=lambda row: show_offset(row[1].offset)),
+    Column("CONNECTOR", lambda row: row[0], whole=True),
+    Column("PARTITION", lambda row: show_partition(row[1].partition), whole=True),
+    Column("OFFSET", lambda row: show_offset(row[1].offset)),
 )
 DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
-    Column(title="PARTITION", value=lambda change: show_partition(change.partition), whole=True),
-    Column(title="OFFSET", value=lambda change: show_offset(change.before)),
-    Column(title="OTHER", value=lambda change: show_offset(change.after)),
+    Column("PARTITION", lambda change: show_partition(change.partition), whole=True),
+    Column("OFFSET", lambda change: show_offset(change.before)),
+    Column("OTHER", lambda change: show_offset(change.after)),
 )
 HISTORY_COLUMNS: Sequence[Column[OffsetsSnapshot]] = (
-    Column(title="ID", value=lambda snapshot: snapshot.id, whole=True),
-    Column(title="TIME", value=lambda snapshot: snapshot.time, whole=True),
-    Column(title="CONNECTOR", value=lambda snapshot: snapshot.connector),
-    Column(title="BEFORE", value=lambda snapshot: snapshot.action),
-    Column(title="PARTITIONS", value=lambda snapshot: str(len(snapshot.offsets)), right=True),
-    Column(title="CLASS", value=lambda snapshot: snapshot.class_name, wide=True),
-    Column(title="CLUSTER", value=lambda snapshot: snapshot.cluster_id, wide=True),
+    Column("ID", lambda snapshot: snapshot.id, whole=True),
+    Column("TIME", lambda snapshot: snapshot.time, whole=True),
+    Column("CONNECTOR", lambda snapshot: snapshot.connector),
+    Column("BEFORE", lambda snapshot: snapshot.action),
+    Column("PARTITIONS", lambda snapshot: str(len(snapshot.offsets)), right=True),
+    Column("CLASS", lambda snapshot: snapshot.class_name, wide=True),
+    Column("CLUSTER", lambda snapshot: snapshot.cluster_id, wide=True),
 )
 
 

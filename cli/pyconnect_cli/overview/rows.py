@@ -42,6 +42,10 @@ class TaskRow:
         """`orders` of a connector, `orders/0` of a task."""
         return self.connector if self.task is None else f"{self.connector}/{self.task}"
 
+    @property
+    def broken(self) -> bool:
+        return self.state == FAILED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorRow:
@@ -64,8 +68,9 @@ class ConnectorRow:
     restarts: int | None = None
 
     @property
-    def failed(self) -> bool:
-        return self.state == FAILED or any(task.state == FAILED for task in self.tasks)
+    def broken(self) -> bool:
+        """Whether the connector or a task of it is FAILED."""
+        return self.state == FAILED or any(task.broken for task in self.tasks)
 
     @property
     def progress(self) -> str:
@@ -100,6 +105,14 @@ class WorkerRow:
     memory: int | None = None
     silence: str = ""
 
+    @property
+    def name(self) -> str:
+        return self.worker_id
+
+    @property
+    def broken(self) -> bool:
+        return self.status != "healthy"
+
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
     """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
@@ -120,16 +133,11 @@ def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
     found = []
     for row in rows:
         if row.state == FAILED:
-            found.append(
-                TaskRow(
-                    connector=row.name,
-                    task=None,
-                    state=row.state,
-                    worker=row.worker,
-                    cause=row.cause,
-                )
+            own = TaskRow(
+                connector=row.name, task=None, state=FAILED, worker=row.worker, cause=row.cause
             )
-        found += [task for task in row.tasks if task.state == FAILED]
+            found.append(own)
+        found += [task for task in row.tasks if task.broken]
     return found
 
 

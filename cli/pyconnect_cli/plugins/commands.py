@@ -20,9 +20,9 @@ app = typer.Typer(help="List, describe and test the plugins of a worker.")
 app.registered_commands += [*check.app.registered_commands, *trial.app.registered_commands]
 
 COLUMNS: Sequence[Column[Plugin]] = (
-    Column(title="TYPE", value=lambda plugin: plugin.type),
-    Column(title="CLASS", value=lambda plugin: plugin.class_name, whole=True),
-    Column(title="VERSION", value=lambda plugin: plugin.version or "-"),
+    Column("TYPE", lambda plugin: plugin.type),
+    Column("CLASS", lambda plugin: plugin.class_name, whole=True),
+    Column("VERSION", lambda plugin: plugin.version or "-"),
 )
 
 
@@ -33,12 +33,12 @@ def _default(key: ConfigKey) -> str:
 
 
 KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
-    Column(title="KEY", value=lambda key: key.name, whole=True),
-    Column(title="TYPE", value=lambda key: key.type),
-    Column(title="DEFAULT", value=_default),
-    Column(title="IMPORTANCE", value=lambda key: key.importance),
-    Column(title="GROUP", value=lambda key: key.group or "", wide=True),
-    Column(title="MEANING", value=lambda key: " ".join(key.documentation.split()), prose=True),
+    Column("KEY", lambda key: key.name, whole=True),
+    Column("TYPE", lambda key: key.type),
+    Column("DEFAULT", _default),
+    Column("IMPORTANCE", lambda key: key.importance),
+    Column("GROUP", lambda key: key.group or "", wide=True),
+    Column("MEANING", lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
     str | None,

@@ -48,9 +48,9 @@ class CheckStep:
 
 _STYLES = {"passed": "good", "failed": "bad", "skipped": "dim"}
 COLUMNS: Sequence[Column[CheckStep]] = (
-    Column(title="STEP", value=lambda step: step.step),
-    Column(title="RESULT", value=lambda step: step.result, style=_STYLES.get),
-    Column(title="DETAIL", value=lambda step: step.detail, prose=True),
+    Column("STEP", lambda step: step.step),
+    Column("RESULT", lambda step: step.result, style=_STYLES.get),
+    Column("DETAIL", lambda step: step.detail, prose=True),
 )
 
 

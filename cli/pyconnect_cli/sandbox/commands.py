@@ -173,14 +173,14 @@ def status(
     session = session_of(context)
     statuses = lifecycle.all_statuses() if name is None else (lifecycle.status(name),)
     columns: list[Column[_Row]] = [
-        Column(title="SANDBOX", value=lambda row: row[0].name, whole=True),
-        Column(title="SERVER", value=lambda row: row[1].kind if row[1] else "-"),
+        Column("SANDBOX", lambda row: row[0].name, whole=True),
+        Column("SERVER", lambda row: row[1].kind if row[1] else "-"),
         state_column("STATE", _state_of),
-        Column(title="ADDRESS", value=_addresses_of, whole=True),
-        Column(title="PID", value=lambda row: str(row[1].pid) if row[1] else "-", right=True),
-        Column(title="MEMORY", value=_memory_of, right=True),
-        Column(title="LOG", value=lambda row: row[1].log if row[1] else "-", wide=True),
-        Column(title="DATA", value=lambda row: row[0].data_directory, wide=True),
+        Column("ADDRESS", _addresses_of, whole=True),
+        Column("PID", lambda row: str(row[1].pid) if row[1] else "-", right=True),
+        Column("MEMORY", _memory_of, right=True),
+        Column("LOG", lambda row: row[1].log if row[1] else "-", wide=True),
+        Column("DATA", lambda row: row[0].data_directory, wide=True),
     ]
     rows: list[_Row] = [
         (sandbox, server) for sandbox in statuses for server in sandbox.servers or (None,)

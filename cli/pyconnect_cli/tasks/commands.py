@@ -39,11 +39,11 @@ TaskArgument = Annotated[
     str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
 ]
 COLUMNS: Sequence[Column[Row]] = (
-    Column(title="TASK", value=lambda row: str(row[0]), distinct=True),
+    Column("TASK", lambda row: str(row[0]), distinct=True),
     state_column("STATE", lambda row: row[1].state),
     worker_column(lambda row: row[1].worker_id),
-    Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
-    Column(title="ERROR", value=lambda row: root_cause(row[1].trace or ""), prose=True),
+    Column("VERSION", lambda row: row[1].version or "", wide=True),
+    Column("ERROR", lambda row: root_cause(row[1].trace or ""), prose=True),
 )
 
 

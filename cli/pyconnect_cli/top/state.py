@@ -47,6 +47,7 @@ class KnownContext:
     name: str
     urls: str
     current: bool
+    broken: bool = False
 
 
 QUIT_WORDS = frozenset({"q", "quit", "q!", "exit"})

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pyconnect_cli.top.columns import rate_text
 from pyconnect_cli.top.state import (
     Commanded,
     Entered,
@@ -19,7 +18,7 @@ from pyconnect_cli.top.state import (
     State,
     after,
 )
-from pyconnect_cli.top.table import GAP, Table, sort_columns, table
+from pyconnect_cli.top.table import GAP, Table, rate_text, sort_columns, table
 from pyconnect_cli.top.words import help_lines, hints, summary
 from tests.cli.overview.worlds import agent, child, look, view
 from tests.cli.top.shown import busy_cluster
