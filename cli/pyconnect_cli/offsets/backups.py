@@ -31,6 +31,8 @@ class Backups:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.stored: list[str] = []
+        """The ids of this command's backups."""
 
     def require_writable(self) -> None:
         """Raise PreconditionFailed if backups cannot be written; call it before a change."""
@@ -51,6 +53,7 @@ class Backups:
             self._remove_expired(now)
         except OSError as exc:
             raise self._unwritable(exc) from exc
+        self.stored.append(identity)
         return stored
 
     def mark_failed(self, stored: OffsetsSnapshot) -> None:
@@ -63,6 +66,7 @@ class Backups:
 
     def discard(self, identity: str) -> None:
         """Remove the backup of a change that did not happen."""
+        self.stored.remove(identity)
         self._path(identity).unlink(missing_ok=True)
 
     def find(self, identity: str, now: datetime) -> OffsetsSnapshot:

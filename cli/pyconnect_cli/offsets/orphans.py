@@ -9,8 +9,6 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks, confirm_names
 from pyconnect_cli.acting.workers import ask_workers
 from pyconnect_cli.errors import (
     NotFound,
@@ -20,8 +18,9 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.orphans_run import OrphanKeeper
-from pyconnect_cli.offsets.output import MOST_LINES, undo_command
+from pyconnect_cli.offsets.output import first_lines, show_plan
 from pyconnect_cli.offsets.plan.orphans import SINK, Orphan
+from pyconnect_cli.offsets.run import Change, run_changes
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
@@ -163,45 +162,26 @@ def purge(
 def _purge(
     session: Session, keeper: OrphanKeeper, chosen: Sequence[Orphan], *, backup: bool
 ) -> None:
-    dry_run = bool(session.given.get("dry_run"))
-    _show_plan(session, chosen, backup=backup, dry_run=dry_run)
-    if session.ends_with_plan(changes=bool(chosen)) or not chosen:
-        return
-    if backup:
-        keeper.backups.require_writable()
-    confirm_names(session, "purge the offsets of", [orphan.name for orphan in chosen], what="name")
-    steps = [
-        BatchStep(name=orphan.name, done="purged", act=partial(keeper.purge, orphan, backup=backup))
+    lines = [] if chosen else ["no orphans: nothing to purge"]
+    for orphan in chosen:
+        lines += [
+            f"purge offsets of {orphan.name} ({orphan.type}, no such connector)",
+            f"  in      {', '.join(orphan.places)}",
+            f"  backup  {'first' if backup else 'none'}",
+        ]
+        forgotten = [
+            f"  {show_partition(entry.partition)}  {show_offset(entry.offset)} -> forgotten"
+            for entry in orphan.entries
+        ]
+        lines += first_lines(session, forgotten, orphan.count)
+    document = [{"would": "purge", **_orphan_json(orphan)} for orphan in chosen]
+    show_plan(session, lines, document)
+    changes = [
+        Change(name=orphan.name, act=partial(keeper.purge, orphan, backup=backup))
         for orphan in chosen
     ]
-    try:
-        run_steps(session, "purge", steps, asks=Asks.BEFORE)
-    finally:
-        for identity in keeper.stored:
-            session.output.message(f"undo: {undo_command(identity)}")
-
-
-def _show_plan(session: Session, chosen: Sequence[Orphan], *, backup: bool, dry_run: bool) -> None:
-    output = session.output
-    if dry_run and output.machine:
-        output.document([{"would": "purge", **_orphan_json(orphan)} for orphan in chosen])
-        return
-    if session.settings.quiet and not dry_run:
-        return
-    show = output.line if dry_run else output.message
-    if not chosen:
-        show("no orphans: nothing to purge")
-    for orphan in chosen:
-        show(f"purge offsets of {orphan.name} ({orphan.type}, no such connector)")
-        show(f"  in      {', '.join(orphan.places)}")
-        show(f"  backup  {'first' if backup else 'none'}")
-        limit = len(orphan.entries) if session.settings.verbose else MOST_LINES
-        for entry in orphan.entries[:limit]:
-            partition = show_partition(entry.partition)
-            show(f"  {partition}  {show_offset(entry.offset)} -> forgotten")
-        if orphan.count > min(limit, len(orphan.entries)):
-            rest = orphan.count - min(limit, len(orphan.entries))
-            show(f"  … and {rest} more; see all with -v")
+    backups = keeper.backups if backup else None
+    run_changes(session, changes, "purge", "purged", backups, what="name")
 
 
 def _keeper(

@@ -34,7 +34,7 @@ UNTOUCHED = "nothing was changed"
 
 
 class OrphanKeeper:
-    """One command's work on orphans; `stored`: the backups that it has written."""
+    """One command's work on orphans."""
 
     def __init__(
         self,
@@ -51,7 +51,6 @@ class OrphanKeeper:
         self._records = OffsetsTopics(settings, remaining_s)
         self._groups = ConsumerGroups(settings, remaining_s)
         self.backups = Backups(backup_directory(session.environ))
-        self.stored: list[str] = []
         self.live: frozenset[str] = frozenset()
         """Names of sinks that run in no known connector: groups with members, as `find` saw."""
 
@@ -201,9 +200,7 @@ class OrphanKeeper:
 
     def _back_up(self, snapshot: OffsetsSnapshot) -> str:
         snapshot = replace(snapshot, connect=self.connect)
-        identity = self.backups.store(snapshot, datetime.now(UTC)).id
-        self.stored.append(identity)
-        return identity
+        return self.backups.store(snapshot, datetime.now(UTC)).id
 
     def _delete_group(self, group: str, identity: str | None) -> None:
         try:
@@ -211,7 +208,6 @@ class OrphanKeeper:
         except PreconditionFailed as error:
             if identity:
                 self.backups.discard(identity)
-                self.stored.remove(identity)
             error.message += f": it is in use; {UNTOUCHED}"
             raise
         if self._groups.offsets(group):

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks, confirm_names
 from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
@@ -16,7 +14,7 @@ from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
 from pyconnect_cli.offsets.options import OffsetsVerb, around
 from pyconnect_cli.offsets.orphans_run import OrphanKeeper
-from pyconnect_cli.offsets.output import since_lines, undo_command
+from pyconnect_cli.offsets.output import since_lines
 from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
@@ -32,7 +30,14 @@ from pyconnect_cli.offsets.plan.origin import (
     require_untouched,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.offsets.run import Around, change_offsets, offsets_view, snapshot_of
+from pyconnect_cli.offsets.run import (
+    Around,
+    Change,
+    change_offsets,
+    offsets_view,
+    run_changes,
+    snapshot_of,
+)
 from pyconnect_cli.offsets.show import backups_of
 from pyconnect_cli.offsets.topic_bounds import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
@@ -158,16 +163,9 @@ def _restore_orphan(
     if session.given.get("dry_run"):
         offsets = counted(len(snapshot.offsets), "offset")
         session.output.line(f"would restore {offsets} of the deleted {name}")
-        return
-    if backup:
-        keeper.backups.require_writable()
-    confirm_names(session, "restore the offsets of", [name], what="name")
-    step = BatchStep(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
-    try:
-        run_steps(session, "undo", [step], asks=Asks.BEFORE)
-    finally:
-        for stored in keeper.stored:
-            session.output.message(f"undo: {undo_command(stored)}")
+    change = Change(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
+    backups = keeper.backups if backup else None
+    run_changes(session, [change], "undo", "undone", backups, what="name")
 
 
 def _planned(

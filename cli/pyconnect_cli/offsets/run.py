@@ -57,6 +57,43 @@ REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFoun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change of one connector's offsets, whose plan the user has seen; `act`: see BatchStep."""
+
+    name: str
+    act: Callable[[], str | None]
+    needed: bool = True
+
+
+def run_changes(
+    session: Session,
+    changes: Sequence[Change],
+    verb: str,
+    done: str,
+    backups: Backups | None,
+    *,
+    what: str = "connector",
+) -> None:
+    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted."""
+    needed = [change.name for change in changes if change.needed]
+    if session.ends_with_plan(changes=bool(needed)) or not changes:
+        return
+    if needed:
+        if backups:
+            backups.require_writable()
+        confirm_names(session, f"{verb} the offsets of", needed, what=what)
+    steps = [
+        BatchStep(name=each.name, done=done if each.needed else "unchanged", act=each.act)
+        for each in changes
+    ]
+    try:
+        run_steps(session, verb, steps, asks=Asks.BEFORE)
+    finally:
+        for identity in backups.stored if backups else ():
+            session.output.message(f"undo: {undo_command(identity)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
     """The steps around the change itself: stop, backup, resume, wait."""
 
@@ -83,34 +120,19 @@ def change_offsets(
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
     if len(planned) == 1 and refused:
         raise refused[0]
-    dry_run = bool(session.given.get("dry_run"))
     plans = [plan for plan in planned.values() if isinstance(plan, OffsetsPlan)]
-    show_plans(session, plans, refused, backup=around.backup, dry_run=dry_run)
+    show_plans(session, plans, refused, backup=around.backup)
     needed = [plan.view.name for plan in plans if plan.needed]
-    if dry_run and refused:
+    if session.given.get("dry_run") and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
     if needed:
         _require_changes(session)
-    if session.ends_with_plan(changes=bool(needed)):
-        return
     run = _Changes(session, action, planner, around, views)
-    if needed:
-        if around.backup:
-            run.backups.require_writable()
-        confirm_names(session, f"{action.value} the offsets of", needed)
-    steps = [
-        BatchStep(
-            name=name,
-            done=DONE[action] if name in needed else "unchanged",
-            act=partial(run.act, plan),
-        )
+    changes = [
+        Change(name=name, needed=name in needed, act=partial(run.act, plan))
         for name, plan in planned.items()
     ]
-    try:
-        run_steps(session, action.value, steps, asks=Asks.BEFORE)
-    finally:
-        for identity in run.stored:
-            session.output.message(f"undo: {undo_command(identity)}")
+    run_changes(session, changes, action.value, DONE[action], run.backups)
     goal = "RUNNING" if around.wish.resume else "STOPPED"
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
@@ -159,7 +181,6 @@ class _Changes:
         views: Sequence[ConnectorView],
     ) -> None:
         self.session = session
-        self.stored: list[str] = []
         # Connectors whose offsets may have been changed.
         self._touched: set[str] = set()
         self._action = action
@@ -168,9 +189,10 @@ class _Changes:
         self._views = {view.name: view for view in views}
 
     @cached_property
-    def backups(self) -> Backups:
-        """The directory of backups; read only if a backup is to be written."""
-        return Backups(backup_directory(self.session.environ))
+    def backups(self) -> Backups | None:
+        """The directory of backups; None without a wish for one."""
+        wanted = self._around.backup
+        return Backups(backup_directory(self.session.environ)) if wanted else None
 
     @cached_property
     def connect(self) -> ConnectCluster:
@@ -270,9 +292,8 @@ class _Changes:
         except REFUSALS:
             # Without a change there is nothing to undo.
             self._touched.discard(view.name)
-            if backup:
+            if backup and self.backups:
                 self.backups.discard(backup.id)
-                self.stored.remove(backup.id)
             raise
         except UnknownOutcome as error:
             message = ""
@@ -295,11 +316,11 @@ class _Changes:
         return ", ".join(remarks)
 
     def _mark_failed(self, backup: OffsetsSnapshot | None) -> None:
-        if backup:
+        if backup and self.backups:
             self.backups.mark_failed(backup)
 
     def _back_up(self, plan: OffsetsPlan) -> OffsetsSnapshot | None:
-        if not self._around.backup or not plan.changes:
+        if self.backups is None or not plan.changes:
             return None
         worker = self.session.worker
         snapshot = replace(
@@ -308,9 +329,7 @@ class _Changes:
             left=plan.left,
             connect=self.connect,
         )
-        stored = self.backups.store(snapshot, datetime.now(UTC))
-        self.stored.append(stored.id)
-        return stored
+        return self.backups.store(snapshot, datetime.now(UTC))
 
     def _read_back(self, plan: OffsetsPlan) -> None:
         """Raise ServerError if the worker's answers keep differing from the sent offsets.
