@@ -31,8 +31,7 @@ from pyconnect_cli.kafka.security import (
     list_acls,
 )
 from pyconnect_cli.rest.agent_client import AgentClient
-from pyconnect_cli.rest.binding import Json, as_list, as_object, optional_text
-from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import worker_properties
 from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts

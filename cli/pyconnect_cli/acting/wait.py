@@ -15,8 +15,7 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
-from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView, root_cause
 from pyconnect_cli.session import Session
 
 FIRST_PAUSE_S = 0.1

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from pyconnect_cli.acting.background import ask_all
 from pyconnect_cli.errors import (
     NotFound,
     OutOfTime,
@@ -19,6 +18,7 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
@@ -173,3 +173,21 @@ def assigned_workers(statuses: Iterable[ConnectorStatus | None]) -> set[str]:
         for item in (status.connector, *status.tasks)
         if item.worker_id
     }
+
+
+Item = TypeVar("Item")
+
+
+def ask_all(
+    items: Sequence[Item], question: Callable[[Item], Answer]
+) -> list[Answer | PyconnectError]:
+    """Ask all at once; return answers in the order of the items, an error in place of an answer."""
+
+    def ask(item: Item) -> Answer | PyconnectError:
+        try:
+            return question(item)
+        except PyconnectError as error:
+            return error
+
+    futures = [in_background(lambda item=item: ask(item)) for item in items]  # type: ignore[misc]
+    return [future.result() for future in futures]

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.conditions import select, selection_from
-from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.acting.selection import read_views, selected_views
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.from_files import (
@@ -27,7 +26,7 @@ from pyconnect_cli.connectors.promotion import Remapping, promoted, remapping
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import ActingVerb
 
 MapOption = Annotated[

@@ -34,8 +34,13 @@ from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.model import (
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorView,
+    TaskState,
+    root_cause,
+)
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_cli.verbs import SelectingVerb

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.options import OffsetsVerb, around
-from pyconnect_cli.offsets.orphans_run import OrphanKeeper
+from pyconnect_cli.offsets.orphans import OrphanKeeper
 from pyconnect_cli.offsets.output import since_lines
 from pyconnect_cli.offsets.plan.change import (
     Action,
@@ -23,27 +21,29 @@ from pyconnect_cli.offsets.plan.change import (
     plan_alter,
     plan_undo,
 )
-from pyconnect_cli.offsets.plan.origin import (
+from pyconnect_cli.offsets.plan.snapshots import (
+    OffsetsSnapshot,
     require_fitting,
     require_same_connector,
     require_same_type,
     require_untouched,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import (
     Around,
     Change,
+    OffsetsVerb,
+    around,
     change_offsets,
     offsets_view,
     run_changes,
     snapshot_of,
 )
 from pyconnect_cli.offsets.show import backups_of
-from pyconnect_cli.offsets.topic_bounds import topic_doubts
+from pyconnect_cli.offsets.stored import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.offset_entries import same_entries
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.session import Session, session_of, session_of_context
 
 app = typer.Typer()
 

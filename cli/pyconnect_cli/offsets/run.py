@@ -7,13 +7,12 @@ STOPPED, for the request. A connector is never stopped unless `--stop` was given
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks, confirm_names
+from pyconnect_cli.acting.batch import Asks, BatchStep, confirm_names, run_steps
 from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
@@ -43,10 +42,19 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
+from pyconnect_cli.parsing.options import (
+    CRON_OPTIONS,
+    PLAN_OPTIONS,
+    SELECTED_BATCH_OPTIONS,
+    SELECTION_OPTIONS,
+    WAIT_OPTIONS,
+    OptionSpec,
+)
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
 from pyconnect_cli.session import Session
+from pyconnect_cli.verbs import ActingVerb
 
 Planner = Callable[[OffsetsView], Planned]
 READ_BACK_S = 10.0
@@ -388,3 +396,57 @@ def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
     kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
     kind = kinds.get(refusal.exit_code, PyconnectError)
     return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)
+
+
+PARTITION_OPTION = OptionSpec(
+    ("--partition", "-p"),
+    "partition to change: JSON as `get` shows it, or TOPIC:NUMBER of a sink (default: all)",
+    "PARTITION",
+    repeatable=True,
+)
+FORCE_OPTION = OptionSpec(
+    ("--force",), "change even if the offsets do not seem to fit, or were changed meanwhile"
+)
+CHANGE_OPTIONS = (
+    OptionSpec(("--stop",), "stop of the connector before the change, if it is not STOPPED"),
+    OptionSpec(("--resume",), "resume of the connector after the change"),
+    OptionSpec(("--no-backup",), "no backup: the change cannot be undone"),
+)
+
+
+class OffsetsVerb(ActingVerb):
+    """A command that changes the offsets of one connector."""
+
+    shared_specs = (
+        ("Change", (*CHANGE_OPTIONS, FORCE_OPTION)),
+        ("Plan", PLAN_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+class SelectingOffsetsVerb(ActingVerb):
+    """A command that changes the offsets of a selection."""
+
+    shared_specs = (
+        ("Change", (PARTITION_OPTION, *CHANGE_OPTIONS)),
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", SELECTED_BATCH_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+def around(given: Mapping[str, object]) -> Around:
+    """Read the options; UsageError for a wait whose state would never come."""
+    resume, wait = bool(given.get("resume")), given.get("wait")
+    if wait is not None and str(wait).upper() in {"", "RUNNING"} and not resume:
+        raise UsageError(
+            "--wait waits until the connector runs again: it needs --resume",
+            hint="the command always waits for the stop",
+        )
+    return Around(
+        wish=StateWish(stop=bool(given.get("stop")), resume=resume),
+        backup=not given.get("no_backup"),
+        force=bool(given.get("force")),
+    )

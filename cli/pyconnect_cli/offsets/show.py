@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,10 @@ import typer
 
 from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.errors import ExitCode, OutOfTime, PyconnectError, Unreachable, UsageError
+from pyconnect_cli.kafka.model import kafka_offset
 from pyconnect_cli.offsets.backups import Backups, backup_directory
-from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
-from pyconnect_cli.offsets.files import read_offsets_file
+from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot, read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
@@ -24,18 +25,20 @@ from pyconnect_cli.offsets.stored import (
     report_unread,
     unread_error,
 )
-from pyconnect_cli.offsets.watch import watch_offsets
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import (
+    SINK_OFFSET_KEY,
     ConnectorOffsets,
     OffsetEntry,
+    partition_json,
     show_offset,
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -223,3 +226,61 @@ def history(
 def backups_of(session: Session) -> Backups:
     """Return the backups of the user."""
     return Backups(backup_directory(session.environ))
+
+
+def watch_offsets(session: Session, name: str, pause_s: float) -> None:
+    """Print each change until Ctrl-C, the run's end, or the end of the reader.
+
+    The first look prints every offset as a change from none.
+    """
+    limited = session.settings.origins["timeout"] != NO_ORIGIN
+    last: Sequence[OffsetEntry] = ()
+    seen_s: float | None = None
+    while True:
+        try:
+            now = known_offsets(session, name).entries
+        except (OutOfTime, Unreachable):
+            if limited and session.budget.spent:
+                return
+            raise
+        moment_s = time.monotonic()
+        for change in offset_differences(last, now):
+            _print_change(session, change, None if seen_s is None else moment_s - seen_s)
+        last, seen_s = now, moment_s
+        if session.output.unwritten or (limited and session.budget.remaining_s() <= pause_s):
+            return
+        time.sleep(pause_s)
+        if not limited:
+            session.renew_time()
+
+
+def advanced(change: OffsetChange) -> int | None:
+    """Return by how many records a sink's offset moved; None for a source's, or without both."""
+    entries = [
+        OffsetEntry(partition=change.partition, offset=offset)
+        for offset in (change.before, change.after)
+        if offset is not None and set(offset) == {SINK_OFFSET_KEY}
+    ]
+    numbers = [kafka_offset(entry) for entry in entries]
+    if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
+        return None
+    return numbers[1] - numbers[0]
+
+
+def _print_change(session: Session, change: OffsetChange, elapsed_s: float | None) -> None:
+    moment = datetime.now().astimezone()
+    records = advanced(change)
+    text = f"{show_offset(change.before)} -> {show_offset(change.after)}"
+    if elapsed_s is None:
+        text = show_offset(change.after)
+    elif records is not None:
+        text += f"  ({records:+,}, {records / max(elapsed_s, 0.001):,.0f}/s)"
+    session.output.document(
+        {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "partition": partition_json(change.partition),
+            "before": change.before,
+            "after": change.after,
+        },
+        text=f"{moment:%H:%M:%S}  {show_partition(change.partition)}  {text}",
+    )

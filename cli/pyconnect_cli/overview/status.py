@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pyconnect_cli.overview.look import ClusterLook
 from pyconnect_cli.overview.rows import (
+    ClusterLook,
     ConnectorRow,
     TaskRow,
     WorkerRow,

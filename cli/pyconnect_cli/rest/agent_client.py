@@ -12,10 +12,9 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
-from pyconnect_cli.rest.binding import Json, as_object, bind, member
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.failures import NOT_ACCEPTED
-from pyconnect_cli.rest.model import TaskId, parse, read
+from pyconnect_cli.rest.model import Json, TaskId, as_object, bind, member, parse, read
 from pyconnect_cli.rest.request import Answer, Request
 
 CONFLICT = frozenset({409})

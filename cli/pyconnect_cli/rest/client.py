@@ -20,7 +20,6 @@ from pyconnect_cli.errors import (
     ServerError,
     UsageError,
 )
-from pyconnect_cli.rest.binding import as_object, bind
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
     ConfigKey,
@@ -34,6 +33,8 @@ from pyconnect_cli.rest.model import (
     TaskState,
     Validation,
     WorkerInfo,
+    as_object,
+    bind,
     parse,
     read,
     read_connector_status,

@@ -39,6 +39,7 @@ from pyconnect_cli.rest.request import IDEMPOTENT, Answer, Request
 if TYPE_CHECKING:
     import httpx
 
+
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 NO_WORKER = "is this the address of a Connect worker?"
 LARGEST_BYTES = 128 * 1024 * 1024

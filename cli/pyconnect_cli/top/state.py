@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
-from pyconnect_cli.overview.look import ClusterLook, Positions
+from pyconnect_cli.overview.rows import ClusterLook, Positions
 from pyconnect_cli.parsing.near_names import near_names
 
 

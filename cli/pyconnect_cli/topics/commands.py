@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks
+from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records

@@ -13,8 +13,7 @@ from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.cluster import java, kafka_group
-from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
-from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, brokers
+from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, aborted_offsets, brokers
 from pyconnect_cli.upgrade.cluster.observe import Observer
 from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.plan import client_settings

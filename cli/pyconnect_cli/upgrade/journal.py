@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.backups import utc_text
-from pyconnect_cli.rest.binding import as_object, bind
+from pyconnect_cli.rest.model import as_object, bind
 from pyconnect_cli.settings.state_directory import state_directory
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
