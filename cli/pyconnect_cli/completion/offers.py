@@ -21,25 +21,17 @@ httpx is not imported: it alone would take 70 ms.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
-
-if TYPE_CHECKING:
-    from typer._click.core import Command
-
-
-import json
-import os
-import signal
-from collections.abc import Callable
-from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
-
 from pyconnect_cli.rest.kept_names import cache_of, read_cache, write_cache
 from pyconnect_cli.settings.contexts import load_config_files
 from pyconnect_cli.settings.resolved import (
@@ -67,11 +59,7 @@ NAMES_OF_ARGUMENT = {
 }
 """By the metavar of a verb's first argument."""
 NEW_NAMES = frozenset({"connectors create"})
-NAMES_OF_OPTION = {
-    "--context": "contexts",
-    "--to-context": "contexts",
-    "--connector": "connectors",
-}
+NAMES_OF_OPTION = {"--context": "contexts", "--to-context": "contexts", "--connector": "connectors"}
 
 
 class Offer(NamedTuple):
@@ -140,7 +128,7 @@ class TypedWords:
 
     noun: Noun | None = None
     path: str = ""
-    command: Command | None = None
+    command: Any = None
     settings: dict[str, object] = field(default_factory=dict)
     open_option: Option | None = None
     only_arguments: bool = False
@@ -232,8 +220,8 @@ class TypedWords:
                 self.path = f"{self.path} {name}"
 
 
-def _verbs(command: Command | None) -> Mapping[str, Command]:
-    verbs: Mapping[str, Command] = getattr(command, "commands", {})
+def _verbs(command: Any) -> Mapping[str, Any]:
+    verbs: Mapping[str, Any] = getattr(command, "commands", {})
     return verbs
 
 
@@ -246,7 +234,7 @@ def _options(command: Any) -> tuple[Option, ...]:
             flags=tuple(sorted((*option.opts, *option.secondary_opts), key=len, reverse=True)),
             help=option.help or "",
             takes_value=not (option.is_flag or option.count),
-            choices=tuple(getattr(option.type, "choices", ())),
+            choices=tuple(getattr(option, "choices", ()) or getattr(option.type, "choices", ())),
             names=NAMES_OF_OPTION.get(max(option.opts, key=len), ""),
             files=option.metavar in {"FILE", "DIR"},
         )
@@ -255,7 +243,7 @@ def _options(command: Any) -> tuple[Option, ...]:
     )
 
 
-def _first_line(command: Command) -> str:
+def _first_line(command: Any) -> str:
     return (command.help or "").strip().partition("\n")[0].rstrip(".")
 
 
