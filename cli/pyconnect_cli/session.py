@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 import typer
 
 from pyconnect_cli.errors import ExitCode, Interrupted, PreconditionFailed, PyconnectError
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output, OutputStyle, jq_filter, terminal_width
 from pyconnect_cli.render.streams import tell
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
     from pyconnect_clients.security import Security
 
-
-from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 
 LOOK_S = 2.0
 
@@ -189,9 +188,7 @@ class Session:
         if url in exchange.urls:
             return exchange.only(url)
         return Exchange(
-            replace(self.endpoint, urls=(url,)),
-            verbosity=self.settings.verbose,
-            budget=self.budget,
+            replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose, budget=self.budget
         )
 
     def client_of(self, url: str) -> ConnectClient:

@@ -20,12 +20,7 @@ from pyconnect_cli.acls.plan.grants import (
     strimzi_users,
     terraform,
 )
-from pyconnect_cli.errors import (
-    ExitCode,
-    NotFound,
-    PreconditionFailed,
-    PyconnectError,
-)
+from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
@@ -261,11 +256,7 @@ COLUMNS: Sequence[Column[GrantRow]] = (
     Column("NEED", lambda row: row.need, prose=True),
     Column("SINCE", lambda row: row.first.need.phase.value, wide=True),
     Column("LEVEL", lambda row: row.first.need.severity.value),
-    Column(
-        "HAVE",
-        lambda row: row.first.verdict.value,
-        style=_STYLES.get,
-    ),
+    Column("HAVE", lambda row: row.first.verdict.value, style=_STYLES.get),
     Column("EVIDENCE", lambda row: row.first.evidence, wide=True, prose=True),
     Column("WHY", lambda row: row.first.need.rule.why, wide=True, prose=True),
     Column("SYMPTOM", lambda row: row.first.need.rule.symptom, prose=True),

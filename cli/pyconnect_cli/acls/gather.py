@@ -25,11 +25,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.reader import task_counts
-from pyconnect_cli.kafka.security import (
-    existing_topics,
-    has_old_brokers,
-    list_acls,
-)
+from pyconnect_cli.kafka.security import existing_topics, has_old_brokers, list_acls
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
@@ -188,10 +184,7 @@ def _connector_views(session: Session, options: AclOptions) -> list[ConnectorVie
 
 
 def _connectors(
-    session: Session,
-    views: Sequence[ConnectorView],
-    options: AclOptions,
-    counts: Mapping[str, int],
+    session: Session, views: Sequence[ConnectorView], options: AclOptions, counts: Mapping[str, int]
 ) -> list[ConnectorFacts]:
     sources = [view.name for view in views if view.type != "sink"]
     with ThreadPoolExecutor(_AT_ONCE) as executor:

@@ -11,9 +11,8 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.restarts import describe_restarts
-from pyconnect_cli.acting.wait import within_time
-from pyconnect_cli.acting.workers import ask_workers, worker_urls
+from pyconnect_cli.acting.wait import wait_until, within_time
+from pyconnect_cli.acting.workers import ask_workers, describe_restarts, worker_urls
 from pyconnect_cli.agents.readiness import Readiness
 from pyconnect_cli.agents.readiness import readiness as examine_readiness
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
@@ -31,14 +30,11 @@ app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
 Item = TypeVar("Item")
 WorkerArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[URL]", help="address of the worker, if several are given"),
+    str | None, typer.Argument(metavar="[URL]", help="address of the worker, if several are given")
 ]
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="return without waiting for the new state")
 ]
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 1.0
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     worker_column(lambda agent: agent.url),
     Column("STATE", lambda agent: agent.state, style=state_style),
@@ -57,8 +53,7 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column("MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)),
     Column("CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)),
     Column(
-        "ANSWERS",
-        lambda child: "-" if child.pid is None else "yes" if child.responsive else "no",
+        "ANSWERS", lambda child: "-" if child.pid is None else "yes" if child.responsive else "no"
     ),
     Column("ACTIVE", lambda child: _ago(child.last_activity_ms), right=True),
     Column("COMMIT", lambda child: _ago(child.last_commit_ms), right=True),
@@ -119,18 +114,12 @@ def status(
                 document=[dict(agent.raw) for agent in agents],
                 names=[agent.url for agent in agents],
             )
-    for failure in failures[:-1]:
-        session.output.error(failure)
-    if failures:
-        raise failures[-1]
+    raise_last(session, failures)
 
 
 @app.command(cls=ChangingVerb)
 def drain(
-    context: typer.Context,
-    worker: WorkerArgument = None,
-    *,
-    no_wait: NoWaitOption = False,
+    context: typer.Context, worker: WorkerArgument = None, *, no_wait: NoWaitOption = False
 ) -> None:
     """Make a worker stop all its work and leave its group; it still answers reads.
 
@@ -164,7 +153,23 @@ def _change_state(
         if no_wait:
             session.output.message(f"{url} was asked to {verb}")
             return
-        _wait_for_state(agent, session, wanted)
+        started, states = time.monotonic(), [""]
+
+        def late() -> PyconnectError:
+            waited = format_duration(time.monotonic() - started)
+            return WaitTimedOut(
+                f"the worker is {states[-1]}, not {wanted}, after {waited}",
+                hint="wait longer with --timeout 10m; the worker continues in the background",
+            )
+
+        def reached() -> bool:
+            states.append(agent.info().state)
+            return states[-1] == wanted
+
+        with within_time(
+            session, f"the worker is not {wanted} in time; it continues in the background"
+        ):
+            wait_until(session, reached, late)
     later = "; its former work waits for scheduled.rebalance.max.delay.ms"
     session.output.message(f"{url} is {wanted}{later if verb == 'undrain' else ''}")
 
@@ -194,10 +199,7 @@ def doctor(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
             document=[finding.to_json() for finding in findings],
             names=[finding.url for finding in findings],
         )
-    for failure in failures[:-1]:
-        session.output.error(failure)
-    if failures:
-        raise failures[-1]
+    raise_last(session, failures)
 
 
 @app.command()
@@ -257,6 +259,14 @@ def _ask(
     return answers
 
 
+def raise_last(session: Session, failures: Sequence[PyconnectError]) -> None:
+    """Print all failures but the last one, and raise that one."""
+    for failure in failures[:-1]:
+        session.output.error(failure)
+    if failures:
+        raise failures[-1]
+
+
 def _one_worker(session: Session, worker: str | None, verb: str) -> str:
     urls = worker_urls(session, everywhere=False)
     if worker is None:
@@ -268,26 +278,6 @@ def _one_worker(session: Session, worker: str | None, verb: str) -> str:
         )
     url = worker.rstrip("/")
     return url if "://" in url else f"{urls[0].partition('://')[0]}://{url}"
-
-
-def _wait_for_state(agent: AgentClient, session: Session, wanted: str) -> None:
-    pause = FIRST_PAUSE_S
-    started = time.monotonic()
-    while True:
-        with within_time(
-            session, f"the worker is not {wanted} in time; it continues in the background"
-        ):
-            state = agent.info().state
-        if state == wanted:
-            return
-        if session.budget.remaining_s() <= pause:
-            waited = format_duration(time.monotonic() - started)
-            raise WaitTimedOut(
-                f"the worker is {state}, not {wanted}, after {waited}",
-                hint="wait longer with --timeout 10m; the worker continues in the background",
-            )
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
 def _text(value: object) -> str:

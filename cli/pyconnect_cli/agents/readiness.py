@@ -17,11 +17,7 @@ from pyconnect_clients.security import parse_security
 JAVA_NEEDS = "agents need Java 17 or newer and this jar on their plugin.path"
 _CONNECT = "org.apache.kafka.connect"
 PYTHON_CONNECTORS = frozenset(
-    f"{_CONNECT}.{name}Connector"
-    for name in (
-        "file.FileStreamSource",
-        "file.FileStreamSink",
-    )
+    f"{_CONNECT}.{name}Connector" for name in ("file.FileStreamSource", "file.FileStreamSink")
 )
 """Java's names of connectors that an agent has in Python."""
 _KAFKAS_PARTS = r"org\.apache\.kafka\.connect\.(json|storage|converters|transforms)\..*"
@@ -130,11 +126,7 @@ def _connector(
 
 
 def _classes(
-    connector: ConnectorInfo,
-    plugins: Sequence[Plugin],
-    worker: Mapping[str, str],
-    *,
-    agent: bool,
+    connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str], *, agent: bool
 ) -> Iterator[tuple[str, str]]:
     known = {name: plugin.class_name for plugin in plugins for name in _names(plugin.class_name)}
     class_name = known.get(connector.class_name)

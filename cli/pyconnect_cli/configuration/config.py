@@ -21,8 +21,9 @@ from pyconnect_cli.settings.contexts import (
     parse_config_file,
     read_content,
     shown_setting,
+    trust,
+    withdraw_trust,
 )
-from pyconnect_cli.settings.project_trust import trust, withdraw_trust
 from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
 from pyconnect_cli.verbs import ChangingVerb
 

@@ -114,8 +114,7 @@ def set_context(
         str | None, typer.Option("--description", metavar="TEXT", help="description of the context")
     ] = None,
     group: Annotated[
-        str | None,
-        typer.Option("--group", metavar="ID", help="group.id of the workers"),
+        str | None, typer.Option("--group", metavar="ID", help="group.id of the workers")
     ] = None,
     offsets_topic: Annotated[
         str | None,

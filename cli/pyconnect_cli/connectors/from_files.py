@@ -311,11 +311,7 @@ def export(
         session.output.document(documents)
         return
     write_connector_files(
-        session,
-        directory,
-        documents,
-        mode=PRIVATE if show_secrets else None,
-        prune=prune,
+        session, directory, documents, mode=PRIVATE if show_secrets else None, prune=prune
     )
 
 

@@ -50,8 +50,7 @@ def refused_without_value(
 def init(
     context: typer.Context,
     plugin: Annotated[
-        str,
-        typer.Argument(metavar="CONNECTOR", help="name such as sql-sink, simple name or class"),
+        str, typer.Argument(metavar="CONNECTOR", help="name such as sql-sink, simple name or class")
     ],
     *,
     name: Annotated[

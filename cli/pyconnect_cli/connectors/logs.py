@@ -17,14 +17,9 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.selection import known_connector
+from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.acting.workers import ask_workers, worker_urls
-from pyconnect_cli.errors import (
-    OutOfTime,
-    PreconditionFailed,
-    PyconnectError,
-    Unreachable,
-    UsageError,
-)
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records
 from pyconnect_cli.parsing.arguments import NameArgument
@@ -34,7 +29,6 @@ from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient, AgentLog, AgentLogLine, LogFilter
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_cli.topics.commands import (
     DEFAULT_MAX,
     PURPOSE,
@@ -131,31 +125,17 @@ def logs(
     if not found and not follow:
         session.output.message("no lines")
     if follow:
-        _follow(session, wanted, following)
+        # A worker that did not answer is asked again later.
+        for lines in looks(
+            session, PAUSE_S, lambda: _ask(session, wanted, following, []), at_once=False
+        ):
+            for line in lines:
+                _print(session, line)
         return
     for failure in failures[1:]:
         session.output.error(failure)
     if failures:
         raise failures[0]
-
-
-def _follow(session: Session, wanted: LogFilter, following: Following) -> None:
-    """Print new lines; a worker that did not answer is asked again later."""
-    limited = session.settings.origins["timeout"] != NO_ORIGIN
-    while not session.output.unwritten:
-        if limited and session.budget.remaining_s() <= PAUSE_S:
-            return
-        time.sleep(PAUSE_S)
-        if not limited:
-            session.renew_time()
-        try:
-            lines = _ask(session, wanted, following, [])
-        except (OutOfTime, Unreachable):
-            if limited and session.budget.spent:
-                return
-            raise
-        for line in lines:
-            _print(session, line)
 
 
 def _ask(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,22 +10,15 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.conditions import selection_from
-from pyconnect_cli.acting.restarts import (
+from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
+from pyconnect_cli.acting.wait import looks, stable_seconds, wait_for_state
+from pyconnect_cli.acting.workers import (
     Restarts,
     automatic_restarts,
     describe_restarts,
     restarts_document,
 )
-from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
-from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
-from pyconnect_cli.errors import (
-    Forbidden,
-    NotFound,
-    OutOfTime,
-    PreconditionFailed,
-    Unreachable,
-    UsageError,
-)
+from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import WAIT_STATES
@@ -42,7 +34,6 @@ from pyconnect_cli.rest.model import (
     root_cause,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -178,25 +169,13 @@ def watch(
     session = session_of(context)
     pause = parse_duration(interval, what="--interval")
     selection = selection_from(session.given, names or ())
-    limited = session.settings.origins["timeout"] != NO_ORIGIN
     last: dict[str, WatchedInstance] = {}
-    while True:
-        try:
-            chosen = listed_views(session, selection)
-        except (OutOfTime, Unreachable):
-            if limited and session.budget.spent:
-                return
-            raise
+    for chosen in looks(session, pause, lambda: listed_views(session, selection)):
         now = {instance.name: instance for view in chosen for instance in _instances(view)}
         for name in sorted({*now, *last}):
             if now.get(name) != last.get(name):
                 _print_change(session, name, now.get(name))
         last = now
-        if session.output.unwritten or (limited and session.budget.remaining_s() <= pause):
-            return
-        time.sleep(pause)
-        if not limited:
-            session.renew_time()
 
 
 def _print_change(session: Session, name: str, instance: WatchedInstance | None) -> None:

@@ -15,13 +15,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.errors import (
-    NotFound,
-    PartialFailure,
-    PyconnectError,
-    Unreachable,
-    UsageError,
-)
+from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, Unreachable, UsageError
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.tables import Column

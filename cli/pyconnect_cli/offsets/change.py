@@ -34,8 +34,14 @@ from pyconnect_cli.kafka.model import (
 )
 from pyconnect_cli.offsets.files import read_offsets_file
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
-from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_partition, refuse_duplicates
-from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, seek_entries
+from pyconnect_cli.offsets.plan.checks import (
+    SeekTarget,
+    SeekTo,
+    parse_assignment,
+    parse_partition,
+    refuse_duplicates,
+    seek_entries,
+)
 from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
 from pyconnect_cli.offsets.stored import (
     all_read,

@@ -19,7 +19,7 @@ from pyconnect_cli.errors import (
     UsageError,
 )
 from pyconnect_cli.kafka.cluster import kafka_cluster
-from pyconnect_cli.kafka.model import StoredRecord, TopicPartition, kafka_offset, topic_partition
+from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
 from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
 from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot
@@ -192,7 +192,11 @@ class OrphanKeeper:
         self._require_absent(snapshot.connector)
         identity = self._back_up(self._as_it_is(snapshot)) if backup else None
         if snapshot.type == SINK:
-            offsets = _group_offsets(snapshot)
+            offsets = {
+                topic_partition(entry.partition): offset
+                for entry in snapshot.offsets
+                if (offset := kafka_offset(entry)) is not None
+            }
             group = f"{SINK_GROUP_PREFIX}{snapshot.connector}"
             if offsets:
                 self._groups.commit(group, offsets)
@@ -250,14 +254,6 @@ class OrphanKeeper:
                 f"connector {name} exists, so its offsets are not orphans; {UNTOUCHED}",
                 hint=f"show them: pyconnect offsets get {name}",
             )
-
-
-def _group_offsets(snapshot: OffsetsSnapshot) -> dict[TopicPartition, int]:
-    return {
-        topic_partition(entry.partition): offset
-        for entry in snapshot.offsets
-        if (offset := kafka_offset(entry)) is not None
-    }
 
 
 OFFSETS_TOPIC = "offset.storage.topic"

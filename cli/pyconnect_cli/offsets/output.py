@@ -8,11 +8,7 @@ from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.offsets.plan.change import OffsetsPlan
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.masking import mask_command
-from pyconnect_cli.rest.offset_entries import (
-    partition_key,
-    show_offset,
-    show_partition,
-)
+from pyconnect_cli.rest.offset_entries import partition_key, show_offset, show_partition
 from pyconnect_cli.session import Session
 
 MOST_LINES = 20

@@ -169,11 +169,7 @@ def _restore_orphan(
 
 
 def _planned(
-    session: Session,
-    view: OffsetsView,
-    snapshot: OffsetsSnapshot,
-    action: Action,
-    options: Around,
+    session: Session, view: OffsetsView, snapshot: OffsetsSnapshot, action: Action, options: Around
 ) -> Planned:
     wanted, force = snapshot.offsets, options.force
     doubts = None if force else topic_doubts(session, view, wanted)

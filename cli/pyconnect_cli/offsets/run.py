@@ -6,14 +6,13 @@ STOPPED, for the request. A connector is never stopped unless `--stop` was given
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, confirm_names, run_steps
-from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked
+from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked, wait_until
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
@@ -345,21 +344,20 @@ class _Changes:
         A worker may list partitions before it has read its offsets topic to the end, so one
         answer proves nothing.
         """
-        client = self.session.client
-        until = time.monotonic() + min(READ_BACK_S, self.session.budget.remaining_s())
-        pause = 0.05
-        while True:
-            offsets = client.connector_offsets(plan.view.name).entries
-            different = read_back_differs(plan, offsets)
-            if different is None:
-                return
-            if time.monotonic() + pause >= until:
-                raise ServerError(
-                    f"{plan.view.name}: the worker reported the change of offsets, but partition"
-                    f" {different} differs from the sent offset"
-                )
-            time.sleep(pause)
-            pause = min(pause * 2, 1.0)
+        different: list[str | None] = []
+
+        def same() -> bool:
+            offsets = self.session.client.connector_offsets(plan.view.name).entries
+            different.append(read_back_differs(plan, offsets))
+            return different[-1] is None
+
+        def late() -> PyconnectError:
+            return ServerError(
+                f"{plan.view.name}: the worker reported the change of offsets, but partition"
+                f" {different[-1]} differs from the sent offset"
+            )
+
+        wait_until(self.session, same, late, most_s=READ_BACK_S, pause_s=0.05)
 
 
 def _require_changes(session: Session) -> None:
@@ -368,7 +366,7 @@ def _require_changes(session: Session) -> None:
     if kafka_version(version) < FIRST_WITH_CHANGES:
         raise PreconditionFailed(
             f"the worker runs version {version}: offsets can be changed over REST since Kafka 3.6"
-            " (KIP-875); nothing was changed",
+            " (KIP-875); nothing was changed"
         )
 
 

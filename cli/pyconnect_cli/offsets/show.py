@@ -12,7 +12,8 @@ import typer
 
 from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import ExitCode, OutOfTime, PyconnectError, Unreachable, UsageError
+from pyconnect_cli.acting.wait import looks
+from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.kafka.model import kafka_offset
 from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot, read_offsets_file
@@ -38,7 +39,6 @@ from pyconnect_cli.rest.offset_entries import (
     show_partition,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -233,25 +233,13 @@ def watch_offsets(session: Session, name: str, pause_s: float) -> None:
 
     The first look prints every offset as a change from none.
     """
-    limited = session.settings.origins["timeout"] != NO_ORIGIN
     last: Sequence[OffsetEntry] = ()
     seen_s: float | None = None
-    while True:
-        try:
-            now = known_offsets(session, name).entries
-        except (OutOfTime, Unreachable):
-            if limited and session.budget.spent:
-                return
-            raise
+    for offsets in looks(session, pause_s, lambda: known_offsets(session, name)):
         moment_s = time.monotonic()
-        for change in offset_differences(last, now):
+        for change in offset_differences(last, offsets.entries):
             _print_change(session, change, None if seen_s is None else moment_s - seen_s)
-        last, seen_s = now, moment_s
-        if session.output.unwritten or (limited and session.budget.remaining_s() <= pause_s):
-            return
-        time.sleep(pause_s)
-        if not limited:
-            session.renew_time()
+        last, seen_s = offsets.entries, moment_s
 
 
 def advanced(change: OffsetChange) -> int | None:

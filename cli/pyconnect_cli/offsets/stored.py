@@ -12,8 +12,8 @@ from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partit
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups
 from pyconnect_cli.kafka.reader import read_to_the_end
 from pyconnect_cli.offsets.plan.change import OffsetChange, OffsetsView
+from pyconnect_cli.offsets.plan.checks import outside_topics
 from pyconnect_cli.offsets.plan.orphans import sink_entries
-from pyconnect_cli.offsets.plan.seek import outside_topics
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.offset_entries import ConnectorOffsets, OffsetEntry, by_key, same_offset
 from pyconnect_cli.session import Session

@@ -119,6 +119,23 @@ class WorkerRow:
     def broken(self) -> bool:
         return self.status != "healthy"
 
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "url": self.url,
+            "health": self.status,
+            "message": self.message,
+            "version": self.version,
+            "agent_version": self.agent_version,
+            "agent": self.kind == "agent",
+            "state": self.state or None,
+            "leader": self.leader if self.state else None,
+            "phase": self.phase,
+            "connectors": self.connectors,
+            "tasks": self.tasks,
+            "memory_bytes": self.memory,
+        }
+
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
     """Return a row for each connector by name; `before` gives sinks without metrics their rate."""

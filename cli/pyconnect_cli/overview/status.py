@@ -57,12 +57,7 @@ def number_column(
 ) -> Column[Row]:
     """Return a column of numbers, by which it sorts."""
     return Column(
-        title,
-        lambda row: text(number(row)),
-        order=number,
-        right=True,
-        spare=spare,
-        letter=letter,
+        title, lambda row: text(number(row)), order=number, right=True, spare=spare, letter=letter
     )
 
 
@@ -86,10 +81,7 @@ FAILURE_COLUMNS: Sequence[Column[TaskRow]] = (
 LAG_COLUMNS: Sequence[Column[ConnectorRow]] = (
     Column("SINK", lambda row: row.name, whole=True),
     Column("LAG", lambda row: number_text(row.lag), right=True),
-    Column(
-        "NOT-STARTED",
-        lambda row: counted(row.unread, "partition") if row.unread else "",
-    ),
+    Column("NOT-STARTED", lambda row: counted(row.unread, "partition") if row.unread else ""),
 )
 
 
@@ -127,7 +119,7 @@ class ClusterStatus:
             "context": self.context,
             "kafka_cluster_id": self.look.kafka_cluster_id,
             "exactly_once_phases": {row.address: row.phase for row in self.workers},
-            "workers": [_worker_json(row) for row in self.workers],
+            "workers": [row.to_json() for row in self.workers],
             "connectors": dict(sorted(Counter(row.state for row in self.connectors).items())),
             "tasks": dict(sorted(Counter(_task_states(self.connectors)).items())),
             "failed": [
@@ -277,20 +269,3 @@ def _reason(look: ClusterLook, subject: str) -> str:
         (doubt.removeprefix(subject) for doubt in look.doubts if doubt.startswith(f"{subject}:")),
         "",
     )
-
-
-def _worker_json(row: WorkerRow) -> dict[str, object]:
-    return {
-        "url": row.url,
-        "health": row.status,
-        "message": row.message,
-        "version": row.version,
-        "agent_version": row.agent_version,
-        "agent": row.kind == "agent",
-        "state": row.state or None,
-        "leader": row.leader if row.state else None,
-        "phase": row.phase,
-        "connectors": row.connectors,
-        "tasks": row.tasks,
-        "memory_bytes": row.memory,
-    }

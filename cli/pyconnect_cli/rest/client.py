@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from pyconnect_cli.errors import (
     NotFound,
@@ -322,7 +322,11 @@ class ConnectClient:
     def connector_topics(self, name: str) -> list[str]:
         """Return the topics the connector has used, sorted; empty for an unknown name."""
         body = self._get("connectors", name, "topics").body
-        return parse("list of topics", lambda body: _read_topics(name, body), body)
+        return parse(
+            "list of topics",
+            lambda body: sorted(bind(dict[str, dict[str, list[str]]], body)[name]["topics"]),
+            body,
+        )
 
     def reset_connector_topics(self, name: str) -> None:
         """Empty the list of topics that the connector has used."""
@@ -351,13 +355,7 @@ class ConnectClient:
     def validate(self, plugin: str, config: Config) -> Validation:
         """Validate a configuration; field errors are part of the answer, not a failure."""
         answer = self._send(
-            "PUT",
-            "connector-plugins",
-            plugin,
-            "config",
-            "validate",
-            body=dict(config),
-            long=True,
+            "PUT", "connector-plugins", plugin, "config", "validate", body=dict(config), long=True
         )
         return parse("validation", read_validation, answer.body)
 
@@ -419,41 +417,18 @@ class ConnectClient:
     def _get(self, *path: str) -> Answer:
         return self._send("GET", *path)
 
-    def _send(
-        self,
-        method: str,
-        *path: str,
-        query: tuple[tuple[str, str], ...] = (),
-        body: object = None,
-        accepted: frozenset[int] = frozenset(),
-        since: str = "",
-        long: bool = False,
-    ) -> Answer:
+    def _send(self, method: str, *path: str, **options: Any) -> Answer:
+        """Send a request; `options` are other fields of it."""
         if method != "GET" and path[:1] == ("connectors",) and path[2:3] not in ANY_WORKER:
             for name in path[1:2]:
                 self._require_forwarded(name)
-        return self.exchange.send(
-            Request(
-                method=method,
-                path=path,
-                query=query,
-                body=body,
-                has_body=body is not None,
-                accepted=accepted,
-                since=since,
-                long=long,
-            )
-        )
+        return self.exchange.send(Request(method=method, path=path, **options))
 
 
 def kafka_version(text: str) -> tuple[int, int]:
     """Return `4.3.1-rc0` as (4, 3); the latest for a text that is not a version."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})", text)
     return (int(found[1]), int(found[2])) if found else (10**9, 0)
-
-
-def _read_topics(name: str, body: object) -> list[str]:
-    return sorted(bind(dict[str, dict[str, list[str]]], body)[name]["topics"])
 
 
 def _read_loggers(body: object) -> list[LoggerLevel]:

@@ -8,37 +8,28 @@ shows that the connectors still work.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.session import session_of
-from pyconnect_cli.verbs import ChangingVerb
-
-if TYPE_CHECKING:
-    from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
-
-
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from pyconnect_cli.errors import WaitTimedOut
+from pyconnect_cli.errors import ExitCode, UsageError, WaitTimedOut
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.rest.exchange import Exchange
+from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.contexts import ConfigChange, Setting, update_user_file
+from pyconnect_cli.verbs import ChangingVerb
 from pyconnect_sandbox.contexts import context_name
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session
-    from pyconnect_sandbox.lifecycle import SandboxStatus
+    from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
 
 
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
@@ -78,8 +69,7 @@ PluginPathOption = Annotated[
     ),
 ]
 UseOption = Annotated[
-    bool,
-    typer.Option("--use", help="use its worker and broker as the current context, `sandbox`"),
+    bool, typer.Option("--use", help="use its worker and broker as the current context, `sandbox`")
 ]
 KafkaDirOption = Annotated[
     Path | None,
@@ -152,8 +142,7 @@ def down(
     name: NameOption = "default",
     all_: Annotated[bool, typer.Option("--all", help="every sandbox")] = False,
     remove_data: Annotated[
-        bool,
-        typer.Option("--remove-data", help="also delete its records and its context"),
+        bool, typer.Option("--remove-data", help="also delete its records and its context")
     ] = False,
 ) -> None:
     """Stop a sandbox and all its processes. Safe to run twice."""

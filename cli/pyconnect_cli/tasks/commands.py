@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, TypeVar
@@ -12,13 +11,8 @@ import typer
 
 from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
 from pyconnect_cli.acting.conditions import Selection, selection_from
-from pyconnect_cli.acting.selection import (
-    known_connector,
-    listed_views,
-    read_views,
-    selected_views,
-)
-from pyconnect_cli.acting.wait import wait_if_asked, within_time
+from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
+from pyconnect_cli.acting.wait import wait_if_asked, wait_until, within_time
 from pyconnect_cli.connectors.show import trace_lines
 from pyconnect_cli.errors import NotFound, UsageError, WaitTimedOut
 from pyconnect_cli.parsing.arguments import NamesArgument
@@ -166,8 +160,6 @@ def _given(session: Session, key: str) -> tuple[object, ...]:
 
 
 Answer = TypeVar("Answer")
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 1.0
 
 
 @app.command(cls=BatchVerb)
@@ -204,19 +196,15 @@ def kill(
 def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) -> None:
     """Return when the process has ended; raise WaitTimedOut if it has not ended in time."""
     pid = agent.kill_task(task, force=force)
-    pause = FIRST_PAUSE_S
     late = (
         f"the process of {task} has not ended in time; the worker goes on, --force ends it at once"
     )
-    while pid is not None:
-        with within_time(session, late):
-            pids = {child.pid for child in agent.children()}
-        if pid not in pids:
-            return
-        if session.budget.remaining_s() <= pause:
-            raise WaitTimedOut(late, hint="wait longer with --timeout 10m")
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+    with within_time(session, late):
+        wait_until(
+            session,
+            lambda: pid is None or pid not in {child.pid for child in agent.children()},
+            lambda: WaitTimedOut(late, hint="wait longer with --timeout 10m"),
+        )
 
 
 @app.command()

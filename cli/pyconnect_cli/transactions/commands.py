@@ -48,9 +48,7 @@ GroupOption = Annotated[
 ConnectorOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--connector",
-        metavar="NAME",
-        help="connector to look at; repeatable (default: all)",
+        "--connector", metavar="NAME", help="connector to look at; repeatable (default: all)"
     ),
 ]
 MinIdleOption = Annotated[

@@ -5,19 +5,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from typer.core import TyperOption
 
-from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError
+from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
+from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.noun_groups import NounGroup
 from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.output import runs, show_plan
@@ -26,20 +32,7 @@ from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.decide import StepLimits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
-
-if TYPE_CHECKING:
-    from typer._click.core import Context
-
-
-from dataclasses import dataclass
-from pathlib import Path
-
-from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
-from pyconnect_cli.acting.conditions import texts
-from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.options import OptionSpec
-from pyconnect_cli.settings.inventory import Inventory, read_inventory
-from pyconnect_cli.verbs import ChangingVerb, Verb
+from pyconnect_cli.verbs import ChangingVerb, Context, Verb
 from pyconnect_clients.phases import Phase
 
 CLUSTER_OPTIONS = (
@@ -167,8 +160,7 @@ class UpgradeGroup(NounGroup):
 
 
 app = typer.Typer(
-    cls=UpgradeGroup,
-    help="Move a cluster to another phase of exactly-once, worker by worker.",
+    cls=UpgradeGroup, help="Move a cluster to another phase of exactly-once, worker by worker."
 )
 
 KAFKA_NEEDED = "an upgrade needs Kafka itself, for the members of the group and for the lock"
@@ -289,8 +281,7 @@ def _upgrade(
     wish = options.wish
     if resume and unfinished is None:
         raise PreconditionFailed(
-            "there is no run to continue",
-            hint="start one: pyconnect upgrade run --phase preparing",
+            "there is no run to continue", hint="start one: pyconnect upgrade run --phase preparing"
         )
     if unfinished is not None and (resume or _same(unfinished.started, wish)):
         _tell_unfinished(session, unfinished)
@@ -342,41 +333,38 @@ def _carry_out(
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 
     journal = _journal(session, observer)
-    journal.lock()
     cluster = kafka_cluster(session, KAFKA_NEEDED)
-    try:
-        with (
-            cluster_lock(cluster, observer.protocol, observer.group_id) as lock,
-            StepLine(session.output) as line,
-        ):
-            before = journal.run()
-            if isinstance(first, Started):
-                if before is not None and not before.finished:
-                    if replaces is None or before.started != replaces.started:
-                        raise Conflict(
-                            f"run {before.started.run_id} to {before.started.target} was begun"
-                            " meanwhile; nothing was changed",
-                            hint="show it: pyconnect upgrade status; then plan again",
-                        )
-                    journal.append(Finished(abandoned=True))
-                journal.append(first)
-                run = Run(started=first)
-            else:
-                if before is None or before.finished:
-                    raise PreconditionFailed("the run was finished meanwhile")
-                journal.append(first)
-                run = applied(before, first)
-            tools = Tools(
-                observer=observer,
-                performer=Performer(observer.workers, run.started.run_id),
-                journal=journal,
-                lock=lock,
-                limits=limits,
-                again=session.command_line(),
-            )
-            Rolling(tools, run, line).go_on()
-    finally:
-        journal.close()
+    with (
+        journal.lock(),
+        cluster_lock(cluster, observer.protocol, observer.group_id) as lock,
+        StepLine(session.output) as line,
+    ):
+        before = journal.run()
+        if isinstance(first, Started):
+            if before is not None and not before.finished:
+                if replaces is None or before.started != replaces.started:
+                    raise Conflict(
+                        f"run {before.started.run_id} to {before.started.target} was begun"
+                        " meanwhile; nothing was changed",
+                        hint="show it: pyconnect upgrade status; then plan again",
+                    )
+                journal.append(Finished(abandoned=True))
+            journal.append(first)
+            run = Run(started=first)
+        else:
+            if before is None or before.finished:
+                raise PreconditionFailed("the run was finished meanwhile")
+            journal.append(first)
+            run = applied(before, first)
+        tools = Tools(
+            observer=observer,
+            performer=Performer(observer.workers, run.started.run_id),
+            journal=journal,
+            lock=lock,
+            limits=limits,
+            again=session.command_line(),
+        )
+        Rolling(tools, run, line).go_on()
 
 
 def _end_run(session: Session, observer: Observer) -> None:
@@ -386,8 +374,7 @@ def _end_run(session: Session, observer: Observer) -> None:
         return
     session.confirm(f"end run {run.started.run_id} to {run.started.target} in its present state?")
     journal = _journal(session, observer)
-    journal.lock()
-    try:
+    with journal.lock():
         now = journal.run()
         if now is None or now.finished or now.started != run.started:
             raise Conflict(
@@ -395,8 +382,6 @@ def _end_run(session: Session, observer: Observer) -> None:
                 hint="show the runs: pyconnect upgrade status",
             )
         journal.append(Finished(abandoned=True))
-    finally:
-        journal.close()
     session.output.message(
         f"run {run.started.run_id} has ended; its workers keep their present phases:"
         " show them with pyconnect agent status"

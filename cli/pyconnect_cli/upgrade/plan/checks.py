@@ -18,10 +18,7 @@ from pyconnect_cli.upgrade.plan.gates import (
     is_before,
 )
 from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
-from pyconnect_clients.connect_names import (
-    alter_transactional_id,
-    collisions,
-)
+from pyconnect_clients.connect_names import alter_transactional_id, collisions
 from pyconnect_clients.phases import Phase
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000

@@ -89,7 +89,9 @@ def _wrong_phase(run: Run, leg: Leg, worker: UpgradedWorker) -> str | None:
 def is_at_target(run: Run, leg: Leg, worker: UpgradedWorker) -> bool:
     """Return whether the cluster shows that a worker needs no step in this leg."""
     if leg.replace:
-        return worker.reachable and worker.version != _version_before(run, worker.url)
+        return worker.reachable and worker.version != (
+            next((w.version for w in run.started.inventory if w.url == worker.url), "")
+        )
     return (
         worker.reachable
         and worker.source is not PhaseSource.UNKNOWN
@@ -109,10 +111,6 @@ def has_arrived(run: Run, leg: Leg, step: WorkerStep, worker: UpgradedWorker | N
     if leg.replace or worker.source is PhaseSource.TOLD:
         return is_at_target(run, leg, worker)
     return step.changed and worker.instance != step.instance and step.phase in worker.phases
-
-
-def _version_before(run: Run, url: str) -> str:
-    return next((w.version for w in run.started.inventory if w.url == url), "")
 
 
 def _weaker(now: str, before: str) -> bool:
