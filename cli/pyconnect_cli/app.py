@@ -1,4 +1,4 @@
-"""The typer application: `pyconnect NOUN VERB`, its errors and exit codes."""
+"""The typer application: `pyconnect NOUN VERB` on one or several contexts, errors, exit codes."""
 
 from __future__ import annotations
 

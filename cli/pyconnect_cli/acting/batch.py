@@ -1,4 +1,7 @@
-"""Run one action on many objects: parallelism, one result line each, exit code 8."""
+"""Run one action on many objects: question, parallelism, a result line each, exit code 8.
+
+Second looks (`…_shows`) read the state after a change that was sent and not answered.
+"""
 
 from __future__ import annotations
 

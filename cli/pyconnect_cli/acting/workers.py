@@ -1,4 +1,4 @@
-"""Requests to each single worker of a cluster."""
+"""Requests to each single worker of a cluster, all at once; automatic restarts by agents."""
 
 from __future__ import annotations
 

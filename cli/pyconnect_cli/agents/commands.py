@@ -1,4 +1,4 @@
-"""`pyconnect agent`: pyconnect's own workers, one by one."""
+"""`pyconnect agent`: pyconnect's own workers, one by one; `examine`, for `doctor`, is pure."""
 
 from __future__ import annotations
 

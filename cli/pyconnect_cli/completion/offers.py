@@ -6,10 +6,8 @@ is to complete names of files. The three shell scripts beside this module pass t
 the offers that begin with the last word.
 Completion never fails and never asks a question: after an error the shell has no offers.
 
-Names of the cluster for the shell, within 250 ms.
-
-An answer is kept for 30 s, so that a second Tab costs no request. Without an answer in time the
-shell gets the kept names of any age.
+Names of the cluster come within 250 ms. An answer is kept for 30 s, so that a second Tab costs no
+request. Without an answer in time the shell gets the kept names of any age.
 
 The Tab key reads no secret: it fetches no password, token or private key, and runs no command for
 one. It does not ask a cluster that wants credentials; the names of such a cluster are those that

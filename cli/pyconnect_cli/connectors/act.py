@@ -1,4 +1,4 @@
-"""`connectors pause resume stop restart delete`: verbs that change a selection of connectors."""
+"""`connectors edit pause resume stop restart delete`: changes of connectors that exist."""
 
 from __future__ import annotations
 

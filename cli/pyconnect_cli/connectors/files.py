@@ -1,4 +1,4 @@
-"""Connector descriptions from files: JSON, YAML and .properties, one or several in a file.
+"""Connector descriptions in files: JSON, YAML and .properties, one or several in a file.
 
 A document is a flat map of configuration keys with its `name`, the body of `POST /connectors`
 (`{"name", "config", "initial_state"}`), or a KafkaConnector of Strimzi.

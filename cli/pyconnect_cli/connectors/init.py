@@ -1,6 +1,4 @@
-"""`connectors init`: a template of a configuration.
-
-Templates of configurations, made from the settings that a plugin defines. Pure.
+"""`connectors init`: a template of a configuration, made from the settings that a plugin defines.
 
 JSON has no comments, and a key in their place would become a setting. So a template in JSON has the
 required and the important settings only; YAML and properties have all of them, with descriptions.

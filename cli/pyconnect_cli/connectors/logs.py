@@ -1,8 +1,6 @@
-"""`connectors logs`: the last log lines of a connector and its tasks, from all its workers.
+"""`connectors logs dlq`: a connector's log lines from all workers, and a sink's dead letters.
 
-`connectors dlq`: the records that a sink could not take, with their errors and origins.
-
-A worker adds error and origin as headers of a record if the connector has
+A worker adds error and origin as headers of a dead letter if the connector has
 errors.deadletterqueue.context.headers.enable (KIP-298).
 """
 

@@ -1,6 +1,4 @@
-"""`offsets reset alter`: verbs that set or delete offsets.
-
-`offsets seek lag`: the position of a connector in its input.
+"""`offsets reset alter seek lag`: verbs that set or delete offsets, and positions in topics.
 
 A sink's offsets are positions in Kafka's topics. Only the source itself understands its offsets;
 without any it starts over.

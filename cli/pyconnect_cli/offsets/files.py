@@ -1,4 +1,4 @@
-"""Offsets from files: the REST body, as `get -o json` prints it, or a snapshot from `export`."""
+"""Offsets in files: the REST body, as `get -o json` prints it, or a snapshot from `export`."""
 
 from __future__ import annotations
 

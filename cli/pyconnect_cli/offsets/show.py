@@ -1,4 +1,4 @@
-"""`offsets get diff export history`: verbs that only read."""
+"""`offsets get diff export history`: verbs that only read, also again and again."""
 
 from __future__ import annotations
 

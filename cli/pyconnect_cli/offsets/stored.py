@@ -1,4 +1,4 @@
-"""The stored offsets of a cluster, and differences between two sets of offsets."""
+"""The stored offsets of a cluster, their differences, and what Kafka knows about them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Rows of connectors, tasks and workers, made from looks. Pure.
+"""The result of one look at a cluster, and its rows: connectors, tasks and workers. Pure.
 
-The result of one look at a cluster. Values only.
-
-A part that could not be read is missing, and `doubts` gives the reason: a look never fails as a
-whole once one worker has answered.
+A part of a look that could not be read is missing, and `doubts` gives the reason: a look never
+fails as a whole once one worker has answered.
 """
 
 from __future__ import annotations

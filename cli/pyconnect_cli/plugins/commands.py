@@ -1,8 +1,7 @@
 """`pyconnect plugins`: the installed plugins of a worker, and the test of a plugin.
 
-`plugins test`: test a plugin on this machine, without Kafka and without a worker.
-
-The agent's self-check runs the plugin in a separate process; its lines of JSON are the interface.
+`plugins test` needs neither Kafka nor a worker: the agent's self-check runs the plugin in a
+separate process of this machine; its lines of JSON are the interface.
 """
 
 from __future__ import annotations

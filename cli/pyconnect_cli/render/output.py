@@ -1,8 +1,6 @@
 """One command's output in the format the user chose.
 
-`--jq`: select from a JSON document before it is printed, in the language of jq.
-
-The library is an extra with the jq program's own code; it is imported only for this option.
+The library of `--jq` is an extra with the jq program's own code; it is imported only for it.
 """
 
 from __future__ import annotations

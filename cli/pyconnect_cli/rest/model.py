@@ -4,10 +4,9 @@ Each value keeps its JSON in `raw`, so that `-o json` prints the API's own shape
 versions included. A body without a required member raises ServerError: the server is not a Connect
 worker.
 
-Reads JSON into types: texts, numbers, enums, lists, maps, dataclasses field by field.
-
-A field without a default is a required member. A missing member and null give the default. The
-field `raw` gets the whole object. KeyError, TypeError or ValueError names what does not fit.
+`bind` reads JSON into types: texts, numbers, enums, lists, maps, dataclasses field by field. A
+field without a default is a required member. A missing member and null give the default. The field
+`raw` gets the whole object. KeyError, TypeError or ValueError names what does not fit.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """`pyconnect sandbox`: a real Kafka on this machine, for trials and tests.
 
-`pyconnect sandbox demo`: two connectors of a sandbox's agent copy a file through a topic.
-
-Each run appends lines to the file and waits until the copy has the last of them, so a second run
-shows that the connectors still work.
+`sandbox demo`: two connectors of a sandbox's agent copy a file through a topic. Each run appends
+lines to the file and waits until the copy has the last of them, so a second run shows that the
+connectors still work.
 """
 
 from __future__ import annotations

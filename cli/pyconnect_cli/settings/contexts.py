@@ -1,9 +1,7 @@
 """Context files: named clusters, their addresses and references to their secrets.
 
 Read in order `./pyconnect.toml`, the user's `$XDG_CONFIG_HOME/pyconnect/config.toml`, the
-system's. A context is taken whole from the first file that defines it. Until the user trusts a
-project's file (`project_trust`), it may name the current context and set how results are printed;
-a file that sets anything else is refused.
+system's. A context is taken whole from the first file that defines it.
 
     current = "prod"
     [defaults]                      # any option: output, timeout, ...
@@ -17,11 +15,10 @@ a file that sets anything else is refused.
     offsets_topic = "connect-offsets"          # offset.storage.topic of Java workers
     inventory = "inventory.toml"               # admin interfaces; for `upgrade`
 
-The user's trust in project files: the digest of each is kept in the user's state directory.
-
 A directory may belong to another user. Its `pyconnect.toml` may therefore only choose a context and
-the format of results; it sets addresses, credentials and confirmations only after
-`pyconnect config trust`. A file that has changed since then is not trusted.
+the format of results. It sets addresses, credentials and confirmations only after `pyconnect config
+trust`, which keeps its digest in the user's state directory; until then, and after a change of the
+file, a file that sets anything else is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The screens above the table: a text to read, and a plan to agree to."""
+"""The widgets: the table, a text to read, and a plan to agree to."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """The live view's access to a session's cluster: looks at it, and verbs that run on it.
 
-Run a verb of the command line for the live view and keep its output.
-
-The verb gets the settings, addresses and credentials of the view, and an output that keeps lines.
+A verb gets the settings, addresses and credentials of the view, and an output that keeps lines.
 """
 
 from __future__ import annotations

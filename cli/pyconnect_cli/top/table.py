@@ -1,4 +1,4 @@
-"""The table of a page, from the state: its columns, its rows in order, its cells. Pure."""
+"""The table of a page and the texts around it, from the state. Pure."""
 
 from __future__ import annotations
 

@@ -5,12 +5,11 @@ users, `allow.everyone.if.no.acl.found` and other authorizers cannot be seen fro
 holds for every client of the same principal. If no listed binding explains an answer, predictions
 against that principal no longer count.
 
-The decisions of a broker's StandardAuthorizer, predicted from listed bindings. Pure.
-
-Kafka: StandardAuthorizerData (KIP-11, KIP-290). A DENY that applies wins over every ALLOW; Read,
-Write, Delete and Alter imply Describe, AlterConfigs implies DescribeConfigs, for ALLOW only. Which
-bindings match is looked up by name, by `*` and by the lengths that prefixes have, so that the time
-of a decision does not depend on the number of bindings.
+`Authorizer` predicts as StandardAuthorizerData decides (KIP-11, KIP-290). A DENY that applies wins
+over every ALLOW; Read, Write, Delete and Alter imply Describe, AlterConfigs implies
+DescribeConfigs, for ALLOW only. Which bindings match is looked up by name, by `*` and by the
+lengths that prefixes have, so that the time of a decision does not depend on the number of
+bindings.
 """
 
 from __future__ import annotations

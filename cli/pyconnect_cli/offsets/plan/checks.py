@@ -1,7 +1,8 @@
 """The strict checks of offsets from a user: a worker would store wrong ones silently.
 
 Apache's REST interface stores any offsets of a source. Here every entry is checked before the first
-request. Pure; UsageError (exit 2) names place and entry.
+request. Pure; UsageError (exit 2) names place and entry. `seek_entries` makes the offsets of a
+`seek`.
 """
 
 from __future__ import annotations

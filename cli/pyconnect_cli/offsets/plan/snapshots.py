@@ -1,4 +1,7 @@
-"""One connector's offsets at one moment, as backups and exported files hold them. Pure."""
+"""One connector's offsets at one moment, as backups and exported files hold them. Pure.
+
+Before another connector gets offsets, `require_…` compare their origin with it.
+"""
 
 from __future__ import annotations
 

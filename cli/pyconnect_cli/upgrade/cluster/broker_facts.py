@@ -2,12 +2,11 @@
 
 Facts that the ACLs hide (DescribeConfigs, Describe) stay unknown; they never refuse an upgrade.
 
-Offsets of aborted transactions that a worker would take for valid ones.
-
-Java workers that are not `enabled` read their offsets topic `read_uncommitted`: if the newest
-record of a source partition belongs to an aborted transaction, they continue from there and skip
-records that were never delivered. This module reads the topic in both ways and compares key by key.
-Sources may write meanwhile: the comparison waits for open transactions and counts later commits.
+Aborted offsets: Java workers that are not `enabled` read their offsets topic `read_uncommitted`: if
+the newest record of a source partition belongs to an aborted transaction, they continue from there
+and skip records that were never delivered. `aborted_offsets` reads the topic in both ways and
+compares key by key. Sources may write meanwhile: the comparison waits for open transactions and
+counts later commits.
 """
 
 from __future__ import annotations
