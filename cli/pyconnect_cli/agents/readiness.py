@@ -119,7 +119,7 @@ def _connector(
     found = [
         *_classes(connector, plugins, worker or {}, agent=agent),
         *([] if agent else _references(config, worker)),
-        *_overrides(config),
+        *(finding for client in _CLIENTS for finding in _client(config, f"{client}.override.")),
     ]
     for status, detail in found or [("ok", "an agent runs it as it is")]:
         yield Readiness(about="connector", name=connector.name, status=status, detail=detail)
@@ -184,11 +184,6 @@ def _no_provider(class_name: str) -> str:
         f"{class_name} is a Java class, and agents resolve references in Python; there "
         f"are {', '.join(sorted(name.rpartition('.')[2] for name in PROVIDERS))} and Python plugins"
     )
-
-
-def _overrides(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for client in _CLIENTS:
-        yield from _client(config, f"{client}.override.")
 
 
 def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:

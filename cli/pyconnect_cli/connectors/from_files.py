@@ -130,7 +130,9 @@ def create(
     for file in documents:
         check_settings(session, file.name, file.config)
     if session.given.get("dry_run"):
-        _require_new(session, documents)
+        for file in documents:
+            if session.client.exists(file.name):
+                raise Conflict(f"connector `{file.name}` exists already")
         validate_all(session, documents)
     run_steps(session, "create", steps)
     wait_if_asked(
@@ -367,13 +369,6 @@ def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
         else partial(config_shows, planned.name, planned.file.config)
     )
     return BatchStep(name=planned.name, done=done[planned.change], act=act, look=look)
-
-
-def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
-    """Raise Conflict for a connector that exists already."""
-    for file in files:
-        if session.client.exists(file.name):
-            raise Conflict(f"connector `{file.name}` exists already")
 
 
 def _documents(

@@ -50,7 +50,9 @@ class Backups:
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(self._path(identity), _text(stored))
-            self._remove_expired(now)
+            for path in self.directory.glob("*.json"):
+                if BACKUP_ID.fullmatch(path.stem) and _expired(path.stem, now):
+                    path.unlink(missing_ok=True)
         except OSError as exc:
             raise self._unwritable(exc) from exc
         self.stored.append(identity)
@@ -110,11 +112,6 @@ class Backups:
         except OSError as exc:
             raise UsageError(f"{self.directory}: cannot be read: {exc.strerror}") from exc
         return sorted((name for name in names if not _expired(name, now)), reverse=True)
-
-    def _remove_expired(self, now: datetime) -> None:
-        for path in self.directory.glob("*.json"):
-            if BACKUP_ID.fullmatch(path.stem) and _expired(path.stem, now):
-                path.unlink(missing_ok=True)
 
     def _path(self, identity: str) -> Path:
         return self.directory / f"{identity}.json"

@@ -210,9 +210,13 @@ def seek(
     def planner(view: OffsetsView) -> Planned:
         chosen = [parse_partition(text, view.type) for text in texts(session.given, "partition")]
         if kafka is None:
-            _require_source(view)
+            if view.type != "source":
+                raise PreconditionFailed(
+                    f"{view.name} is a {view.type}: --to-start is for sources",
+                    hint=f"pyconnect offsets seek {view.name} --to-earliest",
+                )
             return plan_reset(view, options.wish, chosen, action=Action.SEEK)
-        _require_sink(view)
+        _require_sink(view.name, view.type)
         wanted = _seek(kafka, view, places[0], [topic_partition(one) for one in chosen])
         return plan_alter(view, options.wish, wanted, action=Action.SEEK)
 
@@ -233,7 +237,7 @@ def lag(context: typer.Context, names: NamesArgument = None) -> None:
     views = listed_views(session, selection)
     if names:
         for view in views:
-            _require_sink_type(view.name, view.type)
+            _require_sink(view.name, view.type)
     sinks = [view for view in views if view.type == "sink"]
     unread: list[PyconnectError] = []
     for view in sinks:
@@ -301,19 +305,7 @@ def _places(
     return places
 
 
-def _require_source(view: OffsetsView) -> None:
-    if view.type != "source":
-        raise PreconditionFailed(
-            f"{view.name} is a {view.type}: --to-start is for sources",
-            hint=f"pyconnect offsets seek {view.name} --to-earliest",
-        )
-
-
-def _require_sink(view: OffsetsView) -> None:
-    _require_sink_type(view.name, view.type)
-
-
-def _require_sink_type(name: str, connector_type: str) -> None:
+def _require_sink(name: str, connector_type: str) -> None:
     if connector_type != "sink":
         raise PreconditionFailed(
             f"{name} is a {connector_type}: only a sink's offsets are positions in Kafka topics",

@@ -212,7 +212,11 @@ class _Changes:
         view = planned.view
         client = self.session.client
         if not planned.needed:
-            return self._nothing_to_change(view)
+            # An earlier run may have ended between the change and the resume.
+            if self._around.wish.resume and view.state == "STOPPED":
+                client.resume_connector(view.name)
+                return "resumed"
+            return None
         stopped_here = view.state != "STOPPED"
         if stopped_here:
             self._stop(view.name)
@@ -260,13 +264,6 @@ class _Changes:
         except UnknownOutcome:
             # The wait that follows sees the result of the stop.
             self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
-
-    def _nothing_to_change(self, view: OffsetsView) -> str | None:
-        # An earlier run may have ended between the change and the resume.
-        if self._around.wish.resume and view.state == "STOPPED":
-            self.session.client.resume_connector(view.name)
-            return "resumed"
-        return None
 
     def _just_planned(self, name: str) -> bool:
         """Return whether the plan was made a moment ago, from a view of a STOPPED connector."""

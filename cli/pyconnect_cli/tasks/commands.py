@@ -114,7 +114,9 @@ def restart(
     session = session_of(context)
     states: dict[TaskId, str] = {}
     if tasks:
-        chosen = _known_tasks(session, [task_of(session, text) for text in tasks])
+        chosen = [task_of(session, text) for text in tasks]
+        names = tuple(dict.fromkeys(key.connector for key in chosen))
+        read_views(session, Selection(names=names))  # raises NotFound for an unknown connector
     else:
         views = selected_views(session, ())
         states = {key: "FAILED" for view in views for key, s in _rows(view) if s.state == "FAILED"}
@@ -139,13 +141,6 @@ def restart(
     run_steps(session, "restart", steps, what="task")
     goals = dict.fromkeys((key.connector for key in chosen), "RUNNING")
     wait_if_asked(session, goals, restarted=True)
-
-
-def _known_tasks(session: Session, tasks: Sequence[TaskId]) -> list[TaskId]:
-    """Return the tasks; NotFound (exit 3) names one whose connector does not exist."""
-    names = tuple(dict.fromkeys(task.connector for task in tasks))
-    read_views(session, Selection(names=names))
-    return list(tasks)
 
 
 def _rows(view: ConnectorView) -> list[Row]:
