@@ -127,6 +127,18 @@ def test_a_verb_that_names_connectors_asks_for_these_only(
     assert "GET /connectors" not in connect.requests
 
 
+@pytest.mark.wire
+def test_a_name_that_no_path_can_carry_is_looked_up_in_the_list(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Workers since Kafka 4.0 refuse an encoded slash; such a connector can still be shown."""
+    connect.connectors["a/b"] = FakeConnector(config={"name": "a/b"})
+    for verb in ("connectors list", "tasks list"):
+        connect.requests.clear()
+        assert run(*verb.split(), "a/b").code == 0
+        assert set(connect.requests) == {"GET /connectors"}
+
+
 def test_every_verb_has_a_count_or_a_reason() -> None:
     """A new verb is either counted or does not name connectors."""
     known = {*NAMING, *WITHOUT_NAMES}

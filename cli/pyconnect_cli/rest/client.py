@@ -99,7 +99,7 @@ class ConnectClient:
 
         A list takes two requests: asking for the status leaves out connectors that have none yet.
         """
-        if 0 < len(names) <= FEW:
+        if _asked_singly(names):
             single = {name: self._view(name) for name in names}
             return {name: view for name, view in single.items() if view is not None}
         infos = self._expanded("info")
@@ -118,14 +118,16 @@ class ConnectClient:
 
     def connector_statuses(self, names: Sequence[str] = ()) -> dict[str, ConnectorStatus]:
         """Return the statuses, of `names` or of all, by name; a new connector has none yet."""
-        if not 0 < len(names) <= FEW:
-            found = {name: view.status for name, view in self._expanded("status").items()}
-        else:
+        if _asked_singly(names):
             found = {name: self._status_or_none(name) for name in names}
+        else:
+            found = {name: view.status for name, view in self._expanded("status").items()}
         return {name: status for name, status in found.items() if status is not None}
 
     def exists(self, name: str) -> bool:
         """Return whether there is a connector of this name."""
+        if not PLAIN_NAME.fullmatch(name):
+            return name in self.connector_names()
         try:
             self._get("connectors", name)
         except NotFound:
@@ -423,6 +425,11 @@ class ConnectClient:
             for name in path[1:2]:
                 self._require_forwarded(name)
         return self.exchange.send(Request(method=method, path=path, **options))
+
+
+def _asked_singly(names: Sequence[str]) -> bool:
+    """Return whether to ask for each name: workers since Kafka 4.0 refuse some names in paths."""
+    return 0 < len(names) <= FEW and all(map(PLAIN_NAME.fullmatch, names))
 
 
 def kafka_version(text: str) -> tuple[int, int]:
