@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
-from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
+from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
 from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
 from tests.support.cluster import Cluster, cluster_of

@@ -53,7 +53,8 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
     error: str | None = None
     try:
         with _lock(session, given.get("lock")), _deadline(given.get("deadline")):
-            _jitter(given.get("jitter"))
+            if jitter := given.get("jitter"):
+                time.sleep(random.uniform(0, parse_duration(str(jitter), what="--jitter")))
             limit_requests(session, given.get("deadline"))
             yield
     except PyconnectError as failure:
@@ -215,8 +216,3 @@ def limit_requests(session: Session, deadline: object) -> None:
         session.budget.end_within(
             parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
         )
-
-
-def _jitter(text: object) -> None:
-    if text:
-        time.sleep(random.uniform(0, parse_duration(str(text), what="--jitter")))
