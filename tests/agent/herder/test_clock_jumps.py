@@ -26,7 +26,7 @@ SHOWN = [
     "tasks/source/at_least_once/committer",
     "tasks/source/exactly_once/sender",
     "tasks/source/loop",
-    "tasks/source/work",
+    "tasks/work/source",
 ]
 """Modules whose times are shown or written, and compared with no deadline."""
 COMPARED = ["herder/clock", "kafka/task_consumer"]
