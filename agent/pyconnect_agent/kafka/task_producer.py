@@ -26,10 +26,11 @@ from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_producer
+from pyconnect_clients.brokers import failures
 
 LOG = logging.getLogger(__name__)
 
-CLIENT_ERRORS = errors.CLIENT_ERRORS
+CLIENT_ERRORS = failures.CLIENT_ERRORS
 
 TUNING: Mapping[str, Any] = {
     # Few large requests: with librdkafka's small batches the rate is a third lower.
@@ -126,10 +127,8 @@ class TaskProducer:
 
         Raises KafkaError once the producer cannot continue, for instance because it was fenced.
         """
-        try:
+        with errors.translated("The producer cannot continue"):
             return int(self._producer.poll(timeout_s))
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "The producer cannot continue") from exc
 
     def in_flight(self) -> int:
         """Records and callbacks not yet served."""
@@ -145,10 +144,8 @@ class TaskProducer:
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return False
-            try:
+            with errors.translated("The producer cannot continue"):
                 self._producer.flush(min(PRODUCE_SLICE_S, remaining_s))
-            except errors.CLIENT_ERRORS as exc:
-                raise errors.translate(exc, "The producer cannot continue") from exc
         return True
 
     def settle(self, *, give_up: Callable[[], bool]) -> None:
@@ -165,7 +162,7 @@ class TaskProducer:
 
     def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
         """Return the error of a record of `size` bytes that was refused or not delivered."""
-        if errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE:
+        if failures.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE:
             return AgentKafkaError(
                 f"A message of {size} bytes (key, value and headers) for topic '{topic}' is larger "
                 f"than {self._max_message_bytes}, the value of the max.request.size configuration "
@@ -177,7 +174,7 @@ class TaskProducer:
     def is_asynchronous(failure: BaseException) -> bool:
         """Return whether Java's producer reports this by callback instead of raising it in send."""
         # The client raises it once it knows of the topic, so the moment depends on answers.
-        return errors.code_of(failure) in _ASYNCHRONOUS
+        return failures.code_of(failure) in _ASYNCHRONOUS
 
     def close(self, timeout_s: float) -> None:
         """Wait for records in flight, then drop the rest."""
@@ -186,5 +183,5 @@ class TaskProducer:
                 self._producer.flush(timeout_s)
             self._producer.purge()
             self._producer.poll(0)
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             LOG.info("closed a producer that could not continue", extra={"reason": str(exc)})

@@ -18,6 +18,7 @@ from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
 from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_clients.brokers import failures
 
 LOG = logging.getLogger(__name__)
 
@@ -47,17 +48,13 @@ class TransactionalProducer(TaskProducer):
 
         Raises KafkaError.
         """
-        try:
+        with errors.translated("Failed to initialize the producer"):
             return initialise(self._producer, self._limit(), give_up)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to initialize the producer") from exc
 
     def begin(self) -> None:
         """Raises KafkaError."""
-        try:
+        with errors.translated("Failed to begin a transaction"):
             self._producer.begin_transaction()
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to begin a transaction") from exc
         self._in_transaction = True
 
     def commit(self, topics: Collection[str] = ()) -> None:
@@ -68,7 +65,7 @@ class TransactionalProducer(TaskProducer):
         try:
             self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
         except KafkaError as exc:
-            if errors.code_of(exc.__cause__) != errors.UNDELIVERED:
+            if failures.code_of(exc.__cause__) != failures.UNDELIVERED:
                 raise
             # librdkafka only counts the records that it gave up before it sent them.
             denial = self._denial(topics)
@@ -98,15 +95,15 @@ class TransactionalProducer(TaskProducer):
                 self._in_transaction = False
                 self._producer.abort_transaction(ABORT_AT_CLOSE_S)
             self._producer.poll(0)
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
         """Return the error of a record; once the producer cannot go on, the error that ended it."""
-        if errors.code_of(failure) == errors.FATAL:
+        if failures.code_of(failure) == failures.FATAL:
             try:
                 self._producer.begin_transaction()
-            except errors.CLIENT_ERRORS as exc:
+            except failures.CLIENT_ERRORS as exc:
                 return errors.translate(exc, "The producer cannot go on")
         return super().explain(failure, topic, size)
 
@@ -115,7 +112,7 @@ class TransactionalProducer(TaskProducer):
         for topic in sorted(topics):
             try:
                 found = self._producer.list_topics(topic, METADATA_S).topics[topic].error
-            except errors.CLIENT_ERRORS as exc:
+            except failures.CLIENT_ERRORS as exc:
                 LOG.info("metadata could not be read", extra={"topic": topic, "reason": str(exc)})
                 return None
             if found is not None:
@@ -130,8 +127,8 @@ class TransactionalProducer(TaskProducer):
         while True:
             try:
                 call(SLICE_S)
-            except errors.CLIENT_ERRORS as exc:
-                error = errors.error_of(exc)
+            except failures.CLIENT_ERRORS as exc:
+                error = failures.error_of(exc)
                 if error is None or not error.retriable() or limit.expired():
                     raise errors.translate(exc, action) from exc
             else:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.protocol import error_of
 from pyconnect_clients.acls.words import OPERATIONS, RESOURCE_TYPES, Binding, Pattern
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 _ANY = 1
 _NONE, _UNKNOWN_TOPIC, _NOT_AUTHORIZED, _NO_AUTHORIZER = 0, 3, 31, 54

@@ -10,11 +10,16 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
+from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated, translated_errors
+from pyconnect_cli.kafka.protocol import error_of, translated_errors
 from pyconnect_cli.render.styles import counted
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION, _TOPIC_DENIED = 0, 105, 3, 29
 # Retriable: the coordinator is loading, not available, another one, or still aborting.
@@ -154,24 +159,20 @@ def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenP
 
     Topics that do not exist have none.
     """
-    from kafka import TopicPartition as KafkaTopicPartition
+    from pyconnect_clients.brokers.protocol import open_producers as described
 
-    partitions = [KafkaTopicPartition(*at) for at in partition_leaders(protocol, topics)]
     with translated_errors("describe producers"):
-        described = protocol.admin.describe_producers(partitions)
-    found = [
-        OpenProducer(
-            partition=TopicPartition(*at),
-            producer_id=producer.producer_id,
-            epoch=producer.producer_epoch,
-            coordinator_epoch=producer.coordinator_epoch,
-            last_ms=producer.last_timestamp,
-            first_offset=producer.current_transaction_start_offset,
-        )
-        for at, state in described.items()
-        for producer in state.active_producers
-        if producer.current_transaction_start_offset >= 0
-    ]
+        found = [
+            OpenProducer(
+                partition=TopicPartition(*at),
+                producer_id=producer.producer_id,
+                epoch=producer.producer_epoch,
+                coordinator_epoch=producer.coordinator_epoch,
+                last_ms=producer.last_timestamp,
+                first_offset=producer.current_transaction_start_offset,
+            )
+            for at, producer in described(protocol.admin, partition_leaders(protocol, topics))
+        ]
     return sorted(found, key=lambda producer: (producer.partition, producer.producer_id))
 
 

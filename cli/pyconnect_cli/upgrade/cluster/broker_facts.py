@@ -6,13 +6,16 @@ Facts that the ACLs hide (DescribeConfigs, Describe) stay unknown; they never re
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.kafka.protocol import translated_errors
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
 from pyconnect_cli.upgrade.plan.model import Brokers
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 TRANSACTION_LOG = "__transaction_state"
 RECOMMENDED_REPLICAS = 3
