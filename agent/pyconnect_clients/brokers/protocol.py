@@ -13,7 +13,7 @@ from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
-from kafka.protocol.metadata import CoordinatorType
+from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 
 AT_ONCE = 200
 
@@ -92,6 +92,13 @@ def admin_client(arguments: Mapping[str, Any], contact_s: float) -> Iterator[Any
         yield admin
     finally:
         admin.close()
+
+
+def metadata_request(names: Iterable[str] | None) -> MetadataRequest:
+    """Return the question about topics, or about all of them; it creates none."""
+    topic = MetadataRequest.MetadataRequestTopic
+    topics = None if names is None else [topic(name=name) for name in sorted(set(names))]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=False, min_version=4)
 
 
 def open_producers(admin: Any, partitions: Iterable[tuple[str, int]]) -> Iterator[tuple[Any, Any]]:

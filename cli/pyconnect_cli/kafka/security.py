@@ -75,12 +75,10 @@ def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> froze
 
     A topic without the Describe grant is not listed and may exist.
     """
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(candidates))]
-    everything = MetadataRequest(topics=None, allow_auto_topic_creation=False, min_version=4)
-    asked = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
-    listed, answered = protocol.send_all("list topics", [(everything, None), (asked, None)])
+    requests = [(metadata_request(None), None), (metadata_request(candidates), None)]
+    listed, answered = protocol.send_all("list topics", requests)
     found = {topic.name for topic in listed.topics if topic.error_code == _NONE}
     return frozenset(
         found | {topic.name for topic in answered.topics if topic.error_code != _UNKNOWN_TOPIC}

@@ -71,11 +71,10 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
 
 def _log_partitions(protocol: KafkaProtocol) -> int:
     """Return the number of partitions of the coordinators' log; 0 before the first transaction."""
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    named = [MetadataRequest.MetadataRequestTopic(name=_LOG)]
-    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
-    (topic,) = protocol.send(f"find the partitions of {_LOG}", request).topics
+    question = metadata_request([_LOG])
+    (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
     if topic.error_code == _TOPIC_DENIED:
         return _LOG_PARTITIONS
     return len(topic.partitions)
@@ -227,14 +226,12 @@ def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[To
 
     Unreachable for a partition without a leader.
     """
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
-    if not named:
+    if not (names := list(topics)):
         return {}
-    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
     found = {}
-    for topic in protocol.send("find partitions", request).topics:
+    for topic in protocol.send("find partitions", metadata_request(names)).topics:
         if topic.error_code == _UNKNOWN_PARTITION:
             continue
         _require(topic.error_code, f"find the partitions of {topic.name}")

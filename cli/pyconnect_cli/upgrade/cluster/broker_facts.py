@@ -125,11 +125,9 @@ def topic_findings(
 
 # The library's answers have no types.
 def _partitions(protocol: KafkaProtocol, name: str) -> list[Any]:
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    topic = MetadataRequest.MetadataRequestTopic(name=name)
-    request = MetadataRequest(topics=[topic], allow_auto_topic_creation=False, min_version=4)
-    answer = protocol.send("describe topics", request)
+    answer = protocol.send("describe topics", metadata_request([name]))
     return [part for found in answer.topics if not found.error_code for part in found.partitions]
 
 
