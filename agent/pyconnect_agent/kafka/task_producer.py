@@ -64,7 +64,7 @@ class DeliveredMessage(Protocol):
     def timestamp(self) -> tuple[int, int]: ...
 
 
-class Columns(Protocol):
+class RecordColumns(Protocol):
     """Many records, in the order of their sending; all columns are as long as `values`."""
 
     @property
@@ -97,7 +97,7 @@ class TaskProducer:
         self.produce: Callable[..., None] = self._producer.produce
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
 
-    def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int:
+    def produce_many(self, records: RecordColumns, on_delivery: Iterable[OnDelivery | None]) -> int:
         """Produce records, each with its callback; return how many were accepted.
 
         These are all of them, or those before the first one that `produce` refuses. A call of

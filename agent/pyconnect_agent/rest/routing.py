@@ -13,7 +13,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from pyconnect_agent.rest.errors import RouterError
-from pyconnect_agent.rest.exchange import Exchange
+from pyconnect_agent.rest.exchange import HttpExchange
 from pyconnect_agent.rest.media_types import (
     JSON,
     TEXT,
@@ -23,7 +23,7 @@ from pyconnect_agent.rest.media_types import (
 )
 from pyconnect_agent.rest.targets import decode_segment
 
-Resource = Callable[[Exchange], Awaitable[Response]]
+Resource = Callable[[HttpExchange], Awaitable[Response]]
 
 # The order in which Apache's worker lists methods.
 _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")

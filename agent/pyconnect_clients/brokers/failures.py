@@ -143,7 +143,7 @@ _KINDS: dict[int, FailureKind] = {code: kind for kind, codes in _CODES.items() f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class ClientFailure:
     """A failure of a client; `code` None: it is not the answer of a broker or of librdkafka."""
 
     kind: FailureKind
@@ -151,7 +151,7 @@ class Failure:
     code: int | None = None
 
 
-def failure_of(failure: BaseException | Any) -> Failure:
+def failure_of(failure: BaseException | Any) -> ClientFailure:
     """Read an exception of a client's call, or the error of a delivery, a message or a partition.
 
     librdkafka's errors end with the name of their code in brackets.
@@ -163,14 +163,14 @@ def failure_of(failure: BaseException | Any) -> Failure:
             kind = FailureKind.RETRIABLE
         if kind.retriable and error.fatal():
             kind = FailureKind.OTHER
-        return Failure(kind=kind, text=error.str(), code=int(error.code()))
+        return ClientFailure(kind=kind, text=error.str(), code=int(error.code()))
     text = str(failure) or type(failure).__name__
     if isinstance(failure, BufferError):
-        return Failure(kind=FailureKind.RETRIABLE, text=text)
+        return ClientFailure(kind=FailureKind.RETRIABLE, text=text)
     if isinstance(failure, TimeoutError):
-        return Failure(kind=FailureKind.UNREACHABLE, text=str(failure) or "timed out")
+        return ClientFailure(kind=FailureKind.UNREACHABLE, text=str(failure) or "timed out")
     if isinstance(failure, (OSError, ValueError)):
-        return Failure(kind=FailureKind.UNREACHABLE, text=text)
+        return ClientFailure(kind=FailureKind.UNREACHABLE, text=text)
     # kafka-python's: a broker's answer has its code, the library's own errors have none.
     code = getattr(failure, "errno", None)
     kind = _KINDS.get(code or 0, FailureKind.OTHER)
@@ -179,7 +179,7 @@ def failure_of(failure: BaseException | Any) -> Failure:
         kind = FailureKind.UNREACHABLE if code is None else FailureKind.RETRIABLE
     elif kind.retriable and not again:
         kind = FailureKind.OTHER
-    return Failure(kind=kind, text=text, code=code)
+    return ClientFailure(kind=kind, text=text, code=code)
 
 
 def error_of(failure: BaseException | Any) -> Any:

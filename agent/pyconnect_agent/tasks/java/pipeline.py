@@ -15,13 +15,13 @@ from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceReco
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.records.topic_creation import TopicCreation
+from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.pipeline import (
     Convert,
     Pipeline,
     checked_timestamp,
     known_topics_only,
 )
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
 from pyconnect_api import ConnectException, SourceRecord
 
 

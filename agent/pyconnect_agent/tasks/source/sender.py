@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from pyconnect_agent.kafka.task_producer import DeliveredMessage
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
+from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)

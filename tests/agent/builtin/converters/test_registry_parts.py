@@ -29,7 +29,7 @@ from pyconnect_agent.builtin.converters.registry.options import (
 )
 from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
 from pyconnect_agent.builtin.converters.registry_json.writing import json_schema
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import (
     INT8_SCHEMA,
@@ -306,9 +306,9 @@ class OnlyLatest:
     """A registry with one schema, which is every subject's latest."""
 
     def __init__(self, text: str, kind: str) -> None:
-        self._schema = RegisteredSchema(7, text, kind)
+        self._schema = RegistrySchema(7, text, kind)
 
-    def latest(self, subject: str) -> RegisteredSchema:
+    def latest(self, subject: str) -> RegistrySchema:
         return self._schema
 
 
@@ -332,7 +332,7 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     converter: RegistryConverter, latest: OnlyLatest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by us nor by the libraries' errors, which would stand below ours."""
-    monkeypatch.setattr(registry_converter, "SchemaRegistry", lambda _: latest)
+    monkeypatch.setattr(registry_converter, "RegistryClient", lambda _: latest)
     settings = {"auto.register.schemas": "false", "use.latest.version": "true"}
     converter.configure({"schema.registry.url": "http://r", **settings}, False)
     schema = SchemaBuilder.struct().name("R").field("a", STRING_SCHEMA).build()

@@ -22,8 +22,8 @@ from pyconnect_agent.tasks.records.provenance import (
 )
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
 from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.columns import Outgoing, compose_run
 from pyconnect_agent.tasks.source.pipeline import Pipeline
-from pyconnect_agent.tasks.source.run import Outgoing, compose_run
 from pyconnect_api import SourceRecord
 
 
