@@ -33,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 
 class SinkOffsetChange:
-    """Implements `offset_changes.OffsetChange`; `config` is resolved."""
+    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
 
     def __init__(
         self,

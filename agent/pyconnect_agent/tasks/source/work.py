@@ -1,7 +1,7 @@
 """Builds and runs a source task (Kafka: AbstractWorkerSourceTask and the builders).
 
 Layer: tasks. The loop and the pipeline are the same for both delivery guarantees, whose own parts
-are in `at_least_once.py` and `exactly_once.py`.
+are in `at_least_once/` and `exactly_once/`.
 """
 
 from __future__ import annotations

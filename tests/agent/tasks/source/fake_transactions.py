@@ -16,7 +16,7 @@ Written = tuple[str, bytes | None, bytes | None]
 
 @dataclass
 class FakeTransactions:
-    """The producer's seam of `tasks.transactional_sender`.
+    """The producer's seam of `tasks.source.exactly_once.sender`.
 
     `calls` are begin, commit and abort in order. `refusals` are raised by the next calls of
     `produce`, `commit_failures` by the next commits, `serve_failures` by the next `serve`, one

@@ -50,7 +50,7 @@ _NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
 
 
 class TransactionalSender:
-    """Implements `source_sender.Sender`; called on the task's thread only."""
+    """Implements `sender.Sender`; called on the task's thread only."""
 
     def __init__(
         self,
