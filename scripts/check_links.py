@@ -1,7 +1,7 @@
 """Check the links of README, changelog and docs/, and the files that docstrings and comments name.
 
-Pages of docs/ link to files below docs/ only. Needs the standard library only. Headings get the names that a browser of the repository gives them;
-`scripts/docs` checks the names of the site.
+Pages of docs/ link to files below docs/ only. Needs the standard library only. Headings get the
+names that a browser of the repository gives them; `scripts/docs` checks the names of the site.
 """
 
 from __future__ import annotations
