@@ -125,6 +125,13 @@ def client_settings(**settings: str) -> Mapping[str, object]:
     return options.client
 
 
+def test_an_unusable_login_is_an_error_of_the_configuration() -> None:
+    """The text of the login is not shown."""
+    with pytest.raises(ConfigException, match="hidden") as refused:
+        client_settings(basic_auth_credentials_source="SASL_INHERIT", sasl_jaas_config="hunter2")
+    assert "hunter2" not in str(refused.value)
+
+
 def test_access_is_handed_to_the_client() -> None:
     """Basic from settings or from the login of Kafka, bearer tokens, PEM stores."""
     assert client_settings() == {"url": "http://r", "cache.capacity": 1000}
