@@ -6,7 +6,7 @@ Above this layer there are only `core.errors`, and callers check `retriable`, ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,21 +27,28 @@ _CLASSES = {
 }
 
 
-@contextmanager
-def translated(action: str) -> Iterator[None]:
-    """Raise a client's exception as ours."""
-    try:
-        yield
-    except REQUEST_ERRORS as exc:
-        raise translate(exc, action) from exc
-
-
-def translate(failure: BaseException | Any, action: str) -> errors.KafkaError:
+def translate(
+    failure: BaseException | Any, action: str, *, grant: str | None = None
+) -> errors.KafkaError:
     """Turn a client's exception or delivery error into ours.
 
-    `action` starts the message: the failed operation and its object.
+    `action` starts the message: the failed operation and its object. `grant` ends that of a denial:
+    the right that lacks, and which client lacks it.
     """
     found = failure_of(failure)
     error = error_of(failure)
     message = f"{action}: {found.text}" + ("" if error is None else f" ({error.name()})")
+    if grant and found.kind is FailureKind.DENIED:
+        message = f"{message}. Grant {grant}."
     return _CLASSES.get(found.kind, errors.RetriableKafkaError)(message)
+
+
+@contextmanager
+def translated(
+    action: str, translation: Callable[[BaseException, str], errors.KafkaError] = translate
+) -> Iterator[None]:
+    """Raise a client's exception as ours."""
+    try:
+        yield
+    except REQUEST_ERRORS as exc:
+        raise translation(exc, action) from exc

@@ -17,7 +17,7 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
-from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.kafka.task_producer import METADATA_S, TaskProducer
 from pyconnect_clients.brokers import failures
 
 LOG = logging.getLogger(__name__)
@@ -26,7 +26,6 @@ SLICE_S = 0.5
 ABORT_AT_CLOSE_S = 1.0
 REGISTRATION_S = 5.0
 """Maximum wait of an abort for records in flight."""
-METADATA_S = 5.0
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -48,7 +47,7 @@ class TransactionalProducer(TaskProducer):
 
         Raises KafkaError.
         """
-        with errors.translated("Failed to initialize the producer"):
+        with errors.translated("Failed to initialize the producer", self._translated):
             return initialise(self._producer, self._limit(), give_up)
 
     def begin(self) -> None:
@@ -63,7 +62,9 @@ class TransactionalProducer(TaskProducer):
         After a KafkaError the transaction is not committed, unless the broker's answer was lost.
         """
         try:
-            self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
+            self._repeat(
+                self._producer.commit_transaction, "Failed to commit the transaction", topics
+            )
         except KafkaError as exc:
             if failures.code_of(exc.__cause__) != failures.UNDELIVERED:
                 raise
@@ -104,7 +105,7 @@ class TransactionalProducer(TaskProducer):
             try:
                 self._producer.begin_transaction()
             except failures.CLIENT_ERRORS as exc:
-                return errors.translate(exc, "The producer cannot go on")
+                return self._translated(exc, "The producer cannot go on", (topic,))
         return super().explain(failure, topic, size)
 
     def _denial(self, topics: Collection[str]) -> KafkaError | None:
@@ -116,13 +117,26 @@ class TransactionalProducer(TaskProducer):
                 LOG.info("metadata could not be read", extra={"topic": topic, "reason": str(exc)})
                 return None
             if found is not None:
-                return errors.translate(found, f"Failed to send records to '{topic}'")
+                return self._translated(found, f"Failed to send records to '{topic}'", (topic,))
         return None
+
+    def _translated(self, failure: Any, action: str, topics: Collection[str] = ()) -> KafkaError:
+        return errors.translate(failure, action, grant=self._grant(failure, topics))
+
+    def _grant(self, failure: Any, topics: Collection[str]) -> str:
+        if failures.code_of(failure) == failures.TRANSACTIONAL_ID_NOT_AUTHORIZED or not topics:
+            return (
+                f"Write on transactional id '{self.transactional_id}' to the principal of the"
+                f" producer '{self._client_id}'"
+            )
+        return super()._grant(failure, topics)
 
     def _limit(self) -> Deadline:
         return Deadline(math.inf if self._max_block_ms is None else self._max_block_ms)
 
-    def _repeat(self, call: Callable[[float], Any], action: str) -> None:
+    def _repeat(
+        self, call: Callable[[float], Any], action: str, topics: Collection[str] = ()
+    ) -> None:
         limit = self._limit()
         while True:
             try:
@@ -130,6 +144,6 @@ class TransactionalProducer(TaskProducer):
             except failures.CLIENT_ERRORS as exc:
                 error = failures.error_of(exc)
                 if error is None or not error.retriable() or limit.expired():
-                    raise errors.translate(exc, action) from exc
+                    raise self._translated(exc, action, topics) from exc
             else:
                 return

@@ -21,12 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyconnect_cli.errors import (
-    OutOfTime,
-    ServerError,
-    UnknownOutcome,
-    Unreachable,
-)
+from pyconnect_cli.errors import OutOfTime, ServerError, UnknownOutcome, Unreachable
 from pyconnect_cli.parsing.json_text import TOO_DEEP, shallow
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.background import in_background
@@ -34,10 +29,11 @@ from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.rest.failures import behind_gateway, read_failure
 from pyconnect_cli.rest.masking import mask_document, mask_text
-from pyconnect_cli.rest.request import IDEMPOTENT, Answer, Request
+from pyconnect_cli.rest.request import IDEMPOTENT, Answer, RestRequest
 
 if TYPE_CHECKING:
     import httpx
+
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 NO_WORKER = "is this the address of a Connect worker?"
@@ -97,7 +93,7 @@ LONGEST_PAUSE_S = 5.0
 Trace = Callable[[str], None]
 
 
-PROBE = Request(method="GET", path=())
+PROBE = RestRequest(method="GET", path=())
 ADMIN = ("agent",)
 Address = tuple[str, tuple[str, str] | None]
 """A URL, and the user and password that were in it."""
@@ -155,7 +151,7 @@ class Exchange:
             self._http.close()
             self._http = None
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: RestRequest) -> Answer:
         """Return the answer, or raise the error of its status."""
         request.target()  # raises for a name that no path can carry, before anything is sent
         pause = FIRST_PAUSE_S
@@ -180,7 +176,7 @@ class Exchange:
             self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
-    def _send_somewhere(self, request: Request) -> tuple[httpx.Response, str]:
+    def _send_somewhere(self, request: RestRequest) -> tuple[httpx.Response, str]:
         unanswered: list[Unanswered] = []
         order = [(self._preferred + step) % len(self._urls) for step in range(len(self._urls))]
         for place, index in enumerate(order):
@@ -206,7 +202,7 @@ class Exchange:
             )
         raise unanswered_error(request.method, request.target(), unanswered)
 
-    def _attempt(self, request: Request, index: int, left: int) -> httpx.Response | Unanswered:
+    def _attempt(self, request: RestRequest, index: int, left: int) -> httpx.Response | Unanswered:
         """Ask one address; `left` addresses, this one included, share the time that is left."""
         import_httpx()
         import httpx
@@ -234,14 +230,14 @@ class Exchange:
         self._answered.add(index)
         return response
 
-    def _send_once(self, request: Request, index: int, allowance: Allowance) -> httpx.Response:
+    def _send_once(self, request: RestRequest, index: int, allowance: Allowance) -> httpx.Response:
         import httpx
 
         url, credentials = self._target(request, self._urls[index])
         client = self._client()
         headers = {"Accept": "text/plain" if request.text else "application/json"}
         content: bytes | None = None
-        if request.has_body:
+        if request.body is not None:
             headers["Content-Type"] = "application/json"
             content = json.dumps(request.body, ensure_ascii=False).encode()
         timeout = httpx.Timeout(allowance.seconds, connect=min(CONNECT_S, allowance.seconds))
@@ -294,7 +290,7 @@ class Exchange:
             transport=self._transport,
         )
 
-    def _target(self, request: Request, worker: Address) -> Address:
+    def _target(self, request: RestRequest, worker: Address) -> Address:
         """Return the address that answers a request; an agent's admin interface may have its own.
 
         Credentials inside an address are for that address only.
@@ -305,7 +301,7 @@ class Exchange:
         if self._verbosity:
             self._trace(mask_text(line))
 
-    def _note_request(self, request: Request, url: str, content: bytes | None) -> None:
+    def _note_request(self, request: RestRequest, url: str, content: bytes | None) -> None:
         self._note(f"> {request.method} {url}{request.target()}")
         if self._verbosity > 1 and content is not None:
             self._note(f"> {_masked_json(request.body)}")
@@ -367,7 +363,7 @@ def _whole_answer(
     return whole
 
 
-def _body(response: httpx.Response, url: str, request: Request) -> object:
+def _body(response: httpx.Response, url: str, request: RestRequest) -> object:
     if not response.content:
         return None
     if request.text and response.is_success:
@@ -381,8 +377,7 @@ def _body(response: httpx.Response, url: str, request: Request) -> object:
         ) from exc
     except ValueError as exc:
         raise ServerError(
-            f"{url} answered {response.status_code} with a body that is not JSON",
-            hint=NO_WORKER,
+            f"{url} answered {response.status_code} with a body that is not JSON", hint=NO_WORKER
         ) from exc
 
 
