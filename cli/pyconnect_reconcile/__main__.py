@@ -20,7 +20,7 @@ from types import FrameType
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import Verdict
-from pyconnect_reconcile.run import run_each
+from pyconnect_reconcile.job_runs import run_each
 from pyconnect_reconcile.spec import Spec, read_spec
 
 USAGE = 2

@@ -23,7 +23,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Catalog:
+class IcebergCatalog:
     """An Iceberg catalog: a database by its JDBC URL, where `name` is a column, or a REST service.
 
     `warehouse` is the name that a REST service knows several of.
@@ -54,7 +54,7 @@ class FileSide:
     complete: bool = False
     read: tuple[str, ...] | None = None
     store: Store | None = None
-    catalog: Catalog | None = None
+    catalog: IcebergCatalog | None = None
     properties: str | None = None
 
 

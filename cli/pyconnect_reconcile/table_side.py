@@ -23,7 +23,7 @@ class CommittedOffsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class TablePosition:
     """The position of a source in a table.
 
     The order of rows is that of the first of `timestamps` that is not null, then of `incrementing`.
@@ -50,7 +50,7 @@ class TableSide:
     options: Mapping[str, str] = field(default_factory=dict)
     zone: str = "UTC"
     offsets: CommittedOffsets | None = None
-    position: Position | None = None
+    position: TablePosition | None = None
 
     @property
     def place(self) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.java.frames import Kind, decode_source
+from pyconnect_agent.java.frames import FrameKind, decode_source
 from pyconnect_agent.java.installation import find_installation
 from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.link import JavaLink
@@ -121,7 +121,7 @@ def job(jars: list[str], *changes: list[str]) -> dict[str, Any]:
 
 
 def polled(link: JavaLink) -> list[bytes | None]:
-    link.tell(Kind.CREDIT)
+    link.tell(FrameKind.CREDIT)
     payload = link.batches.get(timeout=WAIT_S)
     assert payload is not None, link.ended()
     return list(decode_source(payload).values)

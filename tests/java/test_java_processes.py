@@ -19,7 +19,7 @@ import pytest
 from pyconnect_agent.java.build import LOWEST_JAVA
 from pyconnect_agent.java.class_archive import make_archive
 from pyconnect_agent.java.errors import JavaConnectError, JavaPluginError
-from pyconnect_agent.java.frames import Kind, decode_source
+from pyconnect_agent.java.frames import FrameKind, decode_source
 from pyconnect_agent.java.installation import JAVA_HOME_KEY, find_installation
 from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.link import Answer, JavaLink
@@ -80,7 +80,7 @@ def job(jar: str, name: str) -> dict[str, Any]:
 
 
 def poll(link: JavaLink) -> JavaSourceRecords:
-    link.tell(Kind.CREDIT)
+    link.tell(FrameKind.CREDIT)
     payload = link.batches.get(timeout=WAIT_S)
     assert payload is not None, link.ended()
     return JavaSourceRecords.of(decode_source(payload))
@@ -123,7 +123,7 @@ def test_credits_limit_the_polls_under_way(link: JavaLink, jar: str) -> None:
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "limit": "1000"})
     for _ in range(3):
-        link.tell(Kind.CREDIT)
+        link.tell(FrameKind.CREDIT)
     for first in (0, 5, 10):
         payload = link.batches.get(timeout=WAIT_S)
         assert payload is not None
@@ -289,8 +289,8 @@ def test_reason_of_an_end(jar: str, deed: str, options: tuple[str, ...], expecte
     link = JavaLink(JavaProcess(find_installation({}), small), ANSWERS)
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "deed": deed, "most": "10", "code": "3"})
-    link.tell(Kind.CREDIT)
-    link.tell(Kind.CREDIT)
+    link.tell(FrameKind.CREDIT)
+    link.tell(FrameKind.CREDIT)
     assert link.batches.get(timeout=WAIT_S) is None
     assert expected in str(link.ended())
     link.close()
@@ -321,7 +321,7 @@ def test_process_that_is_killed(link: JavaLink, process: JavaProcess, jar: str) 
     """Who waits for an answer, and who asks later, learns how the process ended."""
     link.begin(job(jar, "NumberSource"))
     psutil.Process(process.pid).send_signal(signal.SIGSTOP)
-    waiting = link.send(Kind.STACKS)
+    waiting = link.send(FrameKind.STACKS)
     psutil.Process(process.pid).kill()
     for ask in (partial(link.answer, waiting), partial(link.call, "stop")):
         with pytest.raises(ConnectException, match=r"was killed by SIGKILL"):
@@ -360,7 +360,7 @@ def test_shutdown_hook_that_hangs(link: JavaLink, process: JavaProcess, jar: str
     """System.exit waits for it; an end that the worker wants does not."""
     link.begin(job(jar, "NumberSource"))
     link.call("start", config={"topic": "t", "deed": "hook", "most": "10"})
-    link.tell(Kind.CREDIT)
+    link.tell(FrameKind.CREDIT)
     eventually(lambda: 'Java thread "hanging-hook"' in link.stacks(), WAIT_S, link.stacks)
     link.close(WAIT_S)
     assert process.explain_end().startswith("The Java process ended by itself with exit code 0")

@@ -13,8 +13,7 @@ from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.kafka.admin import Admin
-from pyconnect_agent.kafka.clients import create_admin
-from pyconnect_agent.kafka.kafka_python_client import client_arguments
+from pyconnect_agent.kafka.clients import client_arguments, create_admin
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.model import TopicPartition

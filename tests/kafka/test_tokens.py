@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.clients.kafka_python import kafka_python_config
-from pyconnect_agent.kafka.kafka_python_client import client_arguments
+from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_clients.token_login import TOKEN_KEYS
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity

@@ -53,3 +53,19 @@ def test_a_link_that_leads_nowhere_is_reported(tmp_path: Path, link: str, fault:
     done = check(tmp_path, f"1. [text]({link})")
     assert done.returncode == 1
     assert done.stderr == f"docs/how-to/page.md: {link}: {fault}\n"
+
+
+def test_a_file_that_a_docstring_names_has_to_be_there(tmp_path: Path) -> None:
+    """With line and name; code may name files that a program makes."""
+    module = tmp_path / "agent" / "package" / "room" / "module.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(
+        '"""As `module.py`, `room/module.py` and docs/index.md say."""\n'
+        'MADE = "`made.py`"\n'
+        "# `gone.py` and `room/gone.py` were here\n"
+    )
+    done = check(tmp_path, "")
+    assert done.stderr.splitlines() == [
+        "agent/package/room/module.py: line 3: there is no file gone.py",
+        "agent/package/room/module.py: line 3: there is no file room/gone.py",
+    ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_reconcile import __main__, run
+from pyconnect_reconcile import __main__, job_runs
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Spec
 
@@ -68,7 +68,7 @@ def test_a_run_that_cannot_decide_does_not_stop_the_others(
     def refused(spec: Spec, *_arguments: object) -> None:
         raise ReconcileError(f"{spec.target} is not there")
 
-    monkeypatch.setattr(run, "capture", refused)
+    monkeypatch.setattr(job_runs, "capture", refused)
     monkeypatch.setattr(__main__.signal, "signal", lambda *_arguments: None)
     directories = [str(tmp_path / "r1"), str(tmp_path / "r2")]
     reports = [part for directory in directories for part in ("--report", directory)]

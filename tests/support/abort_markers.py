@@ -13,7 +13,8 @@ from kafka.protocol.consumer import FetchRequest
 from kafka.record import MemoryRecords
 
 from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import KafkaProtocol, connected
+from pyconnect_cli.kafka.protocol import connected
+from pyconnect_clients.brokers.protocol import KafkaProtocol
 from tests.support.topics import ANSWER_S, partitions_of
 
 _BY_TOPIC_NAME = 12

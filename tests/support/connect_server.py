@@ -1,7 +1,7 @@
 """A small Connect REST server in memory, for tests of the command line.
 
-It keeps connectors and their states and answers in Connect's shapes. `tests/java/test_cli.py` runs
-the same commands against real workers, which is what keeps this one honest.
+It keeps connectors and their states and answers in Connect's shapes. The commands of
+`tests/java/test_cli_on_workers.py` run against real workers and against this one.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import KafkaException
 
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.kafka.task_producer import Columns, TaskProducer
+from pyconnect_agent.kafka.task_producer import RecordColumns, TaskProducer
 from pyconnect_api import TopicPartition
 
 RebalanceStep = Callable[[], None]
@@ -78,7 +78,9 @@ def explained(failure: Any, text: str) -> KafkaError:
     return RetriableKafkaError(text) if retriable else KafkaError(text)
 
 
-def produce_each(produce: Callable[..., None], records: Columns, on_delivery: Iterable[Any]) -> int:
+def produce_each(
+    produce: Callable[..., None], records: RecordColumns, on_delivery: Iterable[Any]
+) -> int:
     """What `TaskProducer.produce_many` does, one by one."""
     for place, done in zip(range(len(records.values)), on_delivery, strict=False):
         try:
@@ -129,7 +131,7 @@ class FakeProducer:
         self.sent.append(record)
         self.waiting.append(record)
 
-    def produce_many(self, records: Columns, on_delivery: Iterable[Any]) -> int:
+    def produce_many(self, records: RecordColumns, on_delivery: Iterable[Any]) -> int:
         return produce_each(self.produce, records, on_delivery)
 
     def deliver(self, *indexes: int) -> None:

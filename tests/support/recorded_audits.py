@@ -17,8 +17,8 @@ from pyconnect_reconcile.database_tables.copies import copied
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, fingerprint
+from pyconnect_reconcile.job_runs import check
 from pyconnect_reconcile.report.contents import arranged
-from pyconnect_reconcile.run import check
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot

@@ -17,7 +17,7 @@ import pytest
 
 from pyconnect_agent.core.herder.requests import GetConnectorInfo
 from pyconnect_agent.rest.body_memory import BodyMemory
-from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
+from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, HttpConnection
 from pyconnect_agent.rest.server import RestServer
 from tests.support.eventually import eventually
 from tests.support.fake_herder import FakeHerder
@@ -71,7 +71,7 @@ def worker_url() -> Iterator[str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[RestServer]:
     """A server that waits half a second for a head."""
-    monkeypatch.setattr(Connection, "head_timeout_s", 0.5)
+    monkeypatch.setattr(HttpConnection, "head_timeout_s", 0.5)
     with serving(rest_config(), FakeHerder()) as server:
         yield server
 
@@ -138,9 +138,9 @@ def test_a_request_that_is_worked_on_has_more_time_than_its_head(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also when the client has sent the begin of its next one already."""
-    monkeypatch.setattr(Connection, "head_timeout_s", 0.1)
+    monkeypatch.setattr(HttpConnection, "head_timeout_s", 0.1)
     gave_up: list[int] = []
-    monkeypatch.setattr(Connection, "_give_up", lambda given: gave_up.append(given.client[1]))
+    monkeypatch.setattr(HttpConnection, "_give_up", lambda given: gave_up.append(given.client[1]))
     herder = FakeHerder()
     herder.held = {GetConnectorInfo}
     with serving(rest_config(), herder) as server, _connected(server) as connection:
@@ -276,7 +276,7 @@ def test_connections_leave_descriptors_for_the_worker(
     impatient: RestServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Further ones are closed at once, with one line in the log, until others have ended."""
-    monkeypatch.setattr(Connection, "head_timeout_s", TIMEOUT_S)
+    monkeypatch.setattr(HttpConnection, "head_timeout_s", TIMEOUT_S)
     with ExitStack() as clients:
         refused = 0
         while refused < 20:

@@ -47,7 +47,7 @@ Json: TypeAlias = Any
 Headers: TypeAlias = list[tuple[str, bytes | None]]
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """The kind of a frame; the comment names the sender."""
 
     JOB = 1  # Python: the first frame
@@ -64,7 +64,7 @@ class Kind(IntEnum):
     MBEANS = 12  # Python
 
 
-def frame(kind: Kind, request_id: int, *parts: bytes) -> list[bytes]:
+def frame(kind: FrameKind, request_id: int, *parts: bytes) -> list[bytes]:
     length = sum(map(len, parts)) + HEAD.size - _LENGTH.size
     return [HEAD.pack(length, kind, request_id), *parts]
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from pyconnect_agent.java.errors import JavaFailure, java_error
-from pyconnect_agent.java.frames import HEAD, Kind, frame, from_json, json_bytes
+from pyconnect_agent.java.frames import HEAD, FrameKind, frame, from_json, json_bytes
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_agent.process import long_lived
 from pyconnect_api import ConnectException
@@ -73,14 +73,14 @@ class JavaLink:
 
     def begin(self, job: Mapping[str, Any]) -> Any:
         """Send the job; return the answer of the Java process. Raises as `call` does."""
-        return self.answer(self.send(Kind.JOB, json_bytes(job)))
+        return self.answer(self.send(FrameKind.JOB, json_bytes(job)))
 
     def call(self, method: str, **arguments: Any) -> Any:
         """Call Java code and return what it returns.
 
         Raises what it throws (`errors`), and ConnectException once the process is gone.
         """
-        return self.answer(self.send(Kind.CALL, json_bytes({"method": method, **arguments})))
+        return self.answer(self.send(FrameKind.CALL, json_bytes({"method": method, **arguments})))
 
     def answer(self, call: Future[dict[str, Any]]) -> Any:
         """Wait for the answer of a call and return its value; raises as `call` does."""
@@ -89,11 +89,11 @@ class JavaLink:
             raise java_error(found["error"])
         return found["value"]
 
-    def tell(self, kind: Kind, *parts: bytes) -> None:
+    def tell(self, kind: FrameKind, *parts: bytes) -> None:
         """Send a frame that has no answer."""
         self._send(kind, 0, *parts)
 
-    def send(self, kind: Kind, *parts: bytes) -> Future[dict[str, Any]]:
+    def send(self, kind: FrameKind, *parts: bytes) -> Future[dict[str, Any]]:
         """Send a frame and return the future of its answer."""
         call: Future[dict[str, Any]] = Future()
         request_id = next(self._ids)
@@ -107,7 +107,7 @@ class JavaLink:
     def set_levels(self, levels: Mapping[str, str]) -> None:
         """Set the levels of Java's loggers by name; `root` is the root logger."""
         with contextlib.suppress(ConnectException):
-            self.tell(Kind.LEVELS, json_bytes(levels))
+            self.tell(FrameKind.LEVELS, json_bytes(levels))
 
     def stacks(self) -> str:
         """Return the stacks of Java's threads, or why they cannot be had."""
@@ -137,7 +137,7 @@ class JavaLink:
             self._asks_for_mbeans = False
 
         try:
-            call = self.send(Kind.MBEANS)
+            call = self.send(FrameKind.MBEANS)
             call.add_done_callback(answered)
             call.result(MBEANS_TIMEOUT_S)
             values: Sequence[Sequence[Any]] = self.answer(call)
@@ -147,7 +147,7 @@ class JavaLink:
 
     def _ask_for_stacks(self, found: Future[str]) -> None:
         try:
-            found.set_result(str(self.answer(self.send(Kind.STACKS))))
+            found.set_result(str(self.answer(self.send(FrameKind.STACKS))))
         except ConnectException as ended:
             found.set_result(f"{ended}\n")
 
@@ -174,7 +174,7 @@ class JavaLink:
         # A new one for each: traces grow where exceptions are raised.
         return ConnectException(str(self._end))
 
-    def _send(self, kind: Kind, request_id: int, *parts: bytes) -> None:
+    def _send(self, kind: FrameKind, request_id: int, *parts: bytes) -> None:
         try:
             pieces = frame(kind, request_id, *parts)
             with self._write_lock:
@@ -197,7 +197,7 @@ class JavaLink:
             while head := frames.read(HEAD.size):
                 length, kind, request_id = HEAD.unpack(head)
                 payload = frames.read(length - HEAD.size + 4)
-                self._take(Kind(kind), request_id, payload)
+                self._take(FrameKind(kind), request_id, payload)
         if not self._closing and not self._process.wait(CLOSE_TIMEOUT_S):
             # Without its socket the process cannot report any result.
             self._process.kill()
@@ -213,15 +213,15 @@ class JavaLink:
         if not self._closing:
             self.on_end()
 
-    def _take(self, kind: Kind, request_id: int, payload: bytes) -> None:
+    def _take(self, kind: FrameKind, request_id: int, payload: bytes) -> None:
         match kind:
-            case Kind.BATCH:
+            case FrameKind.BATCH:
                 self.batches.put(memoryview(payload))
-            case Kind.ANSWER:
+            case FrameKind.ANSWER:
                 with self._end_lock:
                     call = self._calls.pop(request_id)
                 call.set_result(from_json(payload))
-            case Kind.LOG:
+            case FrameKind.LOG:
                 _log(from_json(payload))
             case _:
                 self._questions.put((request_id, from_json(payload)))
@@ -254,7 +254,7 @@ class JavaLink:
 
     def _answer(self, request_id: int, answer: Mapping[str, object]) -> None:
         with contextlib.suppress(ConnectException):
-            self._send(Kind.ANSWER, request_id, json_bytes(answer))
+            self._send(FrameKind.ANSWER, request_id, json_bytes(answer))
 
 
 def _text(error: BaseException) -> str:

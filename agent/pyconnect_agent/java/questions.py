@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from pyconnect_agent.java.errors import JavaFailure
-from pyconnect_agent.java.frames import Kind, json_bytes
+from pyconnect_agent.java.frames import FrameKind, json_bytes
 from pyconnect_agent.java.jar_contents import API_CLASSES
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
 from pyconnect_agent.java.link import JavaLink
@@ -61,7 +61,7 @@ class JavaQuestions:
         link = self._started()
         plugins = [item.to_json() for item in classes]
         question = {"method": "describe", "plugins": plugins, "bases": list(API_CLASSES)}
-        call = link.send(Kind.CALL, json_bytes(question))
+        call = link.send(FrameKind.CALL, json_bytes(question))
         try:
             call.result(timeout_s)
             found = link.answer(call)

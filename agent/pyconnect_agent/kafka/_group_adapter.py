@@ -21,12 +21,9 @@ from kafka.coordinator.base import BaseCoordinator
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.consumer import HeartbeatRequest
 
-from pyconnect_agent.core.errors import (
-    AuthorizationError,
-    KafkaError,
-    RetriableKafkaError,
-    WorkerConfigError,
-)
+from pyconnect_agent.core.errors import AuthorizationError, KafkaError, WorkerConfigError
+from pyconnect_agent.kafka.errors import translate
+from pyconnect_clients.brokers.failures import FailureKind, failure_of
 
 _log = logging.getLogger(__name__)
 
@@ -298,14 +295,7 @@ class GroupMembership:
 
 def _translated(exc: Exception, group_id: str) -> KafkaError | WorkerConfigError:
     text = f"group {group_id}: {exc}"
-    if isinstance(
-        exc,
-        (
-            client_errors.GroupAuthorizationFailedError,
-            client_errors.TopicAuthorizationFailedError,
-            client_errors.ClusterAuthorizationFailedError,
-        ),
-    ):
+    if failure_of(exc).kind is FailureKind.DENIED:
         return AuthorizationError(f"{text}; grant READ on the group to the worker's principal")
     if isinstance(exc, client_errors.InconsistentGroupProtocolError):
         return WorkerConfigError(
@@ -317,6 +307,4 @@ def _translated(exc: Exception, group_id: str) -> KafkaError | WorkerConfigError
             f"{text}; session.timeout.ms is outside the broker's "
             "group.min.session.timeout.ms and group.max.session.timeout.ms"
         )
-    if getattr(exc, "retriable", False):
-        return RetriableKafkaError(text)
-    return KafkaError(text)
+    return translate(exc, f"group {group_id}")

@@ -8,25 +8,24 @@ before anything changes. It must be of version 3 or later: earlier ones lack bot
 request would fence the producer that uses the id. Threading: one thread; calls block.
 """
 
-# ruff: noqa: SLF001 - the library has no public way to send a request as it is
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Self
 
-from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError as ClientError
 from kafka.errors import for_code
 from kafka.protocol.admin import DescribeGroupsRequest
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import CoordinatorType, MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest
 
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.kafka.kafka_python_client import client_arguments
+from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_clients.acls.model import GrantVerdict
 from pyconnect_clients.acls.words import OPERATIONS, Access, GrantOperation, ResourceType
+from pyconnect_clients.brokers.protocol import KafkaProtocol, admin_client
 
 Answer = tuple[GrantVerdict, str]
 
@@ -36,7 +35,6 @@ ABSENT_TOPIC = "the topic does not exist yet"
 _INVALID_REQUEST = 42
 _NOT_AUTHORIZED = {29: "topic", 30: "group", 31: "cluster", 53: "transactional id"}
 _UNKNOWN_TOPIC = 3
-_AT_ONCE = 200
 _CODES = {operation: code for code, operation in OPERATIONS.items()}
 
 
@@ -45,23 +43,19 @@ class AclProbes:
 
     def __init__(self, config: KafkaPythonConfig, timeout_ms: int) -> None:
         """Connect; raises KafkaError if no broker accepts the client within `timeout_ms`."""
-        arguments = client_arguments(config)
-        arguments |= {
-            "bootstrap_timeout_ms": timeout_ms,
-            "request_timeout_ms": timeout_ms,
-            # The library fails requests beyond this number, five by default.
-            "max_in_flight_requests_per_connection": _AT_ONCE + 1,
-        }
+        arguments = client_arguments(config) | {"request_timeout_ms": timeout_ms}
+        self._client = ExitStack()
         try:
-            self._admin = KafkaAdminClient(**arguments)
+            admin = self._client.enter_context(admin_client(arguments, timeout_ms / 1000))
         except (ClientError, OSError) as exc:
             raise KafkaError(f"Cannot connect to probe ACLs: {exc}") from exc
+        self._protocol = KafkaProtocol(admin, lambda: timeout_ms / 1000)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._admin.close()
+        self._client.close()
 
     def ask(self, accesses: Sequence[Access]) -> dict[Access, Answer]:
         """Answer each; a failed request gives UNKNOWN with the reason. Never raises."""
@@ -91,7 +85,7 @@ class AclProbes:
             include_topic_authorized_operations=True,
             min_version=8,
         )
-        response = self._run(_one, request)
+        response = self._protocol.send("describe topics", request)
         return {
             topic.name: (topic.error_code, topic.authorized_operations) for topic in response.topics
         }
@@ -100,7 +94,7 @@ class AclProbes:
         found = {}
         for name in names:
             try:
-                coordinator = self._run(_coordinator, name)
+                coordinator = self._protocol.coordinators([name], CoordinatorType.GROUP)[name]
             except ClientError as exc:
                 if exc.errno not in _NOT_AUTHORIZED:
                     raise
@@ -110,51 +104,27 @@ class AclProbes:
             request = DescribeGroupsRequest(
                 groups=[name], include_authorized_operations=True, min_version=3, max_version=5
             )
-            (group,) = self._run(_one, request, coordinator).groups
+            (group,) = self._protocol.send("describe groups", request, coordinator).groups
             found[name] = (group.error_code, group.authorized_operations)
         return found
 
     def _ids(self, names: Sequence[str]) -> dict[str, _Seen]:
-        found: dict[str, _Seen] = {}
-        for start in range(0, len(names), _AT_ONCE):
-            some = names[start : start + _AT_ONCE]
-            requests = [
-                InitProducerIdRequest(
-                    transactional_id=name,
-                    transaction_timeout_ms=60_000,
-                    producer_id=-1,
-                    producer_epoch=0,
-                    min_version=3,
-                )
-                for name in some
-            ]
-            responses = self._run(_each, requests)
-            found |= {
-                name: (response.error_code, None)
-                for name, response in zip(some, responses, strict=True)
-            }
-        return found
-
-    # The library has no types, and no public way to send a request as it is.
-    def _run(self, question: Any, *arguments: Any) -> Any:
-        return self._admin._manager.run(question, self._admin, *arguments)
+        requests = [
+            InitProducerIdRequest(
+                transactional_id=name,
+                transaction_timeout_ms=60_000,
+                producer_id=-1,
+                producer_epoch=0,
+                min_version=3,
+            )
+            for name in names
+        ]
+        answers = self._protocol.send_all("probe ids", [(each, None) for each in requests])
+        return {name: (each.error_code, None) for name, each in zip(names, answers, strict=True)}
 
 
 _Seen = tuple[int, Any]
 """A broker's error code, and the numbers of the operations that it lists as authorized, or None."""
-
-
-async def _one(admin: Any, request: Any, node_id: int | None = None) -> Any:
-    return await admin._manager.send(request, node_id=node_id)
-
-
-async def _each(admin: Any, requests: Sequence[Any]) -> list[Any]:
-    sent = [admin._manager.send(request) for request in requests]
-    return [await future for future in sent]
-
-
-async def _coordinator(admin: Any, group: str) -> int:
-    return int(await admin._find_coordinator_id(group))
 
 
 def _answer(access: Access, found: Mapping[str, _Seen]) -> Answer:

@@ -10,14 +10,9 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any
 
-from confluent_kafka import IsolationLevel, TopicCollection
-from confluent_kafka import TopicPartition as ClientTopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init__ has no __all__
     ConfigResource,
     NewTopic,
@@ -27,6 +22,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __init_
 from pyconnect_agent.core.errors import AuthorizationError, KafkaError, RetriableKafkaError
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_clients.brokers import failures
+from pyconnect_clients.brokers.requests import EARLIEST, LATEST, AdminRequests, answer_of
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +56,7 @@ class Admin:
 
     def __init__(self, config: clients.ClientConfig) -> None:
         self._client = clients.create_admin(config)
+        self._requests = AdminRequests(self._client)
         self._bootstrap_servers = str(config.get("bootstrap.servers", ""))
         self._client_id = str(config.get("client.id", ""))
         self._leaders_in_doubt = False
@@ -75,7 +73,7 @@ class Admin:
         """Create a topic and return whether it was created, exists, or may exist."""
         try:
             self._request_creation(topic, timeout_ms)
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+        except failures.REQUEST_ERRORS as exc:
             return self._creation_failed(topic.name, exc)
         _log.info("Created topic", extra={"topic": topic.name})
         return TopicCreated.NOW
@@ -90,18 +88,16 @@ class Admin:
             return False
         try:
             self._request_creation(topic, max(1, deadline.remaining_ms()))
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            if errors.code_of(exc) == errors.TOPIC_ALREADY_EXISTS:
+        except failures.REQUEST_ERRORS as exc:
+            if failures.code_of(exc) == failures.TOPIC_ALREADY_EXISTS:
                 return False
             raise errors.translate(exc, f"Failed to create topic '{topic.name}'") from exc
         return True
 
     def topic_names(self, timeout_ms: int) -> frozenset[str]:
         """Return the names of all topics that this client may see."""
-        try:
+        with errors.translated("Failed to list topics"):
             metadata = self._client.list_topics(timeout=timeout_ms / 1000)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to list topics") from exc
         return frozenset(metadata.topics)
 
     def _request_creation(self, topic: TopicSpec, timeout_ms: int) -> None:
@@ -112,13 +108,13 @@ class Admin:
             replication_factor=topic.replication_factor,
             config=dict(topic.settings),
         )
-        _wait(
+        answer_of(
             self._client.create_topics(
                 [new_topic],
                 request_timeout=timeout_ms / 1000,
                 operation_timeout=timeout_ms / 1000,
             )[topic.name],
-            timeout_ms,
+            timeout_ms / 1000,
         )
 
     def create_topic_with_retry(
@@ -134,7 +130,7 @@ class Admin:
             try:
                 return self.create_topic(topic, max(1, deadline.remaining_ms()))
             except RetriableKafkaError as exc:
-                if errors.code_of(exc.__cause__) == errors.INVALID_REPLICATION_FACTOR:
+                if failures.code_of(exc.__cause__) == failures.INVALID_REPLICATION_FACTOR:
                     answered = exc
                 if deadline.remaining_ms() <= retry_backoff_ms:
                     failure = answered or exc
@@ -154,12 +150,12 @@ class Admin:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         try:
             futures = self._client.describe_configs([resource], request_timeout=timeout_ms / 1000)
-            entries = _wait(futures[resource], timeout_ms)
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            code = errors.code_of(exc)
+            entries = answer_of(futures[resource], timeout_ms / 1000)
+        except failures.REQUEST_ERRORS as exc:
+            code = failures.code_of(exc)
             if (
-                code in errors.TOPIC_NOT_AUTHORIZED | errors.UNKNOWN_TOPIC
-                or code == errors.UNSUPPORTED_VERSION
+                code in failures.TOPIC_NOT_AUTHORIZED | failures.UNKNOWN_TOPIC
+                or code == failures.UNSUPPORTED_VERSION
             ):
                 _log.debug(
                     "Cannot read a topic's configuration",
@@ -174,14 +170,12 @@ class Admin:
 
     def partition_count(self, topic: str, timeout_ms: int) -> int:
         """Number of partitions; 0 when the topic is not (yet) known."""
-        try:
+        with errors.translated(f"Failed to read metadata of topic '{topic}'"):
             metadata = self._client.list_topics(topic, timeout=timeout_ms / 1000)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, f"Failed to read metadata of topic '{topic}'") from exc
         found = metadata.topics.get(topic)
         if found is None or found.error is not None:
-            code = None if found is None else errors.code_of(found.error)
-            if found is not None and code not in errors.UNKNOWN_TOPIC:
+            code = None if found is None else failures.code_of(found.error)
+            if found is not None and code not in failures.UNKNOWN_TOPIC:
                 failure = self._describing_failed(
                     topic, found.error, f"Failed to read metadata of topic '{topic}'"
                 )
@@ -192,8 +186,7 @@ class Admin:
 
     def end_offsets(self, topic: str, partitions: Sequence[int], timeout_ms: int) -> dict[int, int]:
         """Return the log end offset by partition, open transactions included."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's
-        return self._list_offsets(topic, partitions, latest, timeout_ms)
+        return self._list_offsets(topic, partitions, LATEST, timeout_ms)
 
     def wait_for_leaders(
         self, topic: str, partitions: int, timeout_ms: int, *, give_up: Callable[[], bool]
@@ -221,35 +214,27 @@ class Admin:
         self, topic: str, partitions: Sequence[int], timeout_ms: int
     ) -> dict[int, int]:
         """Return the log start offset by partition."""
-        earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # the client's
-        return self._list_offsets(topic, partitions, earliest, timeout_ms)
+        return self._list_offsets(topic, partitions, EARLIEST, timeout_ms)
 
     def _list_offsets(
-        self, topic: str, partitions: Sequence[int], spec: OffsetSpec, timeout_ms: int
+        self, topic: str, partitions: Sequence[int], at: OffsetSpec, timeout_ms: int
     ) -> dict[int, int]:
-        wanted = {ClientTopicPartition(topic, partition): spec for partition in partitions}
+        wanted = [(topic, partition) for partition in partitions]
         deadline = Deadline(timeout_ms)
         if self._leaders_in_doubt:
             self._look_up_leaders(topic, deadline)
         try:
-            futures = self._client.list_offsets(
-                wanted,
-                isolation_level=IsolationLevel.READ_UNCOMMITTED,
-                request_timeout=max(0.001, deadline.remaining_s()),
-            )
-            return {
-                found.partition: _wait(future, deadline.remaining_ms()).offset
-                for found, future in futures.items()
-            }
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+            found = self._requests.offsets(wanted, at, max(0.001, deadline.remaining_s()))
+        except failures.REQUEST_ERRORS as exc:
             failure = self._describing_failed(
                 topic, exc, f"Error while getting offsets of topic '{topic}'"
             )
             self._leaders_in_doubt = True
-            if errors.code_of(exc) == errors.NO_LEADERS:
+            if failures.code_of(exc) == failures.NO_LEADERS:
                 # Starting brokers will elect leaders soon.
                 raise RetriableKafkaError(failure.message) from exc
             raise failure from exc
+        return {partition: offset for (_, partition), offset in found.items()}
 
     def _describing_failed(self, topic: str, failure: object, action: str) -> KafkaError:
         """Translate a failure; the text of a denial also names the missing grant."""
@@ -262,106 +247,54 @@ class Admin:
 
     def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:
         """Look up the leaders again, because librdkafka would keep asking the old ones."""
-        with contextlib.suppress(*errors.CLIENT_ERRORS):
+        with contextlib.suppress(*failures.CLIENT_ERRORS):
             self._client.list_topics(topic, timeout=max(0.001, deadline.remaining_s() / 2))
             self._leaders_in_doubt = False
 
     def cluster_id(self, timeout_ms: int) -> str | None:
         """Return the Kafka cluster's id, None from a broker that has none."""
-        try:
-            described = _wait(
-                self._client.describe_cluster(request_timeout=timeout_ms / 1000), timeout_ms
-            )
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            raise errors.translate(
-                exc, f"Failed to look up the Kafka cluster at {self._bootstrap_servers}"
-            ) from exc
-        found: str | None = described.cluster_id
-        return found
-
-    def delete_group(self, group: str, timeout_ms: int) -> bool:
-        """Delete a consumer group; False when there was none."""
-        try:
-            futures = self._client.delete_consumer_groups(
-                [group], request_timeout=timeout_ms / 1000
-            )
-            _wait(futures[group], timeout_ms)
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            if errors.code_of(exc) == errors.GROUP_ID_NOT_FOUND:
-                return False
-            raise errors.translate(exc, f"Failed to delete consumer group '{group}'") from exc
-        return True
-
-    def delete_topic(self, topic: str, timeout_ms: int) -> bool:
-        """Delete a topic; False when there was none."""
-        try:
-            futures = self._client.delete_topics(
-                [topic], request_timeout=timeout_ms / 1000, operation_timeout=timeout_ms / 1000
-            )
-            _wait(futures[topic], timeout_ms)
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-            if errors.code_of(exc) in errors.UNKNOWN_TOPIC:
-                return False
-            raise errors.translate(exc, f"Failed to delete topic '{topic}'") from exc
-        return True
+        with errors.translated(f"Failed to look up the Kafka cluster at {self._bootstrap_servers}"):
+            return self._requests.cluster_id(timeout_ms / 1000)
 
     def describe_topics(self, topics: Sequence[str], timeout_ms: int) -> dict[str, int]:
         """Return the number of partitions of those topics that exist."""
-        deadline = Deadline(timeout_ms)
         found: dict[str, int] = {}
-        futures = self._client.describe_topics(
-            TopicCollection(list(topics)), request_timeout=timeout_ms / 1000
-        )
-        for topic, future in futures.items():
-            try:
-                found[topic] = len(_wait(future, deadline.remaining_ms()).partitions)
-            except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
-                code = errors.code_of(exc)
-                if code in errors.UNKNOWN_TOPIC:
-                    continue
-                failure = errors.translate(
-                    exc, f"Error while attempting to describe topics '{topic}'"
-                )
-                if code in errors.TOPIC_NOT_AUTHORIZED:
-                    failure = AuthorizationError(
-                        f"Not authorized to describe topic(s) '{topic}' on the brokers"
-                        f" {self._bootstrap_servers}"
-                    )
-                raise failure from exc
+        for topic, answer in self._requests.topics(topics, timeout_ms / 1000):
+            if not isinstance(answer, BaseException):
+                found[topic] = len(answer.partitions)
+                continue
+            code = failures.code_of(answer)
+            if code in failures.TOPIC_NOT_AUTHORIZED:
+                raise AuthorizationError(
+                    f"Not authorized to describe topic(s) '{topic}' on the brokers"
+                    f" {self._bootstrap_servers}"
+                ) from answer
+            if code not in failures.UNKNOWN_TOPIC:
+                action = f"Error while attempting to describe topics '{topic}'"
+                raise errors.translate(answer, action) from answer
         return found
 
     def _creation_failed(self, topic: str, exc: BaseException) -> TopicCreated:
-        code = errors.code_of(exc)
-        if code == errors.TOPIC_ALREADY_EXISTS:
+        code = failures.code_of(exc)
+        if code == failures.TOPIC_ALREADY_EXISTS:
             _log.debug("Found existing topic", extra={"topic": topic})
             return TopicCreated.BEFORE
-        if code in errors.TOPIC_NOT_AUTHORIZED or code == errors.UNSUPPORTED_VERSION:
+        if code in failures.TOPIC_NOT_AUTHORIZED or code == failures.UNSUPPORTED_VERSION:
             _log.debug(
                 "Cannot create topic, assuming that it exists",
                 extra={"topic": topic, "reason": str(exc)},
             )
             return TopicCreated.NOT
-        if code == errors.INVALID_CONFIG:
+        if code == failures.INVALID_CONFIG:
             raise errors.translate(exc, f"Unable to create topic(s) '{topic}'") from exc
-        if isinstance(exc, TimeoutError) or code in errors.TIMEOUTS:
+        if isinstance(exc, TimeoutError) or code in failures.TIMEOUTS:
             raise RetriableKafkaError(
                 f"Timed out while checking for or creating topic(s) '{topic}'. This could indicate "
                 "a connectivity issue, unavailable topic partitions, or if this is your first use "
                 "of the topic it may have taken too long to create."
             ) from exc
         failure = errors.translate(exc, f"Error while attempting to create/find topic(s) '{topic}'")
-        if code == errors.INVALID_REPLICATION_FACTOR:
+        if code == failures.INVALID_REPLICATION_FACTOR:
             # It may become valid once all brokers have started.
             raise RetriableKafkaError(failure.message) from exc
         raise failure from exc
-
-
-def _wait(future: Future[Any], timeout_ms: float) -> Any:
-    """Return a future's result; raise the client's exception, or TimeoutError if it hangs.
-
-    The client applies the timeout itself, with a better text; this one is for a client that hangs.
-    """
-    try:
-        return future.result(timeout_ms / 1000 + 1)
-    except FutureTimeoutError as exc:
-        raise TimeoutError("timed out") from exc

@@ -1,6 +1,6 @@
 """Construction of confluent-kafka's clients from librdkafka's configuration.
 
-Layer: kafka. Java client properties were translated before (`core/clients/configs.py`); here key
+Layer: kafka. Java client properties were translated before (`core/clients/`); here key
 stores are read, the first token of a login is waited for, and log and error callbacks are added:
 librdkafka's lines go to the Python logger of the client's kind, connection errors are warnings,
 since librdkafka reconnects by itself. It does so twenty times a second, so a repeated error of a
@@ -18,12 +18,12 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
+from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.core.errors import WorkerConfigError
-from pyconnect_agent.kafka import errors
-from pyconnect_clients.connections import with_token_callback
+from pyconnect_clients.brokers.failures import CLIENT_ERRORS, error_of
+from pyconnect_clients.connections import secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import with_pem
-from pyconnect_clients.librdkafka import tls_settings
 from pyconnect_clients.security import (
     KEY_STORE,
     TRUST_STORE,
@@ -33,6 +33,7 @@ from pyconnect_clients.security import (
     StoreFile,
     Tls,
 )
+from pyconnect_clients.security_settings import tls_settings
 from pyconnect_clients.tls import refused_certificate
 
 ClientConfig = Mapping[str, Any]
@@ -66,6 +67,16 @@ def create_admin(config: ClientConfig) -> AdminClient:
     return admin
 
 
+def client_arguments(config: KafkaPythonConfig) -> dict[str, Any]:
+    """Return the arguments of kafka-python's clients; WorkerConfigError for unusable settings."""
+    servers = config.arguments.get("bootstrap_servers")
+    bootstrap = ",".join(servers) if isinstance(servers, list) else ""
+    try:
+        return {**config.arguments, **secured_arguments(config.security, bootstrap)}
+    except ClientPropertyError as exc:
+        raise WorkerConfigError(f"Invalid client configuration: {exc}") from exc
+
+
 def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
     client_id = str(config.get("client.id", ""))
     logger = logging.getLogger(f"{__name__}.{kind.replace(' ', '_')}")
@@ -89,8 +100,8 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
     try:
         settings = with_token_callback(with_key_stores(config))
         return client_class({**settings, "error_cb": log_error}, logger=logger)
-    except (ValueError, TypeError, ClientPropertyError, *errors.CLIENT_ERRORS) as exc:
-        detail = errors.error_of(exc)
+    except (ValueError, TypeError, ClientPropertyError, *CLIENT_ERRORS) as exc:
+        detail = error_of(exc)
         reason = exc if detail is None else detail.str()
         raise WorkerConfigError(
             f"Failed to construct Kafka {kind} '{client_id}': {reason}"

@@ -40,9 +40,7 @@ def fence(producers: Mapping[str, Mapping[str, Any]], timeout_ms: int) -> None:
 
 
 def _fence(transactional_id: str, config: Mapping[str, Any], deadline: Deadline) -> None:
-    try:
+    with errors.translated(
+        f"Failed to fence the producer with transactional id '{transactional_id}'"
+    ):
         initialise(create_producer(config), deadline)
-    except errors.CLIENT_ERRORS as exc:
-        raise errors.translate(
-            exc, f"Failed to fence the producer with transactional id '{transactional_id}'"
-        ) from exc

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
+from pyconnect_clients.brokers import failures
 
 FIRST_CALL_S = 0.05
 LONGEST_CALL_S = 0.5
@@ -28,8 +28,8 @@ def initialise(
     while True:
         try:
             producer.init_transactions(min(call_s, deadline.remaining_s()))
-        except errors.CLIENT_ERRORS as exc:
-            error = errors.error_of(exc)
+        except failures.CLIENT_ERRORS as exc:
+            error = failures.error_of(exc)
             if error is None or not error.retriable() or deadline.expired():
                 raise
         else:

@@ -41,6 +41,7 @@ from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, Compacted
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
 from pyconnect_agent.process import long_lived
+from pyconnect_clients.brokers import failures
 
 _log = logging.getLogger(__name__)
 
@@ -226,12 +227,10 @@ class CompactedLog:
         """
         name = self._topic.name
         action = f"Failed to look up the leaders of topic '{name}'"
-        try:
+        with errors.translated(action):
             found = self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_MS / 1000)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, action) from exc
         topic = found.topics.get(name)
-        if topic is not None and errors.code_of(topic.error) in errors.TOPIC_NOT_AUTHORIZED:
+        if topic is not None and failures.code_of(topic.error) in failures.TOPIC_NOT_AUTHORIZED:
             raise self._denied(topic.error, action)
 
     def _denied(self, error: Any, action: str) -> AuthorizationError:
@@ -313,7 +312,7 @@ class CompactedLog:
             while not self._stopping.is_set():
                 try:
                     self._read_batch()
-                except errors.CLIENT_ERRORS as exc:
+                except failures.CLIENT_ERRORS as exc:
                     _log.error(
                         "Error polling, retrying",
                         extra={
@@ -338,14 +337,14 @@ class CompactedLog:
             if error is None:
                 self._apply(message)
                 reached[message.partition()] = message.offset() + 1
-            elif error.code() == errors.PARTITION_EOF:
+            elif error.code() == failures.PARTITION_EOF:
                 reached[message.partition()] = message.offset()
             else:
                 _log.error(
                     "Error reading",
                     extra={"topic": self._topic.name, "error": error.name(), "reason": error.str()},
                 )
-                if error.code() in errors.TOPIC_NOT_AUTHORIZED:
+                if error.code() in failures.TOPIC_NOT_AUTHORIZED:
                     denial = self._denied(error, "Reading was denied")
         self._show(reached, denial)
 

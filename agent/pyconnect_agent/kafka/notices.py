@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from pyconnect_agent.core.internal_topics.log_record import Notice, Severity
+from pyconnect_agent.core.internal_topics.log_record import Notice, NoticeLevel
 
-_LEVELS = {Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
+_LEVELS = {NoticeLevel.WARNING: logging.WARNING, NoticeLevel.ERROR: logging.ERROR}
 
 
 def log_notices(logger: logging.Logger, notices: Iterable[Notice]) -> None:

@@ -25,6 +25,7 @@ from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
 from pyconnect_agent.process import long_lived
+from pyconnect_clients.brokers import failures
 
 _log = logging.getLogger(__name__)
 
@@ -164,12 +165,10 @@ class LogProducer:
                 return
 
     def _produce(self, record: LogRecord, report: Callable[[Any, Any], None]) -> None:
-        try:
+        with errors.translated(self._action()):
             self._producer.produce(
                 self._topic, value=record.value, key=record.key, on_delivery=report
             )
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, self._action()) from exc
 
     def _action(self) -> str:
         return f"Failed to write to topic '{self._topic}'"
@@ -208,12 +207,10 @@ class TransactionalLeaderWriter:
         if self._producer is not None:
             return
         producer = clients.create_producer(self._config)
-        try:
+        with errors.translated(
+            "Failed to create and initialize fencable producer for config topic"
+        ):
             initialise(producer, Deadline(CLAIM_TIMEOUT_MS))
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(
-                exc, "Failed to create and initialize fencable producer for config topic"
-            ) from exc
         self._producer = producer
 
     def write(self, records: Sequence[LogRecord], timeout_ms: int) -> None:
@@ -231,7 +228,7 @@ class TransactionalLeaderWriter:
             if self._producer.flush(deadline.remaining_s()):
                 raise TimeoutError("timed out waiting for acknowledgement")
             self._producer.commit_transaction(deadline.remaining_s())
-        except (*errors.CLIENT_ERRORS, TimeoutError) as exc:
+        except failures.REQUEST_ERRORS as exc:
             failure = errors.translate(exc, "Failed to perform fencable send to config topic")
             _log.warning("Failed to write as leader", extra={"reason": str(failure)})
             self.relinquish()
@@ -248,5 +245,5 @@ class TransactionalLeaderWriter:
         try:
             # librdkafka does not abort by itself; readers of committed records would wait.
             producer.abort_transaction(ABORT_TIMEOUT_MS / 1000)
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             _log.debug("Left a transaction to the broker", extra={"reason": str(exc)})

@@ -44,7 +44,7 @@ class SchemaReference:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisteredSchema:
+class RegistrySchema:
     """A schema as the registry holds it; `kind` is AVRO, JSON or PROTOBUF, `id` None if unknown."""
 
     id: int | None
@@ -53,7 +53,7 @@ class RegisteredSchema:
     references: tuple[SchemaReference, ...] = ()
 
 
-class SchemaRegistry:
+class RegistryClient:
     """Looks schemas up and registers them; the client caches what it has seen."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
@@ -71,7 +71,7 @@ class SchemaRegistry:
         except (ValueError, TypeError, OSError) as error:
             raise ConfigException(f"The schema registry's settings are wrong: {error}") from error
 
-    def register(self, subject: str, schema: RegisteredSchema, *, normalize: bool) -> int:
+    def register(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
         """Return the id of the schema in `subject`, registered there unless it is."""
         return _call(
             f"register a schema in subject {subject}",
@@ -82,7 +82,7 @@ class SchemaRegistry:
             ),
         )
 
-    def lookup(self, subject: str, schema: RegisteredSchema, *, normalize: bool) -> int:
+    def lookup(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
         """Return the id of a schema that `subject` has; DataException when it has not."""
         found = _call(
             f"find a schema in subject {subject}",
@@ -92,7 +92,7 @@ class SchemaRegistry:
         )
         return _id(found)
 
-    def latest(self, subject: str) -> RegisteredSchema:
+    def latest(self, subject: str) -> RegistrySchema:
         """Return the latest version in `subject`."""
         found = _call(
             f"read the latest schema of subject {subject}",
@@ -100,21 +100,21 @@ class SchemaRegistry:
         )
         return _from_client(_id(found), found.schema)
 
-    def by_id(self, schema_id: int) -> RegisteredSchema:
+    def by_id(self, schema_id: int) -> RegistrySchema:
         """Return the schema of an id found in a message."""
         found = _call(
             f"read the schema with id {schema_id}", lambda: self._client.get_schema(schema_id)
         )
         return _from_client(schema_id, found)
 
-    def by_guid(self, guid: str) -> RegisteredSchema:
+    def by_guid(self, guid: str) -> RegistrySchema:
         """Return the schema of a GUID found in a message's header."""
         found = _call(
             f"read the schema with GUID {guid}", lambda: self._client.get_schema_by_guid(guid)
         )
         return _from_client(None, found)
 
-    def by_version(self, subject: str, version: int) -> RegisteredSchema:
+    def by_version(self, subject: str, version: int) -> RegistrySchema:
         """Return one version of a subject, as a reference names it."""
         found = _call(
             f"read version {version} of subject {subject}",
@@ -125,7 +125,7 @@ class SchemaRegistry:
     def close(self) -> None:
         self._client.close()
 
-    def _to_client(self, schema: RegisteredSchema) -> Any:  # the library is not typed
+    def _to_client(self, schema: RegistrySchema) -> Any:  # the library is not typed
         return self._library.Schema(
             schema.text,
             schema.kind,
@@ -140,9 +140,9 @@ def _id(found: Any) -> int:  # the library says it may be missing
     return int(found.schema_id)
 
 
-def _from_client(schema_id: int | None, found: Any) -> RegisteredSchema:
+def _from_client(schema_id: int | None, found: Any) -> RegistrySchema:
     references = [SchemaReference(i.name, i.subject, i.version) for i in found.references or ()]
-    return RegisteredSchema(
+    return RegistrySchema(
         schema_id, found.schema_str, found.schema_type or "AVRO", tuple(references)
     )
 

@@ -30,6 +30,7 @@ from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.clients import create_consumer
 from pyconnect_agent.kafka.topic_pattern import MatchingTopics
 from pyconnect_api import TopicPartition
+from pyconnect_clients.brokers import failures
 
 LOG = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ METADATA_MAX_AGE_MS = 300_000
 """Java's default of `metadata.max.age.ms`: the time until a new topic is found."""
 
 _STATE: int = KafkaError._STATE
-_IGNORED = frozenset({errors.PARTITION_EOF})
+_IGNORED = frozenset({failures.PARTITION_EOF})
 _TRANSIENT = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -191,10 +192,8 @@ class TaskConsumer:
         place = ClientPartition(message.topic(), message.partition())
         partition = TopicPartition(place.topic, place.partition)
         LOG.warning("position out of range", extra={"partition": str(partition)})
-        try:
+        with errors.translated(f"Failed to look up the position of {partition}"):
             positions = self._reset_positions(self._consumer, [place])
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, f"Failed to look up the position of {partition}") from exc
         self.seek(partition, positions[partition])
         return True
 
@@ -226,9 +225,9 @@ class TaskConsumer:
             try:
                 self._consumer.seek(target)
                 return
-            except errors.CLIENT_ERRORS as exc:
+            except failures.CLIENT_ERRORS as exc:
                 # librdkafka accepts a seek only once it fetches the partition.
-                if errors.code_of(exc) != _STATE or time.monotonic() > deadline:
+                if failures.code_of(exc) != _STATE or time.monotonic() > deadline:
                     raise errors.translate(exc, f"Failed to seek {partition} to {offset}") from exc
                 time.sleep(SEEK_RETRY_S)
 
@@ -245,10 +244,8 @@ class TaskConsumer:
 
     def commit_sync(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Raises KafkaError."""
-        try:
+        with errors.translated("Failed to commit offsets", self._translated):
             results = self._consumer.commit(offsets=_client_offsets(offsets), asynchronous=False)
-        except errors.CLIENT_ERRORS as exc:
-            raise self._translated(exc, "Failed to commit offsets") from exc
         for result in results or ():
             if result.error is not None:
                 raise self._translated(
@@ -261,7 +258,7 @@ class TaskConsumer:
         self._commits.append((_fingerprint(client_offsets), done))
         try:
             self._consumer.commit(offsets=client_offsets, asynchronous=True)
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             self._commits.pop()
             done(self._translated(exc, "Failed to commit offsets"))
 
@@ -301,10 +298,8 @@ class TaskConsumer:
             self._consumer.unsubscribe()
 
     def _topic_names(self) -> Collection[str]:
-        try:
+        with errors.translated("Failed to list topics"):
             return frozenset(self._consumer.list_topics(timeout=LIST_TIMEOUT_S).topics)
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to list topics") from exc
 
     def _apply(self, call: Callable[[list[Any]], None], wanted: set[TopicPartition]) -> None:
         if not wanted:
@@ -312,10 +307,8 @@ class TaskConsumer:
         if self._starting is not None:
             # The client does not know these partitions yet; `_on_assign` pauses them.
             wanted = wanted - self._starting.keys()
-        try:
+        with errors.translated("Failed to pause or resume partitions"):
             call([ClientPartition(p.topic, p.partition) for p in wanted])
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to pause or resume partitions") from exc
 
     def _on_commit(self, error: Any, partitions: Sequence[Any]) -> None:
         fingerprint = _fingerprint(partitions)
@@ -377,20 +370,16 @@ class TaskConsumer:
         unknown = [p for p, offset in found.items() if offset is None]
         if unknown:
             client_partitions = [ClientPartition(*p) for p in unknown]
-            try:
+            with errors.translated("Failed to read the positions of partitions", self._translated):
                 positions |= self._reset_positions(consumer, client_partitions)
-            except errors.CLIENT_ERRORS as exc:
-                raise self._translated(exc, "Failed to read the positions of partitions") from exc
         return positions
 
     def _committed(
         self, consumer: Consumer, partitions: list[Any]
     ) -> dict[TopicPartition, int | None]:
         """Return the committed offsets of partitions, None without one. Raises KafkaError."""
-        try:
+        with errors.translated("Failed to read the positions of partitions", self._translated):
             found = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
-        except errors.CLIENT_ERRORS as exc:
-            raise self._translated(exc, "Failed to read the positions of partitions") from exc
         for each in found:
             if each.error is not None:
                 raise self._translated(
@@ -405,7 +394,7 @@ class TaskConsumer:
 
     def _translated(self, failure: Any, action: str, topic: str | None = None) -> AgentKafkaError:
         what = f"topic '{topic}'" if topic else "the connector's topics"
-        if errors.code_of(failure) == errors.GROUP_NOT_AUTHORIZED:
+        if failures.code_of(failure) == failures.GROUP_NOT_AUTHORIZED:
             what = f"group '{self._group_id}'"
         return errors.translate(
             failure,

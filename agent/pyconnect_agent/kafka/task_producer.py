@@ -27,10 +27,11 @@ from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.clients import create_producer
+from pyconnect_clients.brokers import failures
 
 LOG = logging.getLogger(__name__)
 
-CLIENT_ERRORS = errors.CLIENT_ERRORS
+CLIENT_ERRORS = failures.CLIENT_ERRORS
 
 TUNING: Mapping[str, Any] = {
     # Few large requests: with librdkafka's small batches the rate is a third lower.
@@ -66,7 +67,7 @@ class DeliveredMessage(Protocol):
     def timestamp(self) -> tuple[int, int]: ...
 
 
-class Columns(Protocol):
+class RecordColumns(Protocol):
     """Many records, in the order of their sending; all columns are as long as `values`."""
 
     @property
@@ -105,7 +106,7 @@ class TaskProducer:
         self._admin: Admin | None = None
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
 
-    def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int:
+    def produce_many(self, records: RecordColumns, on_delivery: Iterable[OnDelivery | None]) -> int:
         """Produce records, each with its callback; return how many were accepted.
 
         These are all of them, or those before the first one that `produce` refuses. A call of
@@ -135,10 +136,8 @@ class TaskProducer:
 
         Raises KafkaError once the producer cannot continue, for instance because it was fenced.
         """
-        try:
+        with errors.translated("The producer cannot continue"):
             return int(self._producer.poll(timeout_s))
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "The producer cannot continue") from exc
 
     def in_flight(self) -> int:
         """Records and callbacks not yet served."""
@@ -154,10 +153,8 @@ class TaskProducer:
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 return False
-            try:
+            with errors.translated("The producer cannot continue"):
                 self._producer.flush(min(PRODUCE_SLICE_S, remaining_s))
-            except errors.CLIENT_ERRORS as exc:
-                raise errors.translate(exc, "The producer cannot continue") from exc
         return True
 
     def open_topic(self, topic: str, *, give_up: Callable[[], bool]) -> None:
@@ -174,7 +171,7 @@ class TaskProducer:
             self.drain(PRODUCE_SLICE_S, until=lambda: self.in_flight() == 0)
         try:
             found = self._producer.list_topics(topic, METADATA_S).topics[topic].partitions
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             LOG.info("partitions of a topic are not known", extra={"reason": str(exc)})
             return
         # The leader of a single partition has just taken a record.
@@ -185,7 +182,7 @@ class TaskProducer:
 
     def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
         """Return the error of a record of `size` bytes that was refused or not delivered."""
-        if errors.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE:
+        if failures.code_of(failure) == KafkaError.MSG_SIZE_TOO_LARGE:
             return AgentKafkaError(
                 f"A message of {size} bytes (key, value and headers) for topic '{topic}' is larger "
                 f"than {self._max_message_bytes}, the value of the max.request.size configuration "
@@ -207,7 +204,7 @@ class TaskProducer:
     def is_asynchronous(failure: BaseException) -> bool:
         """Return whether Java's producer reports this by callback instead of raising it in send."""
         # The client raises it once it knows of the topic, so the moment depends on answers.
-        return errors.code_of(failure) in _ASYNCHRONOUS
+        return failures.code_of(failure) in _ASYNCHRONOUS
 
     def close(self, timeout_s: float) -> None:
         """Wait for records in flight, then drop the rest."""
@@ -216,5 +213,5 @@ class TaskProducer:
                 self._producer.flush(timeout_s)
             self._producer.purge()
             self._producer.poll(0)
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             LOG.info("closed a producer that could not continue", extra={"reason": str(exc)})

@@ -18,6 +18,7 @@ from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
 from pyconnect_agent.kafka.task_producer import METADATA_S, TaskProducer
+from pyconnect_clients.brokers import failures
 
 LOG = logging.getLogger(__name__)
 
@@ -46,17 +47,13 @@ class TransactionalProducer(TaskProducer):
 
         Raises KafkaError.
         """
-        try:
+        with errors.translated("Failed to initialize the producer", self._translated):
             return initialise(self._producer, self._limit(), give_up)
-        except errors.CLIENT_ERRORS as exc:
-            raise self._translated(exc, "Failed to initialize the producer") from exc
 
     def begin(self) -> None:
         """Raises KafkaError."""
-        try:
+        with errors.translated("Failed to begin a transaction"):
             self._producer.begin_transaction()
-        except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to begin a transaction") from exc
         self._in_transaction = True
 
     def commit(self, topics: Collection[str] = ()) -> None:
@@ -69,7 +66,7 @@ class TransactionalProducer(TaskProducer):
                 self._producer.commit_transaction, "Failed to commit the transaction", topics
             )
         except KafkaError as exc:
-            if errors.code_of(exc.__cause__) != errors.UNDELIVERED:
+            if failures.code_of(exc.__cause__) != failures.UNDELIVERED:
                 raise
             # librdkafka only counts the records that it gave up before it sent them.
             denial = self._denial(topics)
@@ -99,15 +96,15 @@ class TransactionalProducer(TaskProducer):
                 self._in_transaction = False
                 self._producer.abort_transaction(ABORT_AT_CLOSE_S)
             self._producer.poll(0)
-        except errors.CLIENT_ERRORS as exc:
+        except failures.CLIENT_ERRORS as exc:
             LOG.info("left a transaction to the broker", extra={"reason": str(exc)})
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:
         """Return the error of a record; once the producer cannot go on, the error that ended it."""
-        if errors.code_of(failure) == errors.FATAL:
+        if failures.code_of(failure) == failures.FATAL:
             try:
                 self._producer.begin_transaction()
-            except errors.CLIENT_ERRORS as exc:
+            except failures.CLIENT_ERRORS as exc:
                 return self._translated(exc, "The producer cannot go on", (topic,))
         return super().explain(failure, topic, size)
 
@@ -116,7 +113,7 @@ class TransactionalProducer(TaskProducer):
         for topic in sorted(topics):
             try:
                 found = self._producer.list_topics(topic, METADATA_S).topics[topic].error
-            except errors.CLIENT_ERRORS as exc:
+            except failures.CLIENT_ERRORS as exc:
                 LOG.info("metadata could not be read", extra={"topic": topic, "reason": str(exc)})
                 return None
             if found is not None:
@@ -127,7 +124,7 @@ class TransactionalProducer(TaskProducer):
         return errors.translate(failure, action, grant=self._grant(failure, topics))
 
     def _grant(self, failure: Any, topics: Collection[str]) -> str:
-        if errors.code_of(failure) == errors.TRANSACTIONAL_ID_NOT_AUTHORIZED or not topics:
+        if failures.code_of(failure) == failures.TRANSACTIONAL_ID_NOT_AUTHORIZED or not topics:
             return (
                 f"Write on transactional id '{self.transactional_id}' to the principal of the"
                 f" producer '{self._client_id}'"
@@ -144,8 +141,8 @@ class TransactionalProducer(TaskProducer):
         while True:
             try:
                 call(SLICE_S)
-            except errors.CLIENT_ERRORS as exc:
-                error = errors.error_of(exc)
+            except failures.CLIENT_ERRORS as exc:
+                error = failures.error_of(exc)
                 if error is None or not error.retriable() or limit.expired():
                     raise self._translated(exc, action, topics) from exc
             else:

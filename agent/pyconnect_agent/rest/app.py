@@ -21,7 +21,7 @@ from pyconnect_agent.core.config.response_headers import HeaderRule
 from pyconnect_agent.core.errors import BadRequestError, InternalError
 from pyconnect_agent.rest.access_log import log_access
 from pyconnect_agent.rest.errors import error_response
-from pyconnect_agent.rest.exchange import Exchange, Services
+from pyconnect_agent.rest.exchange import HttpExchange, Services
 from pyconnect_agent.rest.media_types import content_type
 from pyconnect_agent.rest.resources import (
     agent,
@@ -114,7 +114,7 @@ class RestApplication:
             return match
         now_s = asyncio.get_running_loop().time()
         with self._services.bodies.room() as room:
-            exchange = Exchange(
+            exchange = HttpExchange(
                 room=room,
                 request=request,
                 services=self._services,

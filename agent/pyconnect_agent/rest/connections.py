@@ -21,7 +21,7 @@ MAX_HEAD_BYTES = 8_192
 """Limit of a head that arrives in parts; one in a single part is at most one socket read."""
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """Reads requests of one client, one after another, and passes them to the application."""
 
     head_timeout_s = HEAD_TIMEOUT_S

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import RequestTimedOutError
-from pyconnect_agent.core.herder import requests as herder_requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
@@ -60,7 +60,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class HttpExchange:
     """A request whose route was found; `segments` and `parameters` of its path are decoded.
 
     `deadline_s` is on the clock of the event loop. `room`: for the body.
@@ -90,13 +90,13 @@ class Exchange:
         """Return the rest of the request's time, at least 1 ms, because 0 is not a timeout."""
         return max(1, round((self.deadline_s - asyncio.get_running_loop().time()) * 1000))
 
-    async def submit(self, request: herder_requests.Request) -> Any:
+    async def submit(self, request: requests.Request) -> Any:
         """Ask the herder within the rest of the request's time."""
         return await self.herder.submit(request, timeout_ms=self.remaining_ms())
 
     async def submit_or_forward(
         self,
-        request: herder_requests.Request,
+        request: requests.Request,
         *,
         body: object = None,
         query: tuple[tuple[str, str], ...] = (),

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import compile_path
 
 from pyconnect_agent.rest.errors import RouterError
-from pyconnect_agent.rest.exchange import Exchange
+from pyconnect_agent.rest.exchange import HttpExchange
 from pyconnect_agent.rest.media_types import (
     JSON,
     TEXT,
@@ -25,7 +25,7 @@ from pyconnect_agent.rest.media_types import (
 )
 from pyconnect_agent.rest.targets import decode_segment
 
-ResourceMethod = Callable[[Exchange], Awaitable[Response]]
+ResourceMethod = Callable[[HttpExchange], Awaitable[Response]]
 
 # The order in which Apache's worker lists methods.
 _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")

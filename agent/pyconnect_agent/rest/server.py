@@ -29,7 +29,7 @@ from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, METRICS_ROUTES, RestApplication
-from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
+from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, HttpConnection
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
@@ -253,7 +253,7 @@ def _uvicorn_config(app: ASGIApp, context: ssl.SSLContext | None) -> uvicorn.Con
     return uvicorn.Config(
         app,
         loop="none",
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         lifespan="off",
         backlog=BACKLOG,

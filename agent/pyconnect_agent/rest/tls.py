@@ -85,7 +85,7 @@ def _logging_failures(settings: Settings) -> type[ssl.SSLObject]:
     """
     told_s: dict[str, float] = {}
 
-    class Connection(ssl.SSLObject):
+    class LoggingConnection(ssl.SSLObject):
         def do_handshake(self) -> None:
             try:
                 super().do_handshake()
@@ -103,7 +103,7 @@ def _logging_failures(settings: Settings) -> type[ssl.SSLObject]:
                     )
                 raise
 
-    return Connection
+    return LoggingConnection
 
 
 def _set_versions(context: ssl.SSLContext, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
-from pyconnect_agent.core.clients import configs as client_configs
+from pyconnect_agent.core.clients import configs
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig, kafka_python_config
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerStartError
@@ -185,13 +185,13 @@ def client_config(worker: DistributedConfig, role: Role, config: JavaConfig) -> 
     client_id = f"{worker.group_id}-acl-probe"
     match role:
         case Role.PRODUCER:
-            return client_configs.connector_producer(worker, config, client_id).java_config
+            return configs.connector_producer(worker, config, client_id).java_config
         case Role.CONSUMER:
-            return client_configs.sink_consumer(worker, "", config, client_id).java_config
+            return configs.sink_consumer(worker, "", config, client_id).java_config
         case Role.ADMIN:
-            return client_configs.connector_admin(worker, config, client_id).java_config
+            return configs.connector_admin(worker, config, client_id).java_config
         case _:
-            return client_configs.shared_admin(worker).java_config
+            return configs.shared_admin(worker).java_config
 
 
 def _connection(java: JavaConfig) -> dict[str, str | None]:

@@ -14,8 +14,8 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.herder.connect_group import GroupOptions
+from pyconnect_agent.kafka.clients import client_arguments
 from pyconnect_agent.kafka.group import MembershipSettings
-from pyconnect_agent.kafka.kafka_python_client import client_arguments
 
 LOG = logging.getLogger(__name__)
 

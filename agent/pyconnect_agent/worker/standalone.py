@@ -32,7 +32,7 @@ _INITIAL_STATES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorFile:
+class StandaloneConnector:
     """A connector as a file describes it; `config` includes its name."""
 
     path: Path
@@ -41,7 +41,7 @@ class ConnectorFile:
     initial_state: TargetState | None = None
 
 
-def read_connector_file(path: str | Path) -> ConnectorFile:
+def read_connector_file(path: str | Path) -> StandaloneConnector:
     """Return the connector that a file describes.
 
     WorkerStartError if it describes none, with Apache's text if Apache has one.
@@ -57,7 +57,7 @@ def read_connector_file(path: str | Path) -> ConnectorFile:
     return _flat(file, config)
 
 
-async def create_connectors(herder: Herder, files: Sequence[ConnectorFile]) -> None:
+async def create_connectors(herder: Herder, files: Sequence[StandaloneConnector]) -> None:
     """Create all in order; WorkerStartError, naming the file, for the first that fails."""
     for file in files:
         try:
@@ -76,7 +76,7 @@ async def create_connectors(herder: Herder, files: Sequence[ConnectorFile]) -> N
         LOG.info("created connector", extra={"connector": file.name, "file": str(file.path)})
 
 
-def _from_json(file: Path) -> ConnectorFile | None:
+def _from_json(file: Path) -> StandaloneConnector | None:
     """Return the connector; None if the file is not a JSON object of either form."""
     try:
         content = json_text.loads(file.read_bytes())
@@ -91,14 +91,14 @@ def _from_json(file: Path) -> ConnectorFile | None:
     return None
 
 
-def _flat(file: Path, config: Mapping[str, str]) -> ConnectorFile:
+def _flat(file: Path, config: Mapping[str, str]) -> StandaloneConnector:
     name = config.get("name")
     if name is None:
         raise _missing_name(file)
-    return ConnectorFile(path=file, name=name, config=config)
+    return StandaloneConnector(path=file, name=name, config=config)
 
 
-def _create_request(file: Path, content: Mapping[str, Any]) -> ConnectorFile:
+def _create_request(file: Path, content: Mapping[str, Any]) -> StandaloneConnector:
     name = content.get("name")
     if not isinstance(name, str):
         raise _missing_name(file)
@@ -109,7 +109,7 @@ def _create_request(file: Path, content: Mapping[str, Any]) -> ConnectorFile:
             "Connector name configuration in 'config' doesn't match the one specified in 'name' at"
             f" '{file}'"
         )
-    return ConnectorFile(
+    return StandaloneConnector(
         path=file, name=name, config=config, initial_state=_initial_state(file, content)
     )
 

@@ -52,7 +52,7 @@ class ClassHead:
         return self.is_public and not self.access & _NOT_CONCRETE
 
 
-class Member(NamedTuple):
+class ClassMember(NamedTuple):
     """A method or field of a class: `name` with its descriptor, `poll()Ljava/util/List;`."""
 
     owner: str
@@ -152,13 +152,13 @@ class ClassFile:
         return [name[1:-1].replace("/", ".") for name in elements if name.startswith("L")]
 
     @_refusing
-    def linked_members(self) -> list[Member]:
+    def linked_members(self) -> list[ClassMember]:
         """Return the fields and methods that its code uses."""
         found = []
         for offset in self._members:
             owner, pair = _PAIR.unpack_from(self._content, offset)
             name, kind = _PAIR.unpack_from(self._content, self._pairs[pair])
-            found.append(Member(self._class_name(owner), self._text(name) + self._text(kind)))
+            found.append(ClassMember(self._class_name(owner), self._text(name) + self._text(kind)))
         return found
 
     def raw_texts(self) -> Iterator[bytes]:

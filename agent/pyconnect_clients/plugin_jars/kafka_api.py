@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
-from pyconnect_clients.plugin_jars.class_file import Member
+from pyconnect_clients.plugin_jars.class_file import ClassMember
 
 TABLE = "kafka-api.txt.xz"
 _OBJECT = "java.lang.Object"
@@ -53,7 +53,7 @@ class KafkaApi:
         """Return the releases that have a class, as a bit mask; 0 when no release has it."""
         return sum(mask for _, mask in self._parents(name))
 
-    def releases_with_member(self, member: Member) -> int:
+    def releases_with_member(self, member: ClassMember) -> int:
         """Return the releases in which a class has a member or inherits it, as a bit mask.
 
         A class that inherits from one that is not Kafka's has all members, but for Java's Object.
@@ -63,12 +63,12 @@ class KafkaApi:
         declared = self.classes.get(member.owner, {}).get(member.name, 0)
         return declared | self._inherited(member)
 
-    def _inherited(self, member: Member) -> int:
+    def _inherited(self, member: ClassMember) -> int:
         found = 0
         for parent, mask in self._parents(member.owner):
             for name in parent.split():
                 if name in self.classes:
-                    found |= mask & self.releases_with_member(Member(name, member.name))
+                    found |= mask & self.releases_with_member(ClassMember(name, member.name))
                 elif name != _OBJECT:
                     found |= mask
         return found

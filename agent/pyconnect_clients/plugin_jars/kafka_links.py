@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_clients.plugin_jars.class_file import ClassFile, Member
+from pyconnect_clients.plugin_jars.class_file import ClassFile, ClassMember
 from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api
 from pyconnect_clients.plugin_jars.open_class_path import Container, OpenClassPath
 
@@ -63,7 +63,7 @@ class KafkaLinks:
     """
 
     classes: Mapping[str, str]
-    members: Mapping[Member, str]
+    members: Mapping[ClassMember, str]
     bundled: frozenset[str]
     internals: Mapping[str, str]
     java: int
@@ -145,7 +145,7 @@ class _Location(OpenClassPath):
 
     def links(self, entry_points: Collection[str]) -> KafkaLinks:
         classes: dict[str, str] = {}
-        members: dict[Member, str] = {}
+        members: dict[ClassMember, str] = {}
         internals: dict[str, str] = {}
         java = 0
         for user in self._reached(entry_points):
@@ -167,7 +167,7 @@ class _Location(OpenClassPath):
         self,
         user: ClassFile,
         classes: dict[str, str],
-        members: dict[Member, str],
+        members: dict[ClassMember, str],
         internals: dict[str, str],
     ) -> None:
         for name in user.linked_classes():
@@ -176,7 +176,7 @@ class _Location(OpenClassPath):
         for member in user.linked_members():
             for owner in self._kafka_owners(member):
                 if owner not in self._bundled or not _OWN_FIRST.match(owner):
-                    members.setdefault(Member(owner, member.name), user.head.name)
+                    members.setdefault(ClassMember(owner, member.name), user.head.name)
         for text in user.raw_texts():
             if text.startswith(_RUNTIME):
                 name = text.decode(errors="replace").replace("/", ".")
@@ -230,7 +230,7 @@ class _Location(OpenClassPath):
             )
         return self._ancestors[name]
 
-    def _kafka_owners(self, member: Member) -> Collection[str]:
+    def _kafka_owners(self, member: ClassMember) -> Collection[str]:
         """Return the classes of Kafka in which a member may be; none for one of the location."""
         if member.owner.startswith(KAFKA):
             return (member.owner,)

@@ -61,7 +61,7 @@ class _Name(TypeDecorator[str]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class PartitionClaim:
     """A task's right to write a partition; `next_offset` is None if nothing was stored yet."""
 
     epoch: int
@@ -128,12 +128,12 @@ class OffsetTable:
         with connection.begin():
             connection.exec_driver_sql(f"ALTER TABLE {table} {changes}")
 
-    def claim(self, connection: Connection, partition: TopicPartition) -> Claim:
+    def claim(self, connection: Connection, partition: TopicPartition) -> PartitionClaim:
         """Raise the epoch, so that no other task writes this partition any more."""
         found, row = self._table.c, self._row(partition)
         self._raise_epoch(connection, partition)
         epoch, offset = connection.execute(select(found.epoch, found.next_offset).where(row)).one()
-        return Claim(epoch=epoch, next_offset=offset)
+        return PartitionClaim(epoch=epoch, next_offset=offset)
 
     def _raise_epoch(self, connection: Connection, partition: TopicPartition) -> None:
         """Raise the epoch of a row that may be missing; other tasks may do so at the same time."""

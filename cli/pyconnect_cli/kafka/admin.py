@@ -1,14 +1,13 @@
 """The offsets at which partitions begin and end, which only the brokers report.
 
-confluent_kafka is imported when a command needs it, and by few modules (pyproject.toml lists them).
-Client errors become the command line's errors here.
+Both clients of Kafka are imported when a command needs them (`pyconnect_clients.brokers`). Their
+errors become the command line's errors here.
 """
-
-# ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import (
@@ -23,10 +22,10 @@ from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     from pyconnect_cli.session import Session
+    from pyconnect_clients.brokers.requests import AdminRequests
 
 CONTACT_S = 8.0
 
@@ -48,6 +47,11 @@ class AdminConnection:
             self._made = contacted(self._settings, self._timeout_s())
         return self._made
 
+    def _requests(self) -> AdminRequests:
+        from pyconnect_clients.brokers.requests import AdminRequests
+
+        return AdminRequests(self._client())
+
     def _timeout_s(self) -> float:
         return max(self._remaining_s(), 0.1)
 
@@ -57,38 +61,29 @@ class KafkaAdmin(AdminConnection):
 
     def partitions(self, topics: Iterable[str]) -> set[TopicPartition]:
         """Return the partitions of those topics that exist."""
-        from confluent_kafka import KafkaError, KafkaException, TopicCollection
+        from pyconnect_clients.brokers.failures import TOPIC_NOT_AUTHORIZED, UNKNOWN_TOPIC, code_of
 
-        absent = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED}
         found: set[TopicPartition] = set()
-        client = self._client()
-        if not (wanted := sorted(set(topics))):
-            return found
-        try:
-            futures = client.describe_topics(
-                TopicCollection(wanted), request_timeout=self._timeout_s()
-            )
-            for name, future in futures.items():
-                try:
-                    described = future.result()
-                except KafkaException as exc:
-                    if exc.args[0].code() not in absent:
-                        raise
-                    continue
-                found |= {TopicPartition(name, one.id) for one in described.partitions}
-        except KafkaException as exc:
-            raise translated(exc, "describe topics") from exc
+        with translated_errors("describe topics"):
+            for name, answer in self._requests().topics(sorted(set(topics)), self._timeout_s()):
+                if not isinstance(answer, BaseException):
+                    found |= {TopicPartition(name, one.id) for one in answer.partitions}
+                elif code_of(answer) not in UNKNOWN_TOPIC | TOPIC_NOT_AUTHORIZED:
+                    raise answer
         return found
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end offsets of partitions; all of them must exist."""
-        return self._offsets(list(partitions), _specifications().latest())
+        from pyconnect_clients.brokers.requests import LATEST
+
+        return self._offsets(partitions, LATEST)
 
     def ranges(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetRange]:
         """Return the first and end offsets of partitions; all of them must exist."""
+        from pyconnect_clients.brokers.requests import EARLIEST
+
         chosen = list(partitions)
-        specifications = _specifications()
-        earliest = self._offsets(chosen, specifications.earliest())
+        earliest = self._offsets(chosen, EARLIEST)
         latest = self.ends(chosen)
         return {
             partition: OffsetRange(earliest=earliest[partition], latest=latest[partition])
@@ -99,38 +94,25 @@ class KafkaAdmin(AdminConnection):
         self, partitions: Iterable[TopicPartition], timestamp_ms: int
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset at or after a time; None if every record is older."""
-        found = self._offsets(list(partitions), _specifications().for_timestamp(timestamp_ms))
+        from pyconnect_clients.brokers.requests import offset_at
+
+        found = self._offsets(partitions, offset_at(timestamp_ms))
         return {partition: None if at < 0 else at for partition, at in found.items()}
 
     def decided_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return each partition's last stable offset: transactions before it have ended."""
-        return self._offsets(list(partitions), _specifications().latest(), committed=True)
+        from pyconnect_clients.brokers.requests import LATEST
 
-    # The client publishes no types of specifications.
+        return self._offsets(partitions, LATEST, committed=True)
+
     def _offsets(
-        self, partitions: list[TopicPartition], spec: Any, *, committed: bool = False
+        self, partitions: Iterable[TopicPartition], at: Any, *, committed: bool = False
     ) -> dict[TopicPartition, int]:
-        from confluent_kafka import IsolationLevel, KafkaException
-        from confluent_kafka import TopicPartition as KafkaTopicPartition
-
-        if not partitions:
+        if not (chosen := list(partitions)):
             return {}
-        request = {KafkaTopicPartition(p.topic, p.partition): spec for p in partitions}
-        try:
-            timeout_s = self._timeout_s()
-            futures = self._client().list_offsets(
-                request,
-                request_timeout=timeout_s,
-                isolation_level=(
-                    IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-                ),
-            )
-            return {
-                TopicPartition(partition.topic, partition.partition): future.result().offset
-                for partition, future in futures.items()
-            }
-        except KafkaException as exc:
-            raise translated(exc, "list offsets") from exc
+        with translated_errors("list offsets"):
+            found = self._requests().offsets(chosen, at, self._timeout_s(), committed=committed)
+        return {TopicPartition(*partition): offset for partition, offset in found.items()}
 
 
 def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:
@@ -153,10 +135,10 @@ def contacted(settings: Mapping[str, str], timeout_s: float) -> AdminClient:
         client.describe_cluster(request_timeout=limit_s).result()
     except KafkaException as exc:
         client.poll(0)  # `error_cb` gets the reason; the call's own error does not have it
-        reasons = [error for error in errors if error.code() != KafkaError._ALL_BROKERS_DOWN]
-        cause = reasons[-1] if reasons else exc.args[0]
+        down = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's own codes
+        reasons = [error for error in errors if error.code() != down]
         what = f"no broker answers at {settings['bootstrap.servers']} within {limit_s:.2g}s"
-        raise translated(KafkaException(cause), what) from exc
+        raise translated(reasons[-1] if reasons else exc, what) from exc
     return client
 
 
@@ -168,32 +150,34 @@ def kafka_admin(session: Session, purpose: str) -> KafkaAdmin:
     return KafkaAdmin(cluster.librdkafka(), session.budget.remaining_s)
 
 
-def translated(error: KafkaException, what: str) -> PyconnectError:
-    """Return a client's error as ours."""
-    from confluent_kafka import KafkaError
+@contextmanager
+def translated_errors(what: str) -> Iterator[None]:
+    """Raise an error of librdkafka as ours."""
+    from pyconnect_clients.brokers.failures import REQUEST_ERRORS
 
-    cause = error.args[0]
-    text = f"Kafka: {what}: {cause.str()}"
-    authentication = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
-    unreachable = {
-        KafkaError._TRANSPORT,
-        KafkaError._TIMED_OUT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._RESOLVE,
-    }
-    match cause.code():
-        case code if code in authentication:
+    try:
+        yield
+    except REQUEST_ERRORS as exc:
+        raise translated(exc, what) from exc
+
+
+def translated(error: object, what: str) -> PyconnectError:
+    """Return an error of either client library as ours; `what` starts its message."""
+    from pyconnect_clients.brokers.failures import FailureKind, failure_of
+
+    failure = failure_of(error)
+    text = f"Kafka: {what}: {failure.text}"
+    match failure.kind:
+        case FailureKind.DENIED:
+            return Forbidden(text, hint="show the grant that is missing: pyconnect acls explain")
+        case FailureKind.NOT_AUTHENTICATED:
             return NotAuthenticated(text, hint="see --kafka-properties")
-        case code if code in unreachable:
-            return Unreachable(text, hint="is --kafka-bootstrap right?")
-        case KafkaError.TOPIC_AUTHORIZATION_FAILED | KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-            return Forbidden(text)
+        case FailureKind.UNREACHABLE:
+            return Unreachable(text, hint="are --kafka-bootstrap and the credentials right?")
+        case FailureKind.COORDINATOR_MOVES:
+            hint = "its coordinator is starting or moving: run the command again"
+            return Unreachable(text, hint=hint)
+        case FailureKind.RETRIABLE:
+            return Unreachable(text, hint="the answer is temporary: run the command again")
         case _:
             return ServerError(text)
-
-
-def _specifications() -> Any:
-    # Neither exported nor typed by the client, and documented there.
-    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
-
-    return OffsetSpec

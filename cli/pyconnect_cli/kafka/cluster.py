@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.settings.client_properties import property_errors_translated
-from pyconnect_clients.librdkafka import librdkafka_settings
 from pyconnect_clients.security import Security
+from pyconnect_clients.security_settings import librdkafka_settings
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session

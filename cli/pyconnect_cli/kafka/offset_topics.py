@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pyconnect_cli.errors import PreconditionFailed, ServerError, WaitTimedOut
-from pyconnect_cli.kafka.admin import AdminConnection, translated
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError, WaitTimedOut
+from pyconnect_cli.kafka.admin import AdminConnection, translated, translated_errors
 from pyconnect_cli.kafka.model import KeyPlace, SinkGroup, StoredRecord, TopicPartition, latest
 from pyconnect_cli.kafka.reader import committed_from, records
 
@@ -37,7 +37,7 @@ class OffsetsTopics:
 
     def write(self, records: Sequence[StoredRecord]) -> dict[KeyPlace, bytes | None]:
         """Write records in order and return the newest of each place, read back from Kafka."""
-        from confluent_kafka import KafkaException, Producer
+        from confluent_kafka import Producer
 
         # Each record goes to the partition of its key: a partitioner could choose another one.
         settings = {**self._settings, "acks": "all", "enable.idempotence": "true"}
@@ -52,7 +52,7 @@ class OffsetsTopics:
             offset = int(message.offset() or 0)
             starts[at] = min(starts.get(at, offset), offset)
 
-        try:
+        with translated_errors("write offsets"):
             producer = Producer(settings)
             for record in records:
                 while True:
@@ -64,10 +64,8 @@ class OffsetsTopics:
                     except BufferError:
                         producer.poll(SLICE_S)
             unsent = producer.flush(self._timeout_s())
-        except KafkaException as exc:
-            raise translated(exc, "write offsets") from exc
         if failures:
-            raise translated(KafkaException(failures[0]), "write offsets")
+            raise translated(failures[0], "write offsets")
         if unsent:
             raise WaitTimedOut(f"{unsent} of {len(records)} records were not acknowledged in time")
         return self._read_back(starts, {record.place for record in records})
@@ -90,7 +88,9 @@ class OffsetsTopics:
 class ConsumerGroups(AdminConnection):
     def starting_with(self, prefix: str) -> list[SinkGroup]:
         """Return consumer groups with their committed offsets, which are not read for live ones."""
-        listed = self._result(self._client().list_consumer_groups, "list consumer groups")
+        with translated_errors("list consumer groups"):
+            listing = self._client().list_consumer_groups(request_timeout=self._timeout_s())
+            listed = listing.result()
         groups = []
         for one in listed.valid:
             if one.group_id.startswith(prefix):
@@ -100,59 +100,26 @@ class ConsumerGroups(AdminConnection):
         return groups
 
     def offsets(self, group: str) -> dict[TopicPartition, int]:
-        from confluent_kafka import ConsumerGroupTopicPartitions
-
-        request = [ConsumerGroupTopicPartitions(group)]
-        answer = self._result(
-            self._client().list_consumer_group_offsets, f"list the offsets of {group}", request
-        )
-        return {
-            TopicPartition(found.topic, found.partition): found.offset
-            for found in answer.topic_partitions
-            if found.offset >= 0
-        }
+        with translated_errors(f"list the offsets of {group}"):
+            found = self._requests().committed(group, self._timeout_s())
+        return {TopicPartition(*partition): offset for partition, offset in found.items()}
 
     def delete(self, group: str) -> None:
         """Delete a group without members; PreconditionFailed when it has some."""
-        from confluent_kafka import KafkaError, KafkaException
+        from pyconnect_clients.brokers.failures import IN_USE, code_of
 
         try:
-            futures = self._client().delete_consumer_groups(
-                [group], request_timeout=self._timeout_s()
-            )
-            futures[group].result()
-        except KafkaException as exc:
-            if exc.args[0].code() == KafkaError.NON_EMPTY_GROUP:
+            with translated_errors(f"delete consumer group {group}"):
+                self._requests().delete_group(group, self._timeout_s())
+        except PyconnectError as exc:
+            if code_of(exc.__cause__) in IN_USE:
                 raise PreconditionFailed(f"consumer group {group} has members") from exc
-            if exc.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                raise translated(exc, f"delete consumer group {group}") from exc
+            raise
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Set the committed offsets of a group without members."""
-        from confluent_kafka import ConsumerGroupTopicPartitions
-        from confluent_kafka import TopicPartition as KafkaTopicPartition
-
-        wanted = [KafkaTopicPartition(p.topic, p.partition, at) for p, at in offsets.items()]
-        answer = self._result(
-            self._client().alter_consumer_group_offsets,
-            f"set the offsets of {group}",
-            [ConsumerGroupTopicPartitions(group, wanted)],
-        )
-        for partition in answer.topic_partitions:
-            if partition.error is not None:
-                raise ServerError(f"Kafka: set the offsets of {group}: {partition.error.str()}")
-
-    # The client publishes no types of its futures.
-    def _result(self, call: Callable[..., Any], what: str, *arguments: Any) -> Any:
-        from confluent_kafka import KafkaException
-
-        try:
-            answer = call(*arguments, request_timeout=self._timeout_s())
-            if isinstance(answer, Mapping):
-                (answer,) = answer.values()
-            return answer.result()
-        except KafkaException as exc:
-            raise translated(exc, what) from exc
+        with translated_errors(f"set the offsets of {group}"):
+            self._requests().commit(group, offsets, self._timeout_s())
 
 
 def _stored(message: Message) -> StoredRecord:

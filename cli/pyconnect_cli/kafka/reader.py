@@ -11,12 +11,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound
-from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.admin import translated_errors
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_clients.record_keys import TASK_COUNT
 
@@ -162,7 +162,7 @@ def _bytes(data: bytes | str | None) -> bytes | None:
 
 @contextmanager
 def _consumer(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator[Consumer]:
-    from confluent_kafka import Consumer, KafkaException
+    from confluent_kafka import Consumer
 
     consumer = Consumer(
         {
@@ -175,12 +175,8 @@ def _consumer(settings: Mapping[str, str], topic: str, isolation: str) -> Iterat
             "auto.offset.reset": "earliest",
         }
     )
-    try:
+    with closing(consumer), translated_errors(f"read {topic}"):
         yield consumer
-    except KafkaException as exc:
-        raise translated(exc, f"read {topic}") from exc
-    finally:
-        consumer.close()
 
 
 def _partitions(

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.protocol import error_of
 from pyconnect_clients.acls.words import OPERATIONS, RESOURCE_TYPES, Binding, Pattern
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 _ANY = 1
 _NONE, _UNKNOWN_TOPIC, _NOT_AUTHORIZED, _NO_AUTHORIZER = 0, 3, 31, 54
@@ -70,12 +75,10 @@ def existing_topics(protocol: KafkaProtocol, candidates: Iterable[str]) -> froze
 
     A topic without the Describe grant is not listed and may exist.
     """
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(candidates))]
-    everything = MetadataRequest(topics=None, allow_auto_topic_creation=False, min_version=4)
-    asked = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
-    listed, answered = protocol.send_all("list topics", [(everything, None), (asked, None)])
+    requests = [(metadata_request(None), None), (metadata_request(candidates), None)]
+    listed, answered = protocol.send_all("list topics", requests)
     found = {topic.name for topic in listed.topics if topic.error_code == _NONE}
     return frozenset(
         found | {topic.name for topic in answered.topics if topic.error_code != _UNKNOWN_TOPIC}

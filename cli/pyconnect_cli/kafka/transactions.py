@@ -10,11 +10,16 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound, Unreachable, WaitTimedOut
+from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.kafka.model import OpenProducer, TopicPartition, Transaction
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated, translated_errors
+from pyconnect_cli.kafka.protocol import error_of, translated_errors
 from pyconnect_cli.render.styles import counted
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 _NONE, _NO_SUCH_ID, _UNKNOWN_PARTITION, _TOPIC_DENIED = 0, 105, 3, 29
 # Retriable: the coordinator is loading, not available, another one, or still aborting.
@@ -66,11 +71,10 @@ def await_coordinators(protocol: KafkaProtocol) -> None:
 
 def _log_partitions(protocol: KafkaProtocol) -> int:
     """Return the number of partitions of the coordinators' log; 0 before the first transaction."""
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    named = [MetadataRequest.MetadataRequestTopic(name=_LOG)]
-    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
-    (topic,) = protocol.send(f"find the partitions of {_LOG}", request).topics
+    question = metadata_request([_LOG])
+    (topic,) = protocol.send(f"find the partitions of {_LOG}", question).topics
     if topic.error_code == _TOPIC_DENIED:
         return _LOG_PARTITIONS
     return len(topic.partitions)
@@ -154,24 +158,20 @@ def open_producers(protocol: KafkaProtocol, topics: Iterable[str]) -> list[OpenP
 
     Topics that do not exist have none.
     """
-    from kafka import TopicPartition as KafkaTopicPartition
+    from pyconnect_clients.brokers.protocol import open_producers as described
 
-    partitions = [KafkaTopicPartition(*at) for at in partition_leaders(protocol, topics)]
     with translated_errors("describe producers"):
-        described = protocol.admin.describe_producers(partitions)
-    found = [
-        OpenProducer(
-            partition=TopicPartition(*at),
-            producer_id=producer.producer_id,
-            epoch=producer.producer_epoch,
-            coordinator_epoch=producer.coordinator_epoch,
-            last_ms=producer.last_timestamp,
-            first_offset=producer.current_transaction_start_offset,
-        )
-        for at, state in described.items()
-        for producer in state.active_producers
-        if producer.current_transaction_start_offset >= 0
-    ]
+        found = [
+            OpenProducer(
+                partition=TopicPartition(*at),
+                producer_id=producer.producer_id,
+                epoch=producer.producer_epoch,
+                coordinator_epoch=producer.coordinator_epoch,
+                last_ms=producer.last_timestamp,
+                first_offset=producer.current_transaction_start_offset,
+            )
+            for at, producer in described(protocol.admin, partition_leaders(protocol, topics))
+        ]
     return sorted(found, key=lambda producer: (producer.partition, producer.producer_id))
 
 
@@ -226,14 +226,12 @@ def partition_leaders(protocol: KafkaProtocol, topics: Iterable[str]) -> dict[To
 
     Unreachable for a partition without a leader.
     """
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
-    if not named:
+    if not (names := list(topics)):
         return {}
-    request = MetadataRequest(topics=named, allow_auto_topic_creation=False, min_version=4)
     found = {}
-    for topic in protocol.send("find partitions", request).topics:
+    for topic in protocol.send("find partitions", metadata_request(names)).topics:
         if topic.error_code == _UNKNOWN_PARTITION:
             continue
         _require(topic.error_code, f"find the partitions of {topic.name}")

@@ -36,7 +36,7 @@ from pyconnect_cli.offsets.plan.orphans import (
     topics_of_others,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.offsets.run import Change, run_changes
+from pyconnect_cli.offsets.run import OffsetsChange, run_changes
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient
@@ -404,7 +404,7 @@ def _purge(
     document = [{"would": "purge", **_orphan_json(orphan)} for orphan in chosen]
     show_plan(session, lines, document)
     changes = [
-        Change(name=orphan.name, act=partial(keeper.purge, orphan, backup=backup))
+        OffsetsChange(name=orphan.name, act=partial(keeper.purge, orphan, backup=backup))
         for orphan in chosen
     ]
     backups = keeper.backups if backup else None

@@ -30,7 +30,7 @@ from pyconnect_cli.offsets.plan.snapshots import (
 )
 from pyconnect_cli.offsets.run import (
     Around,
-    Change,
+    OffsetsChange,
     OffsetsVerb,
     around,
     change_offsets,
@@ -163,7 +163,7 @@ def _restore_orphan(
     if session.given.get("dry_run"):
         offsets = counted(len(snapshot.offsets), "offset")
         session.output.line(f"would restore {offsets} of the deleted {name}")
-    change = Change(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
+    change = OffsetsChange(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
     backups = keeper.backups if backup else None
     run_changes(session, [change], "undo", "undone", backups, what="name")
 

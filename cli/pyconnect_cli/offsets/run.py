@@ -64,7 +64,7 @@ REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFoun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class OffsetsChange:
     """The change of one connector's offsets, whose plan the user has seen; `act`: see BatchStep."""
 
     name: str
@@ -74,7 +74,7 @@ class Change:
 
 def run_changes(
     session: Session,
-    changes: Sequence[Change],
+    changes: Sequence[OffsetsChange],
     verb: str,
     done: str,
     backups: Backups | None,
@@ -136,7 +136,7 @@ def change_offsets(
         _require_changes(session)
     run = _Changes(session, action, planner, around, views)
     changes = [
-        Change(name=name, needed=name in needed, act=partial(run.act, plan))
+        OffsetsChange(name=name, needed=name in needed, act=partial(run.act, plan))
         for name, plan in planned.items()
     ]
     run_changes(session, changes, action.value, DONE[action], run.backups)

@@ -15,7 +15,7 @@ from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed,
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.failures import NOT_ACCEPTED
 from pyconnect_cli.rest.model import Json, TaskId, as_object, bind, member, parse, read
-from pyconnect_cli.rest.request import Answer, Request
+from pyconnect_cli.rest.request import Answer, RestRequest
 
 CONFLICT = frozenset({409})
 ADMIN_ADDRESS = (
@@ -250,7 +250,7 @@ class AgentClient:
     def _send(self, method: str, *path: str, **options: Any) -> Answer:
         """Send a request; `options` are other fields of it."""
         try:
-            return self._exchange.send(Request(method=method, path=path, **options))
+            return self._exchange.send(RestRequest(method=method, path=path, **options))
         except PreconditionFailed as exc:
             raise PreconditionFailed(
                 f"{self._exchange.urls[0]} has no admin interface: it is a Java worker, or an"

@@ -47,7 +47,7 @@ from pyconnect_cli.rest.offset_entries import (
     offsets_body,
     read_offsets,
 )
-from pyconnect_cli.rest.request import Answer, Request, query_flags, query_values
+from pyconnect_cli.rest.request import Answer, RestRequest, query_flags, query_values
 
 Config = Mapping[str, str | None]
 PLAIN_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._~-]+")
@@ -424,7 +424,7 @@ class ConnectClient:
         if method != "GET" and path[:1] == ("connectors",) and path[2:3] not in ANY_WORKER:
             for name in path[1:2]:
                 self._require_forwarded(name)
-        return self.exchange.send(Request(method=method, path=path, **options))
+        return self.exchange.send(RestRequest(method=method, path=path, **options))
 
 
 def _asked_singly(names: Sequence[str]) -> bool:

@@ -29,7 +29,7 @@ from pyconnect_cli.rest.budget import CONNECT_S, Allowance, Budget
 from pyconnect_cli.rest.endpoint import Endpoint, base_url, tls_context
 from pyconnect_cli.rest.failures import behind_gateway, read_failure
 from pyconnect_cli.rest.masking import mask_document, mask_text
-from pyconnect_cli.rest.request import IDEMPOTENT, Answer, Request
+from pyconnect_cli.rest.request import IDEMPOTENT, Answer, RestRequest
 
 if TYPE_CHECKING:
     import httpx
@@ -93,7 +93,7 @@ LONGEST_PAUSE_S = 5.0
 Trace = Callable[[str], None]
 
 
-PROBE = Request(method="GET", path=())
+PROBE = RestRequest(method="GET", path=())
 ADMIN = ("agent",)
 Address = tuple[str, tuple[str, str] | None]
 """A URL, and the user and password that were in it."""
@@ -151,7 +151,7 @@ class Exchange:
             self._http.close()
             self._http = None
 
-    def send(self, request: Request) -> Answer:
+    def send(self, request: RestRequest) -> Answer:
         """Return the answer, or raise the error of its status."""
         request.target()  # raises for a name that no path can carry, before anything is sent
         pause = FIRST_PAUSE_S
@@ -176,7 +176,7 @@ class Exchange:
             self._sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE_S)
 
-    def _send_somewhere(self, request: Request) -> tuple[httpx.Response, str]:
+    def _send_somewhere(self, request: RestRequest) -> tuple[httpx.Response, str]:
         unanswered: list[Unanswered] = []
         order = [(self._preferred + step) % len(self._urls) for step in range(len(self._urls))]
         for place, index in enumerate(order):
@@ -202,7 +202,7 @@ class Exchange:
             )
         raise unanswered_error(request.method, request.target(), unanswered)
 
-    def _attempt(self, request: Request, index: int, left: int) -> httpx.Response | Unanswered:
+    def _attempt(self, request: RestRequest, index: int, left: int) -> httpx.Response | Unanswered:
         """Ask one address; `left` addresses, this one included, share the time that is left."""
         import_httpx()
         import httpx
@@ -230,7 +230,7 @@ class Exchange:
         self._answered.add(index)
         return response
 
-    def _send_once(self, request: Request, index: int, allowance: Allowance) -> httpx.Response:
+    def _send_once(self, request: RestRequest, index: int, allowance: Allowance) -> httpx.Response:
         import httpx
 
         url, credentials = self._target(request, self._urls[index])
@@ -290,7 +290,7 @@ class Exchange:
             transport=self._transport,
         )
 
-    def _target(self, request: Request, worker: Address) -> Address:
+    def _target(self, request: RestRequest, worker: Address) -> Address:
         """Return the address that answers a request; an agent's admin interface may have its own.
 
         Credentials inside an address are for that address only.
@@ -301,7 +301,7 @@ class Exchange:
         if self._verbosity:
             self._trace(mask_text(line))
 
-    def _note_request(self, request: Request, url: str, content: bytes | None) -> None:
+    def _note_request(self, request: RestRequest, url: str, content: bytes | None) -> None:
         self._note(f"> {request.method} {url}{request.target()}")
         if self._verbosity > 1 and content is not None:
             self._note(f"> {_masked_json(request.body)}")
@@ -363,7 +363,7 @@ def _whole_answer(
     return whole
 
 
-def _body(response: httpx.Response, url: str, request: Request) -> object:
+def _body(response: httpx.Response, url: str, request: RestRequest) -> object:
     if not response.content:
         return None
     if request.text and response.is_success:

@@ -20,7 +20,7 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.rest.masking import mask_text
-from pyconnect_cli.rest.request import IDEMPOTENT, Request
+from pyconnect_cli.rest.request import IDEMPOTENT, RestRequest
 
 if TYPE_CHECKING:
     import httpx
@@ -45,7 +45,7 @@ class FailedAttempt:
 
 
 def read_failure(
-    response: httpx.Response, request: Request, url: str, *, credentials: bool = False
+    response: httpx.Response, request: RestRequest, url: str, *, credentials: bool = False
 ) -> FailedAttempt | None:
     """Return the failure of an answer: the only place where statuses become errors.
 
@@ -113,7 +113,7 @@ def _address_hint(url: str) -> str:
     return f"is there a Connect worker at {url}, or below a path of it?"
 
 
-def behind_gateway(response: httpx.Response, request: Request) -> bool:
+def behind_gateway(response: httpx.Response, request: RestRequest) -> bool:
     """Return whether a gateway answered for a dead worker, to a request that may be repeated."""
     return (
         response.status_code in GATEWAY_STATUSES

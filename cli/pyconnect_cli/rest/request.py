@@ -25,7 +25,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RestRequest:
     """One request; `path` holds unencoded segments."""
 
     method: str

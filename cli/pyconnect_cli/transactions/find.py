@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.model import OpenProducer, Transaction, sink_topics
-from pyconnect_cli.kafka.protocol import KafkaProtocol, kafka_protocol
+from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.transactions import (
     describe_transactions,
     existing_partitions,
@@ -19,6 +20,9 @@ from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.session import Session
 from pyconnect_cli.transactions.plan import LEADER, hanging, owner_of
 from pyconnect_clients.connect_names import leader_transactional_id
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 MIN_IDLE = "15m"
 """The brokers' default of transaction.max.timeout.ms: no living transaction is older."""

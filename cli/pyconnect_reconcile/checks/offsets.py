@@ -20,7 +20,7 @@ from pyconnect_reconcile.internal_topics import task_configs, task_statuses
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import (
-    Commit,
+    OffsetCommit,
     findings_of,
     histories,
     read_commit,
@@ -54,7 +54,7 @@ PLACE = ("topic", "partition", "offset", "timestamp_ms")
 class _Read(NamedTuple):
     """The content of the topics."""
 
-    commits: list[Commit]
+    commits: list[OffsetCommit]
     statuses: list[StatusReport]
     configs: TaskConfigSet
     records: int
@@ -132,7 +132,7 @@ def _names(topics: AuditedTopics) -> tuple[str, ...]:
 
 def _read(bench: Bench, topics: AuditedTopics) -> _Read:
     rows = _rows(bench, _offsets_topics(topics), "key", "value")
-    commits: list[Commit] = []
+    commits: list[OffsetCommit] = []
     strange: list[Place] = []
     for row in rows:
         commit = read_commit(_at(row), _bytes(row.key), _bytes(row.value))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.table_side import Position
+from pyconnect_reconcile.table_side import TablePosition
 
 
-def with_tail_of(rows: DataFrame, position: Position) -> DataFrame:
+def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
     """Return the rows that the source can find, with the column `tail`: not read by then.
 
     Rows without a position are never read.
@@ -28,12 +28,12 @@ def with_tail_of(rows: DataFrame, position: Position) -> DataFrame:
     return rows.where(found).withColumn("tail", beyond)
 
 
-def _time(position: Position) -> Column | None:
+def _time(position: TablePosition) -> Column | None:
     columns = [sql.col(f"`{name}`") for name in position.timestamps]
     return sql.coalesce(*columns) if columns else None
 
 
-def _number(position: Position) -> Column | None:
+def _number(position: TablePosition) -> Column | None:
     name = position.incrementing
     return None if name is None else sql.col(f"`{name}`")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from pyconnect_reconcile.findings import Finding, Severity
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
-from pyconnect_reconcile.internal_topics.offset_history import Commit, histories, went_back
+from pyconnect_reconcile.internal_topics.offset_history import OffsetCommit, histories, went_back
 from pyconnect_reconcile.internal_topics.task_configs import equal_tasks, overlap, sharing
 
 COPIES_KEPT = 20
@@ -17,20 +17,20 @@ Source = tuple[str, str, str]
 class LastCommits:
     """The last commit of each source partition; where there are several keys, the newest."""
 
-    def __init__(self, commits: Iterable[Commit]) -> None:
-        self._all: dict[Source, list[Commit]] = {}
+    def __init__(self, commits: Iterable[OffsetCommit]) -> None:
+        self._all: dict[Source, list[OffsetCommit]] = {}
         for history in histories(commits):
             last = history[-1]
             self._all.setdefault((last.topic, last.connector, last.source), []).append(last)
         for each in self._all.values():
             each.sort(key=lambda commit: commit.timestamp_ms)
-        self.newest: Mapping[Source, Commit] = {
+        self.newest: Mapping[Source, OffsetCommit] = {
             source: commits[-1] for source, commits in self._all.items()
         }
 
     def orphans(self, known: frozenset[str]) -> list[Finding]:
         """Return the connectors with stored offsets that are not configured any more."""
-        alive: dict[str, list[Commit]] = {}
+        alive: dict[str, list[OffsetCommit]] = {}
         for commit in self.newest.values():
             if commit.value is not None and commit.connector not in known:
                 alive.setdefault(commit.connector, []).append(commit)
@@ -88,7 +88,7 @@ class LastCommits:
         return found
 
 
-def _disagreement(commit: Commit, copy: Commit) -> Finding:
+def _disagreement(commit: OffsetCommit, copy: OffsetCommit) -> Finding:
     words, severity = "different from the one in the connector's own topic", Severity.NOTE
     if commit.value is None:
         words = (
@@ -108,7 +108,7 @@ def _disagreement(commit: Commit, copy: Commit) -> Finding:
     )
 
 
-def _split(alive: list[Commit]) -> Finding:
+def _split(alive: list[OffsetCommit]) -> Finding:
     newest = alive[-1]
     one_key = len({commit.raw_key for commit in alive}) == 1
     same = all(commit.value == newest.value for commit in alive)

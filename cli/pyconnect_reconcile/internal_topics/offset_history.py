@@ -21,7 +21,7 @@ COPIES_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class OffsetCommit:
     """One record of an offsets topic; `value` None is a reset."""
 
     topic: str
@@ -45,7 +45,7 @@ class Commit:
         )
 
 
-History = Sequence[Commit]
+History = Sequence[OffsetCommit]
 """The commits of one key in one partition, in order."""
 
 
@@ -56,7 +56,7 @@ def canonical(value: object) -> str:
 
 def read_commit(
     place: tuple[str, int, int, int], key: bytes | None, value: bytes | None
-) -> Commit | None:
+) -> OffsetCommit | None:
     """Read a record at (topic, partition, offset, timestamp_ms); None when it is no commit."""
     try:
         connector, source = json.loads(key or b"")
@@ -66,7 +66,7 @@ def read_commit(
     if not isinstance(connector, str) or not isinstance(offset, Mapping | None):
         return None
     topic, partition, at, timestamp_ms = place
-    return Commit(
+    return OffsetCommit(
         topic=topic,
         partition=partition,
         offset=at,
@@ -78,9 +78,9 @@ def read_commit(
     )
 
 
-def histories(commits: Iterable[Commit]) -> list[History]:
+def histories(commits: Iterable[OffsetCommit]) -> list[History]:
     """Return the commits by topic, partition and key: only within these they have an order."""
-    found: dict[tuple[str, int, bytes], list[Commit]] = {}
+    found: dict[tuple[str, int, bytes], list[OffsetCommit]] = {}
     for commit in sorted(commits, key=lambda each: (each.topic, each.partition, each.offset)):
         found.setdefault((commit.topic, commit.partition, commit.raw_key), []).append(commit)
     return list(found.values())
@@ -107,7 +107,7 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
     known = circumstances or Circumstances()
     found: list[Finding] = []
     # Resets and changes by hand part the history: after them anything may follow.
-    parts: list[list[Commit]] = [[]]
+    parts: list[list[OffsetCommit]] = [[]]
     for commit in history:
         stopped = known.stopped_at(commit.connector, commit.timestamp_ms)
         if commit.value is None:
@@ -130,7 +130,7 @@ def _of_part(part: History, known: Circumstances) -> list[Finding]:
     return [_regression(before, after, known) for before, after in back]
 
 
-def _regressions(part: History) -> list[tuple[Commit, Commit]]:
+def _regressions(part: History) -> list[tuple[OffsetCommit, OffsetCommit]]:
     return [
         (before, after)
         for before, after in pairwise(part)
@@ -144,7 +144,7 @@ def _interleaves(part: History) -> bool:
     Each commit belongs to the run that is least behind it. A source that repeatedly starts from the
     beginning (a file that is truncated) makes runs that follow each other and are never resumed.
     """
-    runs: list[tuple[int, Commit]] = []
+    runs: list[tuple[int, OffsetCommit]] = []
     turns: list[int] = []
     for number, commit in enumerate(part):
         value = commit.value or {}
@@ -169,7 +169,7 @@ def _taking_turns(turns: Sequence[int], pair: tuple[int, int]) -> bool:
     return changes >= 3
 
 
-def _reset(commit: Commit, *, stopped: bool | None) -> Finding:
+def _reset(commit: OffsetCommit, *, stopped: bool | None) -> Finding:
     who = "by a reset or by the connector itself"
     if stopped is not None:
         who = "while the connector was stopped: a reset over REST, or by other tools"
@@ -185,7 +185,7 @@ def _reset(commit: Commit, *, stopped: bool | None) -> Finding:
     )
 
 
-def _altered(commit: Commit) -> Finding:
+def _altered(commit: OffsetCommit) -> Finding:
     return Finding(
         kind="altered",
         severity=Severity.NOTE,
@@ -197,7 +197,7 @@ def _altered(commit: Commit) -> Finding:
     )
 
 
-def _regression(before: Commit, after: Commit, known: Circumstances) -> Finding:
+def _regression(before: OffsetCommit, after: OffsetCommit, known: Circumstances) -> Finding:
     writers = known.of_writers(after.connector, after.source, after.timestamp_ms)
     return Finding(
         kind="regression",
@@ -211,7 +211,9 @@ def _regression(before: Commit, after: Commit, known: Circumstances) -> Finding:
     )
 
 
-def _two_writers(back: Sequence[tuple[Commit, Commit]], known: Circumstances) -> Finding:
+def _two_writers(
+    back: Sequence[tuple[OffsetCommit, OffsetCommit]], known: Circumstances
+) -> Finding:
     first, last = back[0][1], back[-1][1]
     writers = known.of_writers(last.connector, last.source, last.timestamp_ms)
     return Finding(

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from pyconnect_reconcile.database_tables.copies import copied
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import SQL, Catalog, FileSide, Store
+from pyconnect_reconcile.file_side import SQL, FileSide, IcebergCatalog, Store
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.lakes.downloads import copy_files
 from pyconnect_reconcile.properties import store_properties
@@ -34,7 +34,7 @@ LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
 
 
 def current_table(
-    session: Callable[[], SparkSession], side: FileSide, catalog: Catalog, directory: Path
+    session: Callable[[], SparkSession], side: FileSide, catalog: IcebergCatalog, directory: Path
 ) -> FixedFiles:
     """Return the table's metadata as the one file to read; ReconcileError if there is none."""
     (table,) = side.paths
@@ -81,7 +81,7 @@ def _copied_table(table: str, location: str, side: FileSide, directory: Path) ->
 def _metadata_in_database(
     session: Callable[[], SparkSession],
     table: str,
-    catalog: Catalog,
+    catalog: IcebergCatalog,
     properties: str | None,
     directory: Path,
 ) -> str | None:
@@ -98,7 +98,7 @@ def _metadata_in_database(
     return str(found[0].metadata_location) if found else None
 
 
-def metadata_in_service(table: str, catalog: Catalog, properties: str | None) -> str | None:
+def metadata_in_service(table: str, catalog: IcebergCatalog, properties: str | None) -> str | None:
     """Return where a REST catalog has the metadata, None for a table that it does not know."""
     import httpx
 

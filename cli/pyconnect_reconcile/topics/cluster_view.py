@@ -1,12 +1,13 @@
-"""Takes snapshots: what Spark's Kafka source cannot say is asked of the brokers here.
+"""Snapshots of topics: the facts of brokers that Spark's Kafka source does not report.
 
-Offsets and topics through librdkafka; producers of open transactions through kafka-python, the
-only client with DescribeProducers. The only module that imports either.
+Offsets and topics come through librdkafka, producers of open transactions through kafka-python, the
+only client with DescribeProducers; `pyconnect_clients.brokers` has the requests.
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
@@ -14,14 +15,14 @@ from typing import Any
 
 from pyconnect_clients.connections import secured_arguments, with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
-from pyconnect_clients.librdkafka import librdkafka_settings
+from pyconnect_clients.security_settings import librdkafka_settings
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import client_properties, client_security
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.snapshot import (
     UNKNOWN_POLICY,
-    OpenProducer,
     PartitionRange,
+    ProducerState,
     TopicSnapshot,
     TopicsSnapshot,
 )
@@ -64,6 +65,8 @@ class ClusterView:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
+        from pyconnect_clients.brokers.requests import AdminRequests
+
         self._cluster = cluster
         self._security = client_security(client_properties(cluster.properties))
         self._connections = _Connections()
@@ -81,18 +84,24 @@ class ClusterView:
             ) from exc
         except KafkaException as exc:
             raise ReconcileError(f"Kafka client properties: {exc.args[0].str()}") from exc
+        self._requests = AdminRequests(self._admin, self._result)
 
     def snapshot(self, topics: Sequence[str]) -> TopicsSnapshot:
         """Return these topics with whole ranges, from the earliest offset to the last stable one.
 
         Raises ReconcileError for a topic that does not exist and for brokers that do not answer.
         """
+        from pyconnect_clients.brokers.requests import EARLIEST, LATEST
+
         taken_ms = int(time.time() * 1000)
         described = self._describe(topics)
         partitions = [
             (name, part.id) for name, topic in described.items() for part in topic.partitions
         ]
-        earliest, stable, high = self._ends(partitions)
+        earliest = self._offsets(partitions, EARLIEST)
+        # Stable before high: an end read later is never smaller.
+        stable = self._offsets(partitions, LATEST, committed=True)
+        high = self._offsets(partitions, LATEST)
         policies = self._policies(topics)
         ranges = {
             at: PartitionRange(
@@ -125,8 +134,10 @@ class ClusterView:
 
     def offsets_at(self, snapshot: TopicsSnapshot, timestamp_ms: int) -> dict[str, dict[int, int]]:
         """Return the first offset at or after a time; the end where every record is older."""
+        from pyconnect_clients.brokers.requests import offset_at
+
         at = [(part.topic, part.partition) for part in snapshot.partitions]
-        found = self._list(at, _specifications().for_timestamp(timestamp_ms))
+        found = self._offsets(at, offset_at(timestamp_ms))
         bounds: dict[str, dict[int, int]] = {}
         for part in snapshot.partitions:
             offset = found[(part.topic, part.partition)]
@@ -134,51 +145,25 @@ class ClusterView:
         return bounds
 
     def _describe(self, topics: Sequence[str]) -> dict[str, Any]:
-        from confluent_kafka import KafkaException, TopicCollection
-
-        if not topics:
-            return {}
-        try:
-            futures = self._admin.describe_topics(
-                TopicCollection(list(topics)), request_timeout=TIMEOUT_S
-            )
-        except KafkaException as exc:
-            raise self._failed("describe topics", exc) from exc
         described = {}
-        for name, future in futures.items():
-            try:
-                described[name] = self._result(future)
-            except KafkaException as exc:
-                raise self._failed(f"topic {name}", exc) from exc
+        for name, answer in self._requests.topics(topics, TIMEOUT_S):
+            if isinstance(answer, BaseException):
+                raise self._failed(f"topic {name}", answer) from answer
+            described[name] = answer
         return described
 
-    def _ends(self, at: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], int], ...]:
-        from confluent_kafka import IsolationLevel
+    def _offsets(
+        self, partitions: Sequence[tuple[str, int]], at: Any, *, committed: bool = False
+    ) -> dict[tuple[str, int], int]:
+        from pyconnect_clients.brokers.failures import REQUEST_ERRORS, WITHOUT_LEADER, code_of
 
-        specifications = _specifications()
-        # Stable before high: an end read later is never smaller.
-        return (
-            self._list(at, specifications.earliest()),
-            self._list(at, specifications.latest(), IsolationLevel.READ_COMMITTED),
-            self._list(at, specifications.latest(), IsolationLevel.READ_UNCOMMITTED),
-        )
-
-    # The client publishes no types of specifications and isolation levels.
-    def _list(self, at: list[tuple[str, int]], spec: Any, isolation: Any = None) -> Any:
-        from confluent_kafka import KafkaException, TopicPartition
-
-        if not at:
-            return {}
-        options = {} if isolation is None else {"isolation_level": isolation}
-        wanted = {TopicPartition(*where): spec for where in at}
         deadline = time.monotonic() + TIMEOUT_S
         while True:
             try:
-                futures = self._admin.list_offsets(wanted, request_timeout=TIMEOUT_S, **options)
-                return {(p.topic, p.partition): self._result(f).offset for p, f in futures.items()}
-            except KafkaException as exc:
+                return self._requests.offsets(partitions, at, TIMEOUT_S, committed=committed)
+            except REQUEST_ERRORS as exc:
                 # Leaders are being elected: the topic is new, or a broker has just gone.
-                if exc.args[0].code() not in _without_leader() or time.monotonic() > deadline:
+                if code_of(exc) not in WITHOUT_LEADER or time.monotonic() > deadline:
                     raise self._failed("list offsets", exc) from exc
             time.sleep(POLL_S)
 
@@ -200,71 +185,55 @@ class ClusterView:
         policies = {}
         for resource, future in futures.items():
             try:
-                policies[resource.name] = str(self._result(future)["cleanup.policy"].value)
+                policies[resource.name] = str(
+                    self._result(future, TIMEOUT_S)["cleanup.policy"].value
+                )
             except KafkaException:
                 # Reading topics needs no grant to describe their configuration.
                 policies[resource.name] = UNKNOWN_POLICY
         return policies
 
     def _cluster_id(self) -> str:
-        from confluent_kafka import KafkaException
+        from pyconnect_clients.brokers.failures import CLIENT_ERRORS
 
         try:
             return str(self._admin.list_topics(timeout=TIMEOUT_S).cluster_id)
-        except KafkaException as exc:
+        except CLIENT_ERRORS as exc:
             raise self._failed("describe the cluster", exc) from exc
 
     def _open_producers(
         self, at: list[tuple[str, int]]
-    ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
+    ) -> dict[tuple[str, int], tuple[ProducerState, ...]]:
         """Return producers with open transactions; empty if the request is not possible.
 
         Names of producers explain a finding; the finding itself does not need them.
         """
         if not at:
             return {}
-        try:
-            arguments = secured_arguments(self._security, self._cluster.bootstrap)
-        except ClientPropertyError:
-            return {}
-        return self._described_producers(at, arguments)
-
-    def _described_producers(
-        self, at: list[tuple[str, int]], settings: Mapping[str, object]
-    ) -> dict[tuple[str, int], tuple[OpenProducer, ...]]:
-        from kafka import KafkaAdminClient, TopicPartition
         from kafka.errors import KafkaError
 
+        from pyconnect_clients.brokers.protocol import admin_client, open_producers
+
+        found = defaultdict(list)
         try:
-            client = KafkaAdminClient(
-                bootstrap_servers=self._cluster.bootstrap.split(","),
-                request_timeout_ms=int(TIMEOUT_S * 1000),
-                **settings,
-            )
-        except KafkaError:
+            arguments = secured_arguments(self._security, self._cluster.bootstrap)
+            arguments["bootstrap_servers"] = self._cluster.bootstrap.split(",")
+            arguments["request_timeout_ms"] = int(TIMEOUT_S * 1000)
+            with admin_client(arguments, TIMEOUT_S) as client:
+                for (topic, partition), producer in open_producers(client, at):
+                    state = ProducerState(
+                        producer_id=producer.producer_id,
+                        producer_epoch=producer.producer_epoch,
+                        transaction_start_offset=producer.current_transaction_start_offset,
+                        last_timestamp_ms=producer.last_timestamp,
+                    )
+                    found[topic, partition].append(state)
+        except (ClientPropertyError, KafkaError):
             return {}
-        try:
-            states = client.describe_producers([TopicPartition(*where) for where in at])
-        except KafkaError:
-            return {}
-        finally:
-            client.close()
-        return {
-            (where.topic, where.partition): tuple(
-                OpenProducer(
-                    producer_id=producer.producer_id,
-                    producer_epoch=producer.producer_epoch,
-                    transaction_start_offset=producer.current_transaction_start_offset,
-                    last_timestamp_ms=producer.last_timestamp,
-                )
-                for producer in state.active_producers
-                if producer.current_transaction_start_offset >= 0
-            )
-            for where, state in states.items()
-        }
+        return {where: tuple(states) for where, states in found.items()}
 
     # The client publishes no types of its futures' results.
-    def _result(self, future: Any) -> Any:
+    def _result(self, future: Any, _timeout_s: float) -> Any:
         """Wait for an answer, and serve the client's reports of connections meanwhile."""
         while not future.done():
             wait([future], POLL_S)
@@ -277,30 +246,17 @@ class ClusterView:
                 )
         return future.result()
 
-    def _failed(self, what: str, error: Any) -> ReconcileError:
-        from confluent_kafka import KafkaError
+    def _failed(self, what: str, error: BaseException) -> ReconcileError:
+        from pyconnect_clients.brokers.failures import UNKNOWN_TOPIC, failure_of
 
-        cause = error.args[0]
-        if cause.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        failure = failure_of(error)
+        if failure.code in UNKNOWN_TOPIC:
             return ReconcileError(
                 f"{what}: the topic does not exist at {self._cluster.bootstrap}",
                 hint="list the topics of a connector: pyconnect topics list NAME",
             )
-        told = f" ({self._connections.last})" if self._connections.last else ""
+        last = f" ({self._connections.last})" if self._connections.last else ""
         return ReconcileError(
-            f"Kafka at {self._cluster.bootstrap}: {what}: {cause.str()}{told}",
+            f"Kafka at {self._cluster.bootstrap}: {what}: {failure.text}{last}",
             hint="are --kafka-bootstrap and --kafka-properties right?",
         )
-
-
-def _without_leader() -> frozenset[int]:
-    from confluent_kafka import KafkaError
-
-    return frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
-
-
-def _specifications() -> Any:
-    # Neither exported nor typed by the client, and documented there.
-    from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
-
-    return OffsetSpec

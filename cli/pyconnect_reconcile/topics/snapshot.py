@@ -18,7 +18,7 @@ UNKNOWN_POLICY = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenProducer:
+class ProducerState:
     """A producer with an open transaction, as DescribeProducers names it (KIP-664)."""
 
     producer_id: int
@@ -41,7 +41,7 @@ class PartitionRange:
     earliest: int
     last_stable: int
     high_watermark: int
-    open_producers: tuple[OpenProducer, ...] = ()
+    open_producers: tuple[ProducerState, ...] = ()
     asked_start: int | None = None
     asked_end: int | None = None
 
@@ -227,7 +227,7 @@ def _read_partition(document: Mapping[str, object]) -> PartitionRange:
     start, end = (document.get(name) for name in ("asked_start", "asked_end"))
     return PartitionRange(
         topic=str(document["topic"]),
-        open_producers=tuple(OpenProducer(**producer) for producer in producers),
+        open_producers=tuple(ProducerState(**producer) for producer in producers),
         asked_start=None if start is None else int(str(start)),
         asked_end=None if end is None else int(str(end)),
         **numbers,

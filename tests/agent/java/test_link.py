@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from pyconnect_agent.java.frames import Kind, frame, json_bytes
+from pyconnect_agent.java.frames import FrameKind, frame, json_bytes
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_agent.observability.logging import TextFormatter
@@ -38,7 +38,7 @@ class SilentProcess:
         self.socket.close()
         self.java.close()
 
-    def send(self, kind: Kind, value: object) -> None:
+    def send(self, kind: FrameKind, value: object) -> None:
         self.java.sendall(b"".join(frame(kind, 0, json_bytes(value))))
 
 
@@ -71,7 +71,7 @@ def test_lines_of_java_have_the_form_of_other_lines(
 ) -> None:
     """A message stays one line, and a trace is below it, as a traceback of Python."""
     line = {"logger": LOGGER, "level": "WARN", "message": "one\ntwo 100 %", "trace": TRACE}
-    process.send(Kind.LOG, line)
+    process.send(FrameKind.LOG, line)
     eventually(lambda: "inner" in lines.getvalue(), 10)
     first, *others = lines.getvalue().splitlines()
     assert first.endswith(f"] WARN one\\ntwo 100 % ({LOGGER})")

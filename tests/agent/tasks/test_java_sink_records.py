@@ -6,7 +6,7 @@ import gc
 import weakref
 
 from pyconnect_agent.tasks.java.sink_task import JavaSinkRecords
-from pyconnect_agent.tasks.sink.run import MessageRun
+from pyconnect_agent.tasks.sink.columns import MessageRun
 from tests.support.fake_clients import FakeMessage
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, RequestedTransactions
-from pyconnect_agent.java.frames import Kind
+from pyconnect_agent.java.frames import FrameKind
 from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.tasks.java import source_task
 from pyconnect_agent.tasks.java.offsets import read_offsets
@@ -18,8 +18,8 @@ from pyconnect_agent.tasks.java.source_task import (
     JavaSourceTask,
     ListeningJavaSourceTask,
 )
+from pyconnect_agent.tasks.source.columns import SourceOffset
 from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
-from pyconnect_agent.tasks.source.run import SourceOffset
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
 from tests.agent.java.test_frames import payload
 from tests.support.eventually import eventually
@@ -36,8 +36,8 @@ class FilledLink:
             self.batches.put(memoryview(batch))
         self.asked = 0
 
-    def tell(self, kind: Kind, *_: bytes) -> None:
-        self.asked += kind is Kind.CREDIT
+    def tell(self, kind: FrameKind, *_: bytes) -> None:
+        self.asked += kind is FrameKind.CREDIT
 
 
 class Context(SourceTaskContext):
@@ -137,7 +137,7 @@ def test_results_do_not_fail_once_the_process_has_ended() -> None:
     """They come in callbacks of the producer's client; the next poll finds the end."""
 
     class Ended(FilledLink):
-        def tell(self, kind: Kind, *_: bytes) -> None:
+        def tell(self, kind: FrameKind, *_: bytes) -> None:
             raise ConnectException("The Java process has ended")
 
     facts = {"version": "1", "hearsOfCommits": False}

@@ -21,11 +21,11 @@ from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.sink import columns as sink_columns
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline
-from pyconnect_agent.tasks.sink import run as sink_run
+from pyconnect_agent.tasks.sink.columns import MessageRun
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
-from pyconnect_agent.tasks.sink.run import MessageRun
-from pyconnect_agent.tasks.source import run as source_run
+from pyconnect_agent.tasks.source import columns as source_columns
 from pyconnect_api import (
     Converter,
     DataException,
@@ -222,9 +222,9 @@ def test_a_converter_that_loses_values_is_asked_one_by_one() -> None:
     assert run is not None
     polled = [SourceRecord({}, {}, "t", value="v")]
     with pytest.raises(ValueError, match="another number"):
-        sink_run.compose_run(converters, SinkRecord)(run)
+        sink_columns.compose_run(converters, SinkRecord)(run)
     with pytest.raises(ValueError, match="another number"):
-        source_run.compose_run(converters)(polled, polled)
+        source_columns.compose_run(converters)(polled, polled)
 
 
 def test_a_run_is_offered_again_as_it_was() -> None:

@@ -33,10 +33,10 @@ from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.at_least_once.sender import AtLeastOnceSender
+from pyconnect_agent.tasks.source.columns import OutgoingRun, compose_run
 from pyconnect_agent.tasks.source.exactly_once.sender import TransactionalSender
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.pipeline import compose
-from pyconnect_agent.tasks.source.run import OutgoingRun, compose_run
 from pyconnect_api import (
     INT32_SCHEMA,
     STRING_SCHEMA,

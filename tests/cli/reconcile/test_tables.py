@@ -17,7 +17,7 @@ from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.properties import store_properties, table_properties
 from pyconnect_reconcile.spec import TopicSide, read_spec
-from pyconnect_reconcile.table_side import CommittedOffsets, Position, RowRule, TableSide
+from pyconnect_reconcile.table_side import CommittedOffsets, RowRule, TablePosition, TableSide
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
 
@@ -121,7 +121,7 @@ def test_a_source_is_resolved_with_its_position() -> None:
         url="jdbc:mysql://db:3306/shop?permitMysqlScheme=true",
         table="`or``ders`",
         options={"driver": "org.mariadb.jdbc.Driver"},
-        position=Position(
+        position=TablePosition(
             timestamps=("changed", "made"),
             incrementing="id",
             timestamp="2024-01-01",

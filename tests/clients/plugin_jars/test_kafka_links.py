@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_clients.plugin_jars.class_file import Member
+from pyconnect_clients.plugin_jars.class_file import ClassMember
 from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api, parse_table
 from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
 from tests.support.java_jars import SOURCE_CONNECTOR, class_file, make_jar
@@ -125,11 +125,13 @@ def test_members_are_inherited_in_the_table(api: KafkaApi) -> None:
     """From Kafka's classes, from Java's Object, and from unknown classes all members."""
     every = (1 << len(api.releases)) - 1
     source = "org.apache.kafka.connect.source.SourceConnector"
-    inherited = Member(source, "initialize(Lorg/apache/kafka/connect/connector/ConnectorContext;)V")
+    inherited = ClassMember(
+        source, "initialize(Lorg/apache/kafka/connect/connector/ConnectorContext;)V"
+    )
     assert api.releases_with_member(inherited) == every
-    assert api.releases_with_member(Member(source, "hashCode()I")) == every
-    assert api.releases_with_member(Member(source, "nothing()V")) == 0
+    assert api.releases_with_member(ClassMember(source, "hashCode()I")) == every
+    assert api.releases_with_member(ClassMember(source, "nothing()V")) == 0
     failure = "org.apache.kafka.connect.errors.ConnectException"
-    assert api.releases_with_member(Member(failure, "getMessage()Ljava/lang/String;")) == every
+    assert api.releases_with_member(ClassMember(failure, "getMessage()Ljava/lang/String;")) == every
     with pytest.raises(KeyError):
         api.bit("3.0")

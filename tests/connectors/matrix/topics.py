@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_agent.builtin.converters.json import JsonConverter
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import Converter, Schema, SourceRecord
 
 TOPIC = "matrix"
@@ -25,14 +25,14 @@ class MemoryRegistry:
     """A schema registry that gives each schema a number."""
 
     def __init__(self) -> None:
-        self._schemas: list[RegisteredSchema] = []
+        self._schemas: list[RegistrySchema] = []
 
-    def register(self, subject: str, schema: RegisteredSchema, *, normalize: bool) -> int:
+    def register(self, subject: str, schema: RegistrySchema, *, normalize: bool) -> int:
         del subject, normalize
         self._schemas.append(schema)
         return len(self._schemas) - 1
 
-    def by_id(self, schema_id: int) -> RegisteredSchema:
+    def by_id(self, schema_id: int) -> RegistrySchema:
         return self._schemas[schema_id]
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ import pytest
 from pyconnect_agent.core.offsets.source import offset_value
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_agent.java.errors import JavaFailure
-from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
+from pyconnect_agent.java.frames import FrameKind, decode_source, json_bytes
 from pyconnect_agent.java.installation import find_installation
 from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.link import Answer, JavaLink
@@ -73,7 +73,7 @@ class World:
 
     def poll(self, times: int = 1) -> None:
         for _ in range(times):
-            self.link.tell(Kind.CREDIT)
+            self.link.tell(FrameKind.CREDIT)
 
     def polled(self) -> JavaSourceRecords:
         payload = self.link.batches.get(timeout=WAIT_S)
@@ -81,10 +81,10 @@ class World:
         return JavaSourceRecords.of(decode_source(payload))
 
     def tell(self, method: str) -> None:
-        self.link.tell(Kind.CALL, json_bytes({"method": method}))
+        self.link.tell(FrameKind.CALL, json_bytes({"method": method}))
 
     def stop(self) -> Future[Any]:
-        return self.link.send(Kind.CALL, json_bytes({"method": "stop"}))
+        return self.link.send(FrameKind.CALL, json_bytes({"method": "stop"}))
 
     def go(self) -> None:
         (self.directory / "go").touch()
@@ -138,7 +138,7 @@ def test_errors_of_notifications_end_nothing(world: World, *, exactly_once: bool
     for number in range(2):
         world.poll()
         assert world.polled().numbers == range(number, number + 1)
-        world.link.tell(Kind.ACKS, json_bytes({"results": [[number]]}))
+        world.link.tell(FrameKind.ACKS, json_bytes({"results": [[number]]}))
         world.tell("commit")
         eventually(lambda: world.noted("commit") == ["commit"] * (number + 1), WAIT_S)  # noqa: B023
     assert world.noted("commitRecord") == ["commitRecord"] * 2
@@ -150,7 +150,7 @@ def test_a_task_that_takes_results_slowly_is_not_polled_meanwhile(world: World) 
     world.poll()
     world.polled()
     results = [[number] for number in range(10_001)]
-    world.link.tell(Kind.ACKS, json_bytes({"results": results}))
+    world.link.tell(FrameKind.ACKS, json_bytes({"results": results}))
     world.poll()
     world.polled()
     assert world.noted("poll", "commitRecord") == ["poll", "commitRecord", "poll"]
@@ -161,7 +161,7 @@ def test_metadata_of_a_record_has_the_sizes_of_its_key_and_value(world: World) -
     world.source("note sizes")
     world.poll()
     ((key, value),) = [(record.key, record.value) for record in world.polled()]
-    world.link.tell(Kind.ACKS, json_bytes({"results": [[0, "t", 0, 5, 7]]}))
+    world.link.tell(FrameKind.ACKS, json_bytes({"results": [[0, "t", 0, 5, 7]]}))
     world.await_note(f"sizes {-1 if key is None else len(key)} {len(value)}")
 
 

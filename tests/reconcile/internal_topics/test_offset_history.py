@@ -8,7 +8,7 @@ from pyconnect_reconcile.findings import Severity
 from pyconnect_reconcile.internal_topics.circumstances import Circumstances
 from pyconnect_reconcile.internal_topics.offset_comparisons import LastCommits
 from pyconnect_reconcile.internal_topics.offset_history import (
-    Commit,
+    OffsetCommit,
     findings_of,
     histories,
     read_commit,
@@ -22,7 +22,7 @@ STEP_MS = 1000
 
 def commits(
     *values: object, topic: str = "offsets", partition: int = 0, key: bytes | None = None
-) -> list[Commit]:
+) -> list[OffsetCommit]:
     """Commits of connector c at consecutive offsets, a second apart."""
     made = []
     for offset, value in enumerate(values):
@@ -127,7 +127,7 @@ def test_offsets_of_unknown_connectors_are_orphans() -> None:
 def test_a_worker_s_copy_ahead_of_the_connector_s_topic_is_wrong() -> None:
     """Behind it may be: the copy is written after the commit. A reset must reach it."""
 
-    def severities(own: list[Commit], copy: list[Commit]) -> list[Severity]:
+    def severities(own: list[OffsetCommit], copy: list[OffsetCommit]) -> list[Severity]:
         found = LastCommits(own + copy).disagreements("offsets", {"c": "own"})
         return [finding.severity for finding in found]
 

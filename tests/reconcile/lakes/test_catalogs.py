@@ -9,7 +9,7 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import Catalog
+from pyconnect_reconcile.file_side import IcebergCatalog
 from pyconnect_reconcile.lakes import catalogs
 from tests.support.iceberg_rest import TOKEN, running_rest_catalog
 
@@ -30,7 +30,7 @@ def test_a_rest_catalog_names_the_metadata_of_a_table(tmp_path: Path) -> None:
         with client.create_table_transaction("shop.orders", pa.schema([("id", pa.int64())])):
             """Committed at once."""
         table = client.load_table("shop.orders")
-        catalog, known = Catalog(kind="rest", url=url), access(tmp_path, TOKEN)
+        catalog, known = IcebergCatalog(kind="rest", url=url), access(tmp_path, TOKEN)
         assert (
             catalogs.metadata_in_service("shop.orders", catalog, known) == table.metadata_location
         )

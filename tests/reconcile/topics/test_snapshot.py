@@ -19,8 +19,8 @@ from pyconnect_reconcile.topics.range_findings import (
 )
 from pyconnect_reconcile.topics.snapshot import (
     UNKNOWN_POLICY,
-    OpenProducer,
     PartitionRange,
+    ProducerState,
     TopicSnapshot,
     TopicsSnapshot,
     narrowed,
@@ -41,7 +41,7 @@ def snapshot(*parts: PartitionRange, topic_id: str = "id") -> TopicsSnapshot:
 
 def test_saved_ranges_are_read_back_as_they_were() -> None:
     """--ranges replays a run, from its report or from the ranges alone."""
-    producer = OpenProducer(
+    producer = ProducerState(
         producer_id=1, producer_epoch=2, transaction_start_offset=88, last_timestamp_ms=3
     )
     saved = snapshot(part(), part(1, high_watermark=95))
@@ -158,7 +158,7 @@ def test_recreated_topics_and_smaller_end_offsets_are_losses() -> None:
 
 def test_a_transaction_that_wrote_long_ago_hangs() -> None:
     """Its coordinator would have aborted it."""
-    producer = OpenProducer(
+    producer = ProducerState(
         producer_id=7, producer_epoch=0, transaction_start_offset=90, last_timestamp_ms=10
     )
     opened = snapshot(part(high_watermark=95, open_producers=(producer,)))

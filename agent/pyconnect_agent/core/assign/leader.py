@@ -53,7 +53,7 @@ class Owners:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Elected:
     """`owners` is None when all members have to join again first.
 
     `ahead`: in that case, the URLs of the members that have read further than this leader.
@@ -64,7 +64,7 @@ class Verdict:
     ahead: tuple[str, ...] = ()
 
 
-def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Verdict]:
+def perform_assignment(state: AssignorState, election: Election) -> tuple[AssignorState, Elected]:
     """Assignments of all members, or CONFIG_MISMATCH for all when the leader's log lags behind."""
     needed_offset = max(member.config_offset for member in election.members.values())
     leader_url = election.members[election.leader].url
@@ -82,7 +82,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         )
         ahead = sorted(m.url for m in election.members.values() if m.config_offset > offset)
         assignments = dict.fromkeys(election.members, mismatch)
-        return state, Verdict(assignments=assignments, owners=None, ahead=tuple(ahead))
+        return state, Elected(assignments=assignments, owners=None, ahead=tuple(ahead))
 
     configured = configured_work(snapshot)
     if election.protocol is ProtocolVersion.EAGER:
@@ -119,7 +119,7 @@ def perform_assignment(state: AssignorState, election: Election) -> tuple[Assign
         )
         for member in election.members
     }
-    return state, Verdict(assignments=assignments, owners=_owners(election.members, complete))
+    return state, Elected(assignments=assignments, owners=_owners(election.members, complete))
 
 
 def configured_work(snapshot: ConfigSnapshot) -> Work:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.clients.security import client_security
+from pyconnect_agent.core.clients.librdkafka import client_security
 from pyconnect_api.configdef import ConfigType, parse_type
 from pyconnect_clients.security import Security
 

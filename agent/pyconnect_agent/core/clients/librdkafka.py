@@ -16,12 +16,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.clients.security import client_security
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind, is_default
 from pyconnect_api.configdef import ConfigType, parse_type
 from pyconnect_api.errors import ConfigException
-from pyconnect_clients.librdkafka import librdkafka_settings
-from pyconnect_clients.security import SECURITY_PREFIXES
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.security import SECURITY_PREFIXES, Security, parse_security
+from pyconnect_clients.security_settings import librdkafka_settings
 
 BY_DURATION = "by_duration:"
 """Begins a reset strategy; behind it librdkafka's properties have milliseconds here."""
@@ -178,6 +178,22 @@ def translate(
         max_block_ms=_integer(config, "max.block.ms"),
         default_api_timeout_ms=_integer(config, "default.api.timeout.ms"),
     )
+
+
+def client_security(config: Mapping[str, str | None]) -> tuple[Security, list[str]]:
+    """Return the security of a client, and warnings of properties that have no effect.
+
+    Raises ConfigException for a property that cannot be used.
+    """
+    try:
+        security = parse_security(config)
+    except ClientPropertyError as exc:
+        raise ConfigException(f"Invalid client configuration: {exc}") from exc
+    return security, [
+        f"The client setting '{name}' has no effect in this worker"
+        for name in security.without_effect
+        if not is_default(name, (config[name] or "").strip())
+    ]
 
 
 def _duration_ms(strategy: str) -> int:

@@ -2,7 +2,7 @@
 
 Layer: core. Users configure this worker with these keys, whatever client library is below; the
 override policies and the validation of `producer.override.*` and the like look at them.
-`clients/librdkafka` translates them for librdkafka.
+`core/clients/librdkafka.py` translates them for librdkafka.
 
 One line of the table: key, type, importance, the clients that know it (Producer, Consumer, Admin),
 default as in `key_table`.

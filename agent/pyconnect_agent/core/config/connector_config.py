@@ -62,7 +62,7 @@ class ConnectorSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SinkSettings(ConnectorSettings):
+class SinkTaskSettings(ConnectorSettings):
     """Settings of a sink connector: one of ``topics`` and ``topics_regex`` is set.
 
     ``dlq_topic`` None: there is no dead letter queue.
@@ -80,7 +80,7 @@ class SinkSettings(ConnectorSettings):
         return self.dlq_topic is not None or self.errors_log_enable
 
     @classmethod
-    def parse(cls, config: Mapping[str, str | None]) -> SinkSettings:
+    def parse(cls, config: Mapping[str, str | None]) -> SinkTaskSettings:
         """Return the settings; errors as for any connector."""
         values = _SINK_DEF.parse(config)
         prefix = "errors.deadletterqueue."
@@ -95,7 +95,7 @@ class SinkSettings(ConnectorSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceSettings(ConnectorSettings):
+class SourceTaskSettings(ConnectorSettings):
     """Settings of a source connector.
 
     ``transaction_interval_ms`` None means the worker's ``offset.flush.interval.ms``;
@@ -108,7 +108,7 @@ class SourceSettings(ConnectorSettings):
     topic_creation: tuple[TopicCreationGroup, ...]
 
     @classmethod
-    def parse(cls, config: Mapping[str, str | None]) -> SourceSettings:
+    def parse(cls, config: Mapping[str, str | None]) -> SourceTaskSettings:
         """Return the settings; errors as for any connector."""
         values = _SOURCE_DEF.parse(config)
         given = {name: value for name, value in config.items() if value is not None}

@@ -27,7 +27,7 @@ class Decision(Enum):
     ABORT = auto()
 
 
-class Batch(Enum):
+class BatchMark(Enum):
     """In place of a record; None in its place is a mistake of the task."""
 
     WHOLE = auto()
@@ -114,14 +114,14 @@ class RequestedTransactions(TransactionContext):
         self._commit_records: dict[int, SourceRecord] = {}
         self._abort_records: dict[int, SourceRecord] = {}
 
-    def commit_transaction(self, record: SourceRecord | Batch | None = Batch.WHOLE) -> None:
-        if record is Batch.WHOLE:
+    def commit_transaction(self, record: SourceRecord | BatchMark | None = BatchMark.WHOLE) -> None:
+        if record is BatchMark.WHOLE:
             self._commit_batch = True
         else:
             self._commit_records[id(record)] = _given(record)
 
-    def abort_transaction(self, record: SourceRecord | Batch | None = Batch.WHOLE) -> None:
-        if record is Batch.WHOLE:
+    def abort_transaction(self, record: SourceRecord | BatchMark | None = BatchMark.WHOLE) -> None:
+        if record is BatchMark.WHOLE:
             self._abort_batch = True
         else:
             self._abort_records[id(record)] = _given(record)

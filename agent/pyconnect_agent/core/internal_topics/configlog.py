@@ -25,8 +25,13 @@ from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConnectorConfig,
     SessionKey,
 )
-from pyconnect_agent.core.internal_topics.copy_on_change import NameSet, Table
-from pyconnect_agent.core.internal_topics.log_record import Notice, Severity, json_type, key_text
+from pyconnect_agent.core.internal_topics.copy_on_change import CopyOnChangeTable, NameSet
+from pyconnect_agent.core.internal_topics.log_record import (
+    Notice,
+    NoticeLevel,
+    json_type,
+    key_text,
+)
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.loggers import known_level
 from pyconnect_clients import record_keys
@@ -105,9 +110,9 @@ class _Place:
     key: str
 
     def error(self, event: str, detail: str = "") -> Applied:
-        return Applied(notices=(self.notice(Severity.ERROR, event, detail),))
+        return Applied(notices=(self.notice(NoticeLevel.ERROR, event, detail),))
 
-    def notice(self, severity: Severity, event: str, detail: str) -> Notice:
+    def notice(self, severity: NoticeLevel, event: str, detail: str) -> Notice:
         return Notice(
             severity=severity, event=event, key=self.key, detail=detail, offset=self.offset
         )
@@ -125,13 +130,13 @@ class ConfigLog:
     def __init__(self) -> None:
         self._offset = -1
         self._session_key: SessionKey | None = None
-        self._connector_configs = Table[str, ConnectorConfig]()
-        self._target_states = Table[str, TargetState]()
-        self._task_counts = Table[str, int]()
-        self._task_configs = Table[ConnectorTaskId, ConnectorConfig]()
-        self._task_count_records = Table[str, int]()
-        self._generations = Table[str, int]()
-        self._applied_configs = Table[str, ConnectorConfig]()
+        self._connector_configs = CopyOnChangeTable[str, ConnectorConfig]()
+        self._target_states = CopyOnChangeTable[str, TargetState]()
+        self._task_counts = CopyOnChangeTable[str, int]()
+        self._task_configs = CopyOnChangeTable[ConnectorTaskId, ConnectorConfig]()
+        self._task_count_records = CopyOnChangeTable[str, int]()
+        self._generations = CopyOnChangeTable[str, int]()
+        self._applied_configs = CopyOnChangeTable[str, ConnectorConfig]()
         self._inconsistent = NameSet()
         self._pending_fencing = NameSet()
         # Task configs read but not committed. The inner dict stays, emptied, after a commit:
@@ -300,7 +305,7 @@ class ConfigLog:
         only_failed, include_tasks = value.get("only-failed"), value.get("include-tasks")
         notices = tuple(
             place.notice(
-                Severity.WARNING,
+                NoticeLevel.WARNING,
                 "Invalid data for restart request, defaulting to false",
                 f"'{member}' field should be a boolean but is {json_type(found)}",
             )

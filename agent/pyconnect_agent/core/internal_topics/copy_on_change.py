@@ -13,7 +13,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Table(Generic[K, V]):
+class CopyOnChangeTable(Generic[K, V]):
     """A dict that is copied for a snapshot only when it changed since the last one."""
 
     __slots__ = ("_copy", "live")
@@ -37,7 +37,7 @@ class Table(Generic[K, V]):
 
 
 class NameSet:
-    """A set of connector names, copied like a `Table`."""
+    """A set of connector names, copied like a `CopyOnChangeTable`."""
 
     __slots__ = ("_copy", "_live")
 

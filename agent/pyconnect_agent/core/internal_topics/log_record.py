@@ -18,7 +18,7 @@ class LogRecord(NamedTuple):
     value: bytes | None
 
 
-class Severity(Enum):
+class NoticeLevel(Enum):
     WARNING = "warning"
     ERROR = "error"
 
@@ -31,7 +31,7 @@ class Notice:
     was found and never holds a member's value. `offset` is None where the log has no single order.
     """
 
-    severity: Severity
+    severity: NoticeLevel
     event: str
     key: str
     detail: str = ""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pyconnect_agent.core.internal_topics.log_record import (
     LogRecord,
     Notice,
-    Severity,
+    NoticeLevel,
     json_type,
     key_text,
 )
@@ -224,7 +224,7 @@ def _keys(live: bytes | tuple[bytes, ...]) -> tuple[bytes, ...]:
 def _ignored(key: str, detail: str) -> tuple[Notice, ...]:
     return (
         Notice(
-            severity=Severity.WARNING,
+            severity=NoticeLevel.WARNING,
             event="Ignoring offset partition key with an unexpected format",
             key=key,
             detail=detail,

@@ -25,7 +25,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.log_record import (
     LogRecord,
     Notice,
-    Severity,
+    NoticeLevel,
     json_type,
     key_text,
 )
@@ -363,8 +363,8 @@ def _decode_object(value: bytes) -> dict[str, object] | str:
 
 
 def _discard(key: str, event: str) -> tuple[Notice, ...]:
-    return (Notice(severity=Severity.WARNING, event=event, key=key),)
+    return (Notice(severity=NoticeLevel.WARNING, event=event, key=key),)
 
 
 def _undecodable(key: str, event: str, detail: str) -> tuple[Notice, ...]:
-    return (Notice(severity=Severity.ERROR, event=event, key=key, detail=detail),)
+    return (Notice(severity=NoticeLevel.ERROR, event=event, key=key, detail=detail),)

@@ -20,7 +20,7 @@ from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.loggers import LEVELS, known_level
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
-from pyconnect_agent.rest.exchange import Exchange, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, json_response
 from pyconnect_agent.rest.media_types import TEXT
 from pyconnect_agent.rest.routing import ResourceMethod, Route
 
@@ -33,7 +33,7 @@ def guarded(resource: ResourceMethod) -> ResourceMethod:
     """Let a request through to `resource` only with the admin interface's credentials."""
 
     @functools.wraps(resource)
-    async def check_and_answer(exchange: Exchange) -> Response:
+    async def check_and_answer(exchange: HttpExchange) -> Response:
         admin = exchange.services.admin
         if admin is None:
             raise ResourceNotFoundError
@@ -46,39 +46,39 @@ def guarded(resource: ResourceMethod) -> ResourceMethod:
 
 
 @guarded
-async def about(exchange: Exchange) -> Response:
+async def about(exchange: HttpExchange) -> Response:
     return json_response(await _worker(exchange).about())
 
 
 @guarded
-async def effective_config(exchange: Exchange) -> Response:
+async def effective_config(exchange: HttpExchange) -> Response:
     return json_response([value.to_json() for value in _worker(exchange).config()])
 
 
 @guarded
-async def children(exchange: Exchange) -> Response:
+async def children(exchange: HttpExchange) -> Response:
     return json_response(await _worker(exchange).children())
 
 
 @guarded
-async def acls(exchange: Exchange) -> Response:
+async def acls(exchange: HttpExchange) -> Response:
     phase = exchange.request.query_params.get("phase")
     return json_response(await _worker(exchange).acls(phase))
 
 
-async def metrics(exchange: Exchange) -> Response:
+async def metrics(exchange: HttpExchange) -> Response:
     from pyconnect_agent.observability.exposition import prometheus_text
 
     return Response(prometheus_text(await _worker(exchange).metrics()), media_type=TEXT)
 
 
 @guarded
-async def metrics_json(exchange: Exchange) -> Response:
+async def metrics_json(exchange: HttpExchange) -> Response:
     return json_response([metric.to_json() for metric in await _worker(exchange).metrics()])
 
 
 @guarded
-async def kill_task(exchange: Exchange) -> Response:
+async def kill_task(exchange: HttpExchange) -> Response:
     force = _flag(await exchange.body(SMALL_BODY_BYTES), "force")
     task_id = _task_id(exchange)
     try:
@@ -92,7 +92,7 @@ async def kill_task(exchange: Exchange) -> Response:
 
 
 @guarded
-async def task_stacks(exchange: Exchange) -> Response:
+async def task_stacks(exchange: HttpExchange) -> Response:
     try:
         text = await _worker(exchange).stacks(_task_id(exchange))
     except NotAssignedError as error:
@@ -101,19 +101,19 @@ async def task_stacks(exchange: Exchange) -> Response:
 
 
 @guarded
-async def logs(exchange: Exchange) -> Response:
+async def logs(exchange: HttpExchange) -> Response:
     return json_response(_worker(exchange).logs(_log_question(exchange)))
 
 
 @guarded
-async def drain(exchange: Exchange) -> Response:
+async def drain(exchange: HttpExchange) -> Response:
     undrain = _flag(await exchange.body(SMALL_BODY_BYTES), "undrain")
     _worker(exchange).drain(undrain=undrain)
     return json_response({"undrain": undrain}, HTTPStatus.ACCEPTED)
 
 
 @guarded
-async def change_phase(exchange: Exchange) -> Response:
+async def change_phase(exchange: HttpExchange) -> Response:
     """Answer first, then restart, so that the client gets the answer."""
     body = _texts(
         await exchange.body(SMALL_BODY_BYTES), ("phase", "run_id", "expect_config_sha256")
@@ -132,12 +132,12 @@ async def _restart(worker: WorkerAdmin) -> None:
         LOG.error("worker could not be restarted", extra={"reason": error.message})
 
 
-def _worker(exchange: Exchange) -> WorkerAdmin:
+def _worker(exchange: HttpExchange) -> WorkerAdmin:
     assert exchange.services.admin is not None
     return exchange.services.admin.worker
 
 
-def _task_id(exchange: Exchange) -> ConnectorTaskId:
+def _task_id(exchange: HttpExchange) -> ConnectorTaskId:
     text = exchange.parameters["task"]
     if not _is_number(text):
         raise ResourceNotFoundError
@@ -149,7 +149,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < LONG_DIGITS
 
 
-def _log_question(exchange: Exchange) -> LogQuestion:
+def _log_question(exchange: HttpExchange) -> LogQuestion:
     """Read the query; BadRequestError for a parameter that is not known or not valid."""
     given: dict[str, Any] = {}
     for name, text in exchange.request.query_params.items():
@@ -199,7 +199,7 @@ def _texts(body: bytes, names: tuple[str, ...]) -> list[str]:
     return values
 
 
-def _elsewhere(exchange: Exchange, error: NotAssignedError) -> RunsElsewhereError:
+def _elsewhere(exchange: HttpExchange, error: NotAssignedError) -> RunsElsewhereError:
     path = exchange.request.scope["raw_path"].decode("latin-1")
     url = None if error.target_url is None else error.target_url.rstrip("/") + path
     return RunsElsewhereError(error.message, url)

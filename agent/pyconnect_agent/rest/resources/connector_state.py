@@ -17,21 +17,21 @@ from pyconnect_agent.core.herder.requests import (
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import task_status_json
 from pyconnect_agent.rest.errors import ResourceNotFoundError
-from pyconnect_agent.rest.exchange import Exchange, empty_response, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
 from pyconnect_agent.rest.routing import Route
 
 _INT_RANGE = range(-(2**31), 2**31)
 
 
-async def get_status(exchange: Exchange) -> Response:
+async def get_status(exchange: HttpExchange) -> Response:
     status = exchange.herder.connector_status(exchange.connector)
     if status is None:
         raise NotFoundError(f"No status found for connector {exchange.connector}")
     return json_response(status.to_json())
 
 
-async def get_task_status(exchange: Exchange) -> Response:
+async def get_task_status(exchange: HttpExchange) -> Response:
     task_id = _task_id(exchange)
     status = exchange.herder.task_status(task_id.connector, task_id.task)
     if status is None:
@@ -39,20 +39,20 @@ async def get_task_status(exchange: Exchange) -> Response:
     return json_response(task_status_json(task_id.task, status))
 
 
-async def pause(exchange: Exchange) -> Response:
+async def pause(exchange: HttpExchange) -> Response:
     return await _set_target_state(exchange, TargetState.PAUSED)
 
 
-async def resume(exchange: Exchange) -> Response:
+async def resume(exchange: HttpExchange) -> Response:
     return await _set_target_state(exchange, TargetState.STARTED)
 
 
-async def stop(exchange: Exchange) -> Response:
+async def stop(exchange: HttpExchange) -> Response:
     await exchange.submit_or_forward(StopConnector(connector=exchange.connector))
     return empty_response(204)
 
 
-async def restart(exchange: Exchange) -> Response:
+async def restart(exchange: HttpExchange) -> Response:
     """Restart the connector instance alone, or what the flags select (KIP-745)."""
     include_tasks = exchange.flag("includeTasks")
     only_failed = exchange.flag("onlyFailed")
@@ -72,18 +72,18 @@ async def restart(exchange: Exchange) -> Response:
     return json_response(state, 202)
 
 
-async def restart_task(exchange: Exchange) -> Response:
+async def restart_task(exchange: HttpExchange) -> Response:
     await exchange.submit_or_forward(RestartTask(task_id=_task_id(exchange)))
     return empty_response(204)
 
 
-async def get_topics(exchange: Exchange) -> Response:
+async def get_topics(exchange: HttpExchange) -> Response:
     _refuse_without_tracking(exchange)
     topics = exchange.herder.active_topics(exchange.connector)
     return json_response({exchange.connector: {"topics": list(topics)}})
 
 
-async def reset_topics(exchange: Exchange) -> Response:
+async def reset_topics(exchange: HttpExchange) -> Response:
     _refuse_without_tracking(exchange)
     if not exchange.services.topic_tracking_allow_reset:
         raise ForbiddenError("Topic tracking reset is disabled.")
@@ -91,17 +91,17 @@ async def reset_topics(exchange: Exchange) -> Response:
     return empty_response(202)
 
 
-async def _set_target_state(exchange: Exchange, target_state: TargetState) -> Response:
+async def _set_target_state(exchange: HttpExchange, target_state: TargetState) -> Response:
     await exchange.submit(SetTargetState(connector=exchange.connector, target_state=target_state))
     return empty_response(202)
 
 
-def _refuse_without_tracking(exchange: Exchange) -> None:
+def _refuse_without_tracking(exchange: HttpExchange) -> None:
     if not exchange.services.topic_tracking_enable:
         raise ForbiddenError("Topic tracking is disabled.")
 
 
-def _task_id(exchange: Exchange) -> ConnectorTaskId:
+def _task_id(exchange: HttpExchange) -> ConnectorTaskId:
     text = exchange.parameters["task"]
     try:
         # Like Java, but not Python: no underscores, no blanks.

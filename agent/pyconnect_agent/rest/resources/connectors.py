@@ -21,7 +21,7 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
 from pyconnect_agent.rest.bodies import ConfigBody, bind_config, bind_create_request
 from pyconnect_agent.rest.errors import NullBodyError
-from pyconnect_agent.rest.exchange import Exchange, empty_response, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
 from pyconnect_agent.rest.routing import Route
 from pyconnect_agent.rest.targets import encode_segment
@@ -35,7 +35,7 @@ _INITIAL_STATE_NAMES = {
 _TRIMMED = "".join(map(chr, range(0x21)))
 
 
-async def list_connectors(exchange: Exchange) -> Response:
+async def list_connectors(exchange: HttpExchange) -> Response:
     names = exchange.herder.connectors()
     if "expand" not in exchange.request.query_params:
         return json_response(list(names))
@@ -54,7 +54,7 @@ async def list_connectors(exchange: Exchange) -> Response:
     return json_response(expanded)
 
 
-async def create_connector(exchange: Exchange) -> Response:
+async def create_connector(exchange: HttpExchange) -> Response:
     body = await exchange.bind(bind_create_request)
     if body is None:
         raise NullBodyError("a connector's name and config")
@@ -75,22 +75,22 @@ async def create_connector(exchange: Exchange) -> Response:
     return _created(exchange, name, _info(answer))
 
 
-async def get_connector(exchange: Exchange) -> Response:
+async def get_connector(exchange: HttpExchange) -> Response:
     info: ConnectorInfo = await exchange.submit(GetConnectorInfo(connector=exchange.connector))
     return json_response(info.to_json())
 
 
-async def delete_connector(exchange: Exchange) -> Response:
+async def delete_connector(exchange: HttpExchange) -> Response:
     await exchange.submit_or_forward(DeleteConnector(connector=exchange.connector))
     return empty_response(204)
 
 
-async def get_config(exchange: Exchange) -> Response:
+async def get_config(exchange: HttpExchange) -> Response:
     config = await exchange.submit(GetConnectorConfig(connector=exchange.connector))
     return json_response(dict(config))
 
 
-async def put_config(exchange: Exchange) -> Response:
+async def put_config(exchange: HttpExchange) -> Response:
     config = _with_name(await exchange.bind(bind_config), exchange.connector)
     answer = await exchange.submit_or_forward(
         PutConnectorConfig(connector=exchange.connector, config=config), body=config
@@ -101,7 +101,7 @@ async def put_config(exchange: Exchange) -> Response:
     return json_response(_info(answer))
 
 
-async def patch_config(exchange: Exchange) -> Response:
+async def patch_config(exchange: HttpExchange) -> Response:
     patch = await exchange.bind(bind_config)
     if patch is None:
         # Apache's worker checks this after its check for the connector.
@@ -113,7 +113,7 @@ async def patch_config(exchange: Exchange) -> Response:
     return json_response(_info(answer))
 
 
-async def get_tasks(exchange: Exchange) -> Response:
+async def get_tasks(exchange: HttpExchange) -> Response:
     tasks: tuple[TaskInfo, ...] = await exchange.submit(
         GetTaskConfigs(connector=exchange.connector)
     )
@@ -140,7 +140,7 @@ def _info(answer: PutResult | WorkerResponse) -> Any:
     return answer.body if isinstance(answer, WorkerResponse) else answer.info.to_json()
 
 
-def _created(exchange: Exchange, name: str, info: object) -> Response:
+def _created(exchange: HttpExchange, name: str, info: object) -> Response:
     request = exchange.request
     host = request.headers.get("host") or request.url.netloc
     location = f"{request.url.scheme}://{host}/connectors/{encode_segment(name)}"

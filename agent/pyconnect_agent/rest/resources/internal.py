@@ -11,11 +11,11 @@ from starlette.responses import Response
 from pyconnect_agent.core.herder.requests import FenceZombies, SubmitTaskConfigs
 from pyconnect_agent.rest.bodies import bind_task_configs
 from pyconnect_agent.rest.errors import NullBodyError
-from pyconnect_agent.rest.exchange import Exchange, empty_response
+from pyconnect_agent.rest.exchange import HttpExchange, empty_response
 from pyconnect_agent.rest.routing import Route
 
 
-async def put_task_configs(exchange: Exchange) -> Response:
+async def put_task_configs(exchange: HttpExchange) -> Response:
     services = exchange.services
     body = await exchange.body(services.max_body_bytes)
     if len(body) > services.max_config_bytes:
@@ -34,7 +34,7 @@ async def put_task_configs(exchange: Exchange) -> Response:
     return empty_response(204)
 
 
-async def fence_zombies(exchange: Exchange) -> Response:
+async def fence_zombies(exchange: HttpExchange) -> Response:
     body = await exchange.body(exchange.services.max_config_bytes)
     exchange.herder.verify_internal_request(body, exchange.request.headers)
     await exchange.submit_or_forward(FenceZombies(connector=exchange.connector))

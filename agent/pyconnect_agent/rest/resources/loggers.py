@@ -10,18 +10,18 @@ from pyconnect_agent.core.errors import BadRequestError, NotFoundError
 from pyconnect_agent.core.loggers import logger_name, parse_level
 from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError
-from pyconnect_agent.rest.exchange import Exchange, empty_response, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, empty_response, json_response
 from pyconnect_agent.rest.routing import Route
 
 LOG = logging.getLogger(__name__)
 
 
-async def list_loggers(exchange: Exchange) -> Response:
+async def list_loggers(exchange: HttpExchange) -> Response:
     loggers = exchange.herder.loggers()
     return json_response({name: loggers[name].to_json() for name in sorted(loggers)})
 
 
-async def get_logger_level(exchange: Exchange) -> Response:
+async def get_logger_level(exchange: HttpExchange) -> Response:
     name = exchange.parameters["logger"]
     level = exchange.herder.loggers().get(logger_name(name))
     if level is None:
@@ -29,7 +29,7 @@ async def get_logger_level(exchange: Exchange) -> Response:
     return json_response(level.to_json())
 
 
-async def put_logger_level(exchange: Exchange) -> Response:
+async def put_logger_level(exchange: HttpExchange) -> Response:
     exchange.refuse_foreign_page()
     namespace = exchange.parameters["logger"]
     body = await exchange.bind(bind_config)

@@ -15,7 +15,7 @@ from pyconnect_agent.core.herder.requests import ChangeOffsets
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.rest.bodies import check_offsets
-from pyconnect_agent.rest.exchange import Exchange, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, json_response
 from pyconnect_agent.rest.forwarding import WorkerResponse
 from pyconnect_agent.rest.media_types import JSON
 from pyconnect_agent.rest.routing import Route
@@ -24,7 +24,7 @@ from pyconnect_agent.rest.streamed import StreamedResponse
 PART_BYTES = 256 * 1024
 
 
-async def get_offsets(exchange: Exchange) -> Response:
+async def get_offsets(exchange: HttpExchange) -> Response:
     offsets = await exchange.herder.connector_offsets(
         exchange.connector, timeout_ms=exchange.remaining_ms()
     )
@@ -37,17 +37,17 @@ async def get_offsets(exchange: Exchange) -> Response:
     return StreamedResponse(chain((first,), parts), media_type=JSON)
 
 
-async def alter_offsets(exchange: Exchange) -> Response:
+async def alter_offsets(exchange: HttpExchange) -> Response:
     body = await exchange.json_body(exchange.services.max_body_bytes)
     await exchange.read(check_offsets, body)
     return await _change(exchange, body)
 
 
-async def reset_offsets(exchange: Exchange) -> Response:
+async def reset_offsets(exchange: HttpExchange) -> Response:
     return await _change(exchange)
 
 
-async def _change(exchange: Exchange, offsets: bytes | None = None) -> Response:
+async def _change(exchange: HttpExchange, offsets: bytes | None = None) -> Response:
     answer = await exchange.submit_or_forward(
         ChangeOffsets(connector=exchange.connector, offsets=offsets), body=offsets
     )

@@ -9,25 +9,25 @@ from starlette.responses import Response
 from pyconnect_agent.core.errors import AgentError, BadRequestError, RequestTimedOutError
 from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError, RestError, java_description
-from pyconnect_agent.rest.exchange import Exchange, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, json_response
 from pyconnect_agent.rest.routing import Route
 from pyconnect_api.errors import ConnectException
 
 
-async def list_plugins(exchange: Exchange) -> Response:
+async def list_plugins(exchange: HttpExchange) -> Response:
     connectors_only = exchange.flag("connectorsOnly", default=True)
     plugins = exchange.herder.plugins(connectors_only=connectors_only)
     return json_response([plugin.to_json() for plugin in plugins])
 
 
-async def plugin_config(exchange: Exchange) -> Response:
+async def plugin_config(exchange: HttpExchange) -> Response:
     keys = await exchange.herder.plugin_config(
         exchange.parameters["plugin"], exchange.query("version")
     )
     return json_response(list(keys))
 
 
-async def validate_config(exchange: Exchange) -> Response:
+async def validate_config(exchange: HttpExchange) -> Response:
     plugin = exchange.parameters["plugin"]
     config = await exchange.bind(bind_config)
     if config is None:

@@ -9,15 +9,15 @@ from starlette.responses import Response
 from pyconnect_agent.core.errors import RequestTimedOutError
 from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.requests.stages import stage_sentence
-from pyconnect_agent.rest.exchange import Exchange, json_response
+from pyconnect_agent.rest.exchange import HttpExchange, json_response
 from pyconnect_agent.rest.routing import Route
 
 
-async def server_info(exchange: Exchange) -> Response:
+async def server_info(exchange: HttpExchange) -> Response:
     return json_response(dict(exchange.herder.server_info().to_json()))
 
 
-async def health(exchange: Exchange) -> Response:
+async def health(exchange: HttpExchange) -> Response:
     herder = exchange.herder
     try:
         await herder.submit(Probe(), timeout_ms=exchange.services.health_timeout_ms)

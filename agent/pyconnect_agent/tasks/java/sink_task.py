@@ -16,7 +16,7 @@ from typing import Any
 
 from pyconnect_agent.java.errors import JavaFailure, java_error
 from pyconnect_agent.java.frames import (
-    Kind,
+    FrameKind,
     SinkBatch,
     encode_sink,
     json_bytes,
@@ -26,11 +26,11 @@ from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage, TaskConsumer
 from pyconnect_agent.tasks.java.pipeline import record_failed
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, Tolerance
+from pyconnect_agent.tasks.sink.columns import TIMESTAMP_TYPES, MessageRun
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord, SerializedRecord
 from pyconnect_agent.tasks.sink.pipeline import Convert, compose_with
 from pyconnect_agent.tasks.sink.puts import PutEnd
-from pyconnect_agent.tasks.sink.run import TIMESTAMP_TYPES, MessageRun
 from pyconnect_api import (
     ConnectException,
     ErrantRecordReporter,
@@ -193,7 +193,7 @@ class JavaSinkTask(SinkTask):
             most=self.put_records,
             longestMs=self.longest_ms,
         )
-        call = self._link.send(Kind.DELIVER, *payload)
+        call = self._link.send(FrameKind.DELIVER, *payload)
         return partial(self._finish_put, call, self._round, len(kept), new)
 
     def _finish_put(
@@ -243,7 +243,7 @@ class JavaSinkTask(SinkTask):
 
     def _call(self, method: str, **arguments: Any) -> Any:
         payload = json_bytes({"method": method, **arguments})
-        return self._answer(self._link.send(Kind.CALL, payload))
+        return self._answer(self._link.send(FrameKind.CALL, payload))
 
     def _answer(self, call: Future[dict[str, Any]]) -> Any:
         answer = call.result()

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyconnect_agent.java.errors import java_error
-from pyconnect_agent.java.frames import Kind, decode_source, json_bytes
+from pyconnect_agent.java.frames import FrameKind, decode_source, json_bytes
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.tasks.java.offsets import read_offsets
@@ -61,7 +61,7 @@ class JavaSourceTask(SourceTask):
     def poll(self) -> Sequence[SourceRecord]:
         while self._asked < (1 if self._in_turn else AHEAD):
             self._asked += 1
-            self._link.tell(Kind.CREDIT)
+            self._link.tell(FrameKind.CREDIT)
         try:
             # Without the wait a commit would reach the task after a poll that it does not cover.
             received = self._received(timeout_s=None if self._in_turn else WAIT_S)
@@ -88,7 +88,7 @@ class JavaSourceTask(SourceTask):
 
     def commit(self) -> None:
         if self._hears_of_commits:
-            self._link.tell(Kind.CALL, json_bytes({"method": "commit"}))
+            self._link.tell(FrameKind.CALL, json_bytes({"method": "commit"}))
 
     def stop(self) -> None:
         try:
@@ -178,7 +178,7 @@ class ListeningJavaSourceTask(JavaSourceTask):
                     told["forgetBefore"] = forget_before
                 # The next poll finds that the process has ended; a callback must not.
                 with suppress(ConnectException):
-                    self._link.tell(Kind.ACKS, json_bytes(told))
+                    self._link.tell(FrameKind.ACKS, json_bytes(told))
 
 
 def metadata_fields(metadata: RecordMetadata | None) -> tuple[object, ...]:

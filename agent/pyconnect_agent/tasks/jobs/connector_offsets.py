@@ -16,6 +16,7 @@ from pyconnect_agent.channel import (
 )
 from pyconnect_agent.core.clients.configs import connector_admin
 from pyconnect_agent.core.plugins.catalog import PluginKind
+from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.tasks.java.process import java_class_of
@@ -38,7 +39,7 @@ def _read_committed(job: ReadOffsetsJob, worker: WorkerView) -> Message:
         return ConsumerOffsets(committed=None)
     admin = connector_admin(worker.config, config, f"connector-worker-adminclient-{job.connector}")
     group = sink_group_id(job.connector, config, worker.config.originals)
-    committed = GroupOffsets(admin.build().properties, group).committed(job.timeout_ms)
+    committed = GroupOffsets(admin, group, Deadline(job.timeout_ms)).committed()
     return ConsumerOffsets(committed=committed)
 
 

@@ -36,7 +36,7 @@ from pyconnect_api import (
 LOG = logging.getLogger(__name__)
 
 
-class OffsetChange(Protocol):
+class OffsetChangeSteps(Protocol):
     """The steps of a change; each may raise RequestError, ConnectException or AgentError."""
 
     def collect(self) -> None:
@@ -66,7 +66,7 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
         else java_connector(java, worker, control, resolved.values)
     )
     deadline = Deadline(job.timeout_ms)
-    change: OffsetChange
+    change: OffsetChangeSteps
     if isinstance(connector, SinkConnector):
         # It needs a second Kafka client, of which no other child has a use.
         from pyconnect_agent.tasks.jobs.sink_offset_change import SinkOffsetChange
@@ -91,7 +91,7 @@ def _changed(job: ChangeOffsetsJob, control: Control, worker: WorkerView) -> Mes
 
 
 def _run(
-    change: OffsetChange, kind: str, control: Control, connector: str, deadline: Deadline
+    change: OffsetChangeSteps, kind: str, control: Control, connector: str, deadline: Deadline
 ) -> None:
     control.send(OffsetChangeReached(kind=kind, stage=ChangeStage.READING))
     change.collect()

@@ -21,12 +21,11 @@ from pyconnect_agent.core.offsets.changes import (
     zombie_text,
 )
 from pyconnect_agent.kafka.deadline import Deadline
-from pyconnect_agent.kafka.group_offset_changes import (
+from pyconnect_agent.kafka.group_offsets import (
     GroupInUseError,
-    GroupOffsetChanges,
-    check_deletion,
+    GroupOffsets,
+    deletion_arguments,
 )
-from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_api import SinkConnector, TopicPartition
 from pyconnect_clients.connect_names import sink_group_id
 
@@ -34,7 +33,7 @@ LOG = logging.getLogger(__name__)
 
 
 class SinkOffsetChange:
-    """Implements `offset_changes.OffsetChange`; `config` is resolved."""
+    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
 
     def __init__(
         self,
@@ -60,9 +59,8 @@ class SinkOffsetChange:
             if None in self._asked.values():
                 self._check_deletion()
             return
-        offsets = GroupOffsets(self._admin.build().properties, self._group)
         try:
-            committed = offsets.committed(self._deadline.remaining_ms())
+            committed = self._offsets().committed()
         except AgentError as exc:
             self._log(exc)
             raise InternalError(
@@ -93,7 +91,7 @@ class SinkOffsetChange:
     def _check_deletion(self) -> None:
         """Refuse to delete single offsets if that is impossible, before anything is changed."""
         try:
-            check_deletion(self._admin)
+            deletion_arguments(self._admin)
         except WorkerConfigError as exc:
             raise InternalError(
                 f"Failed to alter consumer group offsets for connector {self._job.connector}:"
@@ -102,7 +100,7 @@ class SinkOffsetChange:
             ) from exc
 
     def _write(self) -> None:
-        changes = GroupOffsetChanges(self._admin, self._group, self._deadline)
+        changes = self._offsets()
         if self._job.offsets is None:
             changes.delete_group()
             return
@@ -116,6 +114,9 @@ class SinkOffsetChange:
         changes.delete([found for found, offset in self._asked.items() if offset is None])
         if failure is not None:
             raise failure
+
+    def _offsets(self) -> GroupOffsets:
+        return GroupOffsets(self._admin, self._group, self._deadline)
 
     def _log(self, exc: AgentError) -> None:
         LOG.error("group offsets could not be changed", extra={"reason": exc.message})

@@ -39,7 +39,7 @@ ENTRIES_AT_ONCE = 10_000
 
 
 class SourceOffsetChange:
-    """Implements `offset_changes.OffsetChange`; `config` is resolved."""
+    """Implements `offset_change.OffsetChangeSteps`; `config` is resolved."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from pyconnect_agent.core.clients import configs as client_configs
+from pyconnect_agent.core.clients import configs
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.ids import ConnectorTaskId
@@ -29,16 +29,14 @@ def producer(
 ) -> LibrdkafkaConfig:
     """The at-least-once producer of a source task, or that of a sink's dead letter queue."""
     client_id = f"connector-{use}-{task_id}"
-    return built(client_configs.connector_producer(worker, connector_config, client_id))
+    return built(configs.connector_producer(worker, connector_config, client_id))
 
 
 def sink_consumer(
     worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
 ) -> LibrdkafkaConfig:
     client_id = f"connector-consumer-{task_id}"
-    return built(
-        client_configs.sink_consumer(worker, task_id.connector, connector_config, client_id)
-    )
+    return built(configs.sink_consumer(worker, task_id.connector, connector_config, client_id))
 
 
 def admin(
@@ -49,7 +47,7 @@ def admin(
 ) -> LibrdkafkaConfig:
     """The admin client that creates a source task's topics, or a dead letter topic."""
     client_id = f"connector-{use}-{task_id}"
-    return built(client_configs.connector_admin(worker, connector_config, client_id))
+    return built(configs.connector_admin(worker, connector_config, client_id))
 
 
 def producers_admin(
@@ -57,10 +55,10 @@ def producers_admin(
 ) -> LibrdkafkaConfig:
     """The admin client that asks the brokers of an at-least-once producer for leaders."""
     client_id = f"connector-leaders-{task_id}"
-    return built(client_configs.producers_admin(worker, connector_config, client_id))
+    return built(configs.producers_admin(worker, connector_config, client_id))
 
 
-def built(config: client_configs.ClientConfig) -> LibrdkafkaConfig:
+def built(config: configs.ClientConfig) -> LibrdkafkaConfig:
     """Return librdkafka's configuration, and log its warnings."""
     built = config.build()
     for warning in built.warnings:

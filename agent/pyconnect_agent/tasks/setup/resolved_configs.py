@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from pyconnect_agent.channel import RunTaskJob
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.tasks.setup.worker_view import Resolved, WorkerView
+from pyconnect_agent.tasks.setup.worker_view import PlainConfig, WorkerView
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class TaskSetup:
     task_id: ConnectorTaskId
     worker: WorkerView
     job: RunTaskJob
-    connector: Resolved
-    task: Resolved
+    connector: PlainConfig
+    task: PlainConfig
     connector_config: Mapping[str, str] = field(repr=False)
     task_config: Mapping[str, str] = field(repr=False)
 

@@ -45,7 +45,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class PlainConfig:
     """A config with its variables replaced; `values` has no None."""
 
     raw: StringMap
@@ -96,12 +96,12 @@ class WorkerView:
         self._providers: dict[str, ConfigProvider] = {}
         self._secrets: dict[str, str] = {}
 
-    def resolve(self, config: StringMap) -> Resolved:
+    def resolve(self, config: StringMap) -> PlainConfig:
         """Replace `${provider:path:key}`. Raises the exceptions of providers."""
         resolution = resolve(config, self._look_up)
         # A new one: other threads mask with the one before.
         self._secrets = {**literal_secrets(config), **self._secrets, **resolution.secrets}
-        return Resolved(config, resolution)
+        return PlainConfig(config, resolution)
 
     def plugins_for(self, config: Mapping[str, str | None]) -> PluginSource:
         """Return the plugins that a connector of this config may name: those of its side."""

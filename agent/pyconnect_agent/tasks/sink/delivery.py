@@ -2,7 +2,7 @@
 
 Layer: tasks. They are a batch that is to be put, and puts that are under way. What a failed put
 means for the task, and when the consumer is paused, is decided by the loop. Main thread only,
-except for `Delivery.pending`.
+except for `SinkDelivery.pending`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyconnect_agent.tasks.sink.puts import BeginPut, FrameSize, Put, PutEnd
 from pyconnect_api import SinkRecord, TopicPartition
 
 
-class Delivery:
+class SinkDelivery:
     """`offsets` count what the task has taken; `frame` is the size of the next batch."""
 
     def __init__(

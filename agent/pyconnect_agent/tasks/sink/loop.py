@@ -17,7 +17,7 @@ from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.retries import ShownRetries
 from pyconnect_agent.tasks.sink.commits import SinkCommits
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
-from pyconnect_agent.tasks.sink.delivery import Delivery
+from pyconnect_agent.tasks.sink.delivery import SinkDelivery
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.metrics import SinkMetrics
 from pyconnect_agent.tasks.sink.pipeline import Convert
@@ -84,7 +84,7 @@ class SinkLoop:
         self._next_commit_ms = now_ms() + flush_interval_ms
         self.last_put_ms: int | None = None
         self.offsets = SinkOffsets()
-        self._delivery = Delivery(
+        self._delivery = SinkDelivery(
             begin_put=begin_put or put_at_once(task),
             frame=FrameSize(max_poll_records, grows=self._overlaps),
             offsets=self.offsets,

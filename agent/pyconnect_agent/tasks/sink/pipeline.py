@@ -15,14 +15,14 @@ from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters
-from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
-from pyconnect_agent.tasks.sink.run import (
+from pyconnect_agent.tasks.sink.columns import (
     TIMESTAMP_TYPES,
     ConvertRun,
     KafkaHeaders,
     MessageRun,
     compose_run,
 )
+from pyconnect_agent.tasks.sink.errors.consumed_record import ConsumedRecord
 from pyconnect_api import (
     ConnectException,
     Header,

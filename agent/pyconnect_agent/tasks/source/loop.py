@@ -15,9 +15,9 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
 from pyconnect_agent.tasks.retries import ShownRetries
+from pyconnect_agent.tasks.source.columns import OutgoingRun
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.pipeline import Pipeline
-from pyconnect_agent.tasks.source.run import OutgoingRun
 from pyconnect_agent.tasks.source.sender import Sender
 from pyconnect_api import RetriableException, SourceRecord, SourceTask
 

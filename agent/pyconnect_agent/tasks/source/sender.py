@@ -1,8 +1,8 @@
 """The port of a delivery guarantee for the source loop, and its view of a record.
 
-Layer: tasks. The loop of `source.py` is the same for every delivery guarantee; a sender says what
-happens around each record and batch, and when offsets are committed: `at_least_once_sender.py`,
-`transactional_sender.py`.
+Layer: tasks. `loop.py` is the same for every delivery guarantee; a sender says what happens
+around each record and batch, and when offsets are committed: `at_least_once/sender.py`,
+`exactly_once/sender.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from pyconnect_agent.kafka.task_producer import DeliveredMessage
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
+from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_api import RecordMetadata, SourceRecord, SourceTask
 
 LOG = logging.getLogger(__name__)

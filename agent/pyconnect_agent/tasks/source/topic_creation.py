@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.core.config.connector_config import SourceSettings
+from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.config.topic_creation import TopicCreationGroup
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import KafkaError
@@ -85,7 +85,7 @@ def topic_creation_of(
     """
     if not worker.topic_creation_enable:
         return None
-    groups = SourceSettings.parse(connector_config).topic_creation
+    groups = SourceTaskSettings.parse(connector_config).topic_creation
     if not groups:
         return None
     config = client_settings.admin(worker, connector_config, task_id)

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.model import TopicPartition
-from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.kafka.protocol import translated_errors
 from pyconnect_cli.kafka.reader import records
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.upgrade.cluster.kafka_group import has_transactions
 from pyconnect_cli.upgrade.plan.model import Brokers
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 TRANSACTION_LOG = "__transaction_state"
 RECOMMENDED_REPLICAS = 3
@@ -132,11 +135,9 @@ def topic_findings(
 
 # The library's answers have no types.
 def _partitions(protocol: KafkaProtocol, name: str) -> list[Any]:
-    from kafka.protocol.metadata import MetadataRequest
+    from pyconnect_clients.brokers.protocol import metadata_request
 
-    topic = MetadataRequest.MetadataRequestTopic(name=name)
-    request = MetadataRequest(topics=[topic], allow_auto_topic_creation=False, min_version=4)
-    answer = protocol.send("describe topics", request)
+    answer = protocol.send("describe topics", metadata_request([name]))
     return [part for found in answer.topics if not found.error_code for part in found.partitions]
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.model import Validation
-from pyconnect_cli.rest.request import Request
+from pyconnect_cli.rest.request import RestRequest
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker
 from pyconnect_clients.phases import Phase
 
@@ -53,7 +53,7 @@ def observe(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
 def has_fencing_endpoint(client: ConnectClient) -> bool | None:
     """Return whether the worker serves requests to fence; None if that cannot be determined."""
     answer = client.exchange.send(
-        Request(
+        RestRequest(
             method="PUT",
             path=("connectors", PROBE, "fence"),
             query=(("forward", "false"),),

@@ -13,12 +13,16 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import Forbidden, NotFound, ServerError, Unreachable
-from pyconnect_cli.kafka.protocol import KafkaProtocol, error_of, translated
+from pyconnect_cli.kafka.admin import translated
+from pyconnect_cli.kafka.protocol import error_of
 from pyconnect_cli.kafka.transactions import describe_transactions, list_transactional_ids
 from pyconnect_cli.upgrade.plan.model import OpenTransaction
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 CONNECT = "connect"
 COORDINATOR_S = 15.0

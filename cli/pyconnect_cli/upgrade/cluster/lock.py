@@ -12,12 +12,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import Conflict, Forbidden, PyconnectError, Unreachable
 from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.kafka.protocol import KafkaProtocol, translated_errors
+from pyconnect_cli.kafka.protocol import translated_errors
 from pyconnect_cli.upgrade.cluster.kafka_group import describe_group
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 SESSION_MS = 10_000
 """A killed run keeps the next one waiting for this time. With the shortest that brokers allow, 6 s,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import PreconditionFailed, PyconnectError, Unreachable
-from pyconnect_cli.kafka.protocol import KafkaProtocol
 from pyconnect_cli.rest.agent_client import AgentClient
 from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.client import ConnectClient
@@ -32,6 +32,9 @@ from pyconnect_cli.upgrade.plan.model import (
 )
 from pyconnect_clients.connect_names import leader_transactional_id
 from pyconnect_clients.phases import Phase
+
+if TYPE_CHECKING:
+    from pyconnect_clients.brokers.protocol import KafkaProtocol
 
 LOOK_S = 5.0
 STATES_S = 20.0

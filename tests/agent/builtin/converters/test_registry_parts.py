@@ -29,7 +29,7 @@ from pyconnect_agent.builtin.converters.registry.options import (
 )
 from pyconnect_agent.builtin.converters.registry_json.converter import JsonSchemaConverter
 from pyconnect_agent.builtin.converters.registry_json.writing import json_schema
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import (
     INT8_SCHEMA,
@@ -123,6 +123,13 @@ def client_settings(**settings: str) -> Mapping[str, object]:
     options = registry_options(config, is_key=False)
     assert "hunter2" not in repr(options)
     return options.client
+
+
+def test_an_unusable_login_is_an_error_of_the_configuration() -> None:
+    """The text of the login is not shown."""
+    with pytest.raises(ConfigException, match="hidden") as refused:
+        client_settings(basic_auth_credentials_source="SASL_INHERIT", sasl_jaas_config="hunter2")
+    assert "hunter2" not in str(refused.value)
 
 
 def test_access_is_handed_to_the_client() -> None:
@@ -306,9 +313,9 @@ class OnlyLatest:
     """A registry with one schema, which is every subject's latest."""
 
     def __init__(self, text: str, kind: str) -> None:
-        self._schema = RegisteredSchema(7, text, kind)
+        self._schema = RegistrySchema(7, text, kind)
 
-    def latest(self, subject: str) -> RegisteredSchema:
+    def latest(self, subject: str) -> RegistrySchema:
         return self._schema
 
 
@@ -332,7 +339,7 @@ def test_a_value_that_does_not_fit_the_latest_schema_is_not_quoted(
     converter: RegistryConverter, latest: OnlyLatest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by us nor by the libraries' errors, which would stand below ours."""
-    monkeypatch.setattr(registry_converter, "SchemaRegistry", lambda _: latest)
+    monkeypatch.setattr(registry_converter, "RegistryClient", lambda _: latest)
     settings = {"auto.register.schemas": "false", "use.latest.version": "true"}
     converter.configure({"schema.registry.url": "http://r", **settings}, False)
     schema = SchemaBuilder.struct().name("R").field("a", STRING_SCHEMA).build()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_agent.core.assign.incremental import AssignorState
-from pyconnect_agent.core.assign.leader import Election, Verdict, perform_assignment
+from pyconnect_agent.core.assign.leader import Elected, Election, perform_assignment
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import (
@@ -32,7 +32,7 @@ def elect(
     joined_with: ConfigSnapshot,
     latest: ConfigSnapshot | None = None,
     protocol: ProtocolVersion = ProtocolVersion.SESSIONED,
-) -> Verdict:
+) -> Elected:
     _, verdict = perform_assignment(
         AssignorState(),
         Election(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.clients.librdkafka import translate
-from pyconnect_agent.core.clients.security import client_security, parse_jaas
+from pyconnect_agent.core.clients.librdkafka import client_security, translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_api import ConfigException
 from pyconnect_clients.security import Protocol
@@ -20,8 +19,6 @@ def test_unusable_settings_are_errors_of_the_configuration() -> None:
         client_security(broken)
     with pytest.raises(ConfigException, match="hidden"):
         translate(broken, ClientKind.ADMIN)
-    with pytest.raises(ConfigException, match="hidden"):
-        parse_jaas("x")
 
 
 def test_settings_without_effect_are_warned_of_once() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from pyconnect_agent.core.config.connector_config import (
     ConnectorSettings,
-    SinkSettings,
-    SourceSettings,
+    SinkTaskSettings,
+    SourceTaskSettings,
     TransactionBoundary,
 )
 from pyconnect_api import ConfigException
@@ -26,19 +26,20 @@ def test_defaults_are_connects() -> None:
 
 def test_sinks_know_their_topics_and_where_errors_go() -> None:
     """Blank texts mean unset; a reporter exists when reports go anywhere."""
-    settings = SinkSettings.parse(MINIMAL | {"topics": "a, b", "topics.regex": ""})
+    settings = SinkTaskSettings.parse(MINIMAL | {"topics": "a, b", "topics.regex": ""})
     assert (settings.topics, settings.topics_regex) == (("a", "b"), None)
     assert settings.dlq_topic is None
     assert not settings.has_errant_record_reporter
-    assert SinkSettings.parse(MINIMAL | {"errors.log.enable": "true"}).has_errant_record_reporter
-    queue = SinkSettings.parse(MINIMAL | {"errors.deadletterqueue.topic.name": "dlq"})
+    logged = SinkTaskSettings.parse(MINIMAL | {"errors.log.enable": "true"})
+    assert logged.has_errant_record_reporter
+    queue = SinkTaskSettings.parse(MINIMAL | {"errors.deadletterqueue.topic.name": "dlq"})
     assert (queue.dlq_topic, queue.dlq_replication_factor) == ("dlq", 3)
     assert queue.has_errant_record_reporter
 
 
 def test_sources_know_their_boundaries_and_topics() -> None:
     """Choices may be in any case; an unset interval is the worker's."""
-    settings = SourceSettings.parse(
+    settings = SourceTaskSettings.parse(
         MINIMAL
         | {
             "transaction.boundary": "INTERVAL",
@@ -54,13 +55,13 @@ def test_sources_know_their_boundaries_and_topics() -> None:
 def test_wrong_settings_stop_the_connector() -> None:
     """As validation would have said."""
     with pytest.raises(ConfigException, match=r"configuration tasks\.max: Value must be at least"):
-        SourceSettings.parse(MINIMAL | {"tasks.max": "0"})
+        SourceTaskSettings.parse(MINIMAL | {"tasks.max": "0"})
 
 
 def test_each_setting_of_a_sink_comes_from_its_key() -> None:
     """Every value differs from its default."""
     queue = "errors.deadletterqueue"
-    sink = SinkSettings.parse(
+    sink = SinkTaskSettings.parse(
         {
             "name": "c",
             "connector.class": "k",

@@ -18,7 +18,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
     TargetStateChanged,
     TaskConfigsUpdated,
 )
-from pyconnect_agent.core.internal_topics.log_record import Severity
+from pyconnect_agent.core.internal_topics.log_record import NoticeLevel
 from tests.agent.core.internal_topics.config_topic import ConfigTopicFeed, full_write
 
 
@@ -201,7 +201,7 @@ def test_restart_requests_and_logger_levels_are_only_reported(feed: ConfigTopicF
     assert defaulted.changes == (
         RestartRequested(connector="c", only_failed=False, include_tasks=False),
     )
-    assert [notice.severity for notice in defaulted.notices] == [Severity.WARNING] * 2
+    assert [notice.severity for notice in defaulted.notices] == [NoticeLevel.WARNING] * 2
     assert feed.write(config_records.logger_level("a.b", "TRACE")).changes == (
         LoggerLevelUpdated(namespace="a.b", level="TRACE"),
     )
@@ -251,7 +251,7 @@ def test_a_useless_record_is_noticed_and_counts_for_the_offset(
     applied = feed(key, value)
     assert applied.changes == ()
     (notice,) = applied.notices
-    assert notice.severity is Severity.ERROR
+    assert notice.severity is NoticeLevel.ERROR
     assert (notice.offset, notice.key) == (feed.next_offset - 1, key or "null")
     assert without_offset(feed.state) == without_offset(before)
     assert feed.state.offset == feed.next_offset

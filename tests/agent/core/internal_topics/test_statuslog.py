@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.core.internal_topics.log_record import LogRecord, Severity
+from pyconnect_agent.core.internal_topics.log_record import LogRecord, NoticeLevel
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
     StatusSend,
@@ -252,32 +252,44 @@ def test_other_statuses_need_no_correction(
 @pytest.mark.parametrize(
     ("key", "value", "severity"),
     [
-        (None, b"{}", Severity.WARNING),
-        (b"other", b"{}", Severity.WARNING),
-        (b"status-connector-", b"{}", Severity.WARNING),
-        (b"status-task-c", b"{}", Severity.WARNING),
-        (b"status-task-c-x", b"{}", Severity.WARNING),
-        (b"status-topic-t", b"{}", Severity.WARNING),
-        (b"status-topic-:connector-c", b"{}", Severity.WARNING),
-        (b"status-topic-t:connector-", b"{}", Severity.WARNING),
-        (b"status-topic-t:nothing", b"{}", Severity.WARNING),
-        (b"status-connector-c", b"{", Severity.ERROR),
-        (b"status-connector-c", b"", Severity.ERROR),
-        (b"status-connector-c", b"null", Severity.ERROR),
-        (b"status-connector-c", b'{"state":"GONE","worker_id":"w","generation":1}', Severity.ERROR),
-        (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', Severity.ERROR),
-        (b"status-task-c-0", b'{"state":"RUNNING","worker_id":1,"generation":1}', Severity.ERROR),
+        (None, b"{}", NoticeLevel.WARNING),
+        (b"other", b"{}", NoticeLevel.WARNING),
+        (b"status-connector-", b"{}", NoticeLevel.WARNING),
+        (b"status-task-c", b"{}", NoticeLevel.WARNING),
+        (b"status-task-c-x", b"{}", NoticeLevel.WARNING),
+        (b"status-topic-t", b"{}", NoticeLevel.WARNING),
+        (b"status-topic-:connector-c", b"{}", NoticeLevel.WARNING),
+        (b"status-topic-t:connector-", b"{}", NoticeLevel.WARNING),
+        (b"status-topic-t:nothing", b"{}", NoticeLevel.WARNING),
+        (b"status-connector-c", b"{", NoticeLevel.ERROR),
+        (b"status-connector-c", b"", NoticeLevel.ERROR),
+        (b"status-connector-c", b"null", NoticeLevel.ERROR),
+        (
+            b"status-connector-c",
+            b'{"state":"GONE","worker_id":"w","generation":1}',
+            NoticeLevel.ERROR,
+        ),
+        (b"status-connector-c", b'{"state":"RUNNING","worker_id":"w"}', NoticeLevel.ERROR),
+        (
+            b"status-task-c-0",
+            b'{"state":"RUNNING","worker_id":1,"generation":1}',
+            NoticeLevel.ERROR,
+        ),
         (
             b"status-task-c-0",
             b'{"state":"RUNNING","trace":1,"worker_id":"w","generation":1}',
-            Severity.ERROR,
+            NoticeLevel.ERROR,
         ),
-        (b"status-topic-t:connector-c", b'{"topic":[]}', Severity.ERROR),
-        (b"status-topic-t:connector-c", b'{"topic":{"name":"t","connector":"c"}}', Severity.ERROR),
+        (b"status-topic-t:connector-c", b'{"topic":[]}', NoticeLevel.ERROR),
+        (
+            b"status-topic-t:connector-c",
+            b'{"topic":{"name":"t","connector":"c"}}',
+            NoticeLevel.ERROR,
+        ),
     ],
 )
 def test_a_useless_record_is_noticed_and_changes_nothing(
-    log: StatusLog, key: bytes | None, value: bytes, severity: Severity
+    log: StatusLog, key: bytes | None, value: bytes, severity: NoticeLevel
 ) -> None:
     """Keys nobody knows are warnings, values nobody can read are errors."""
     log.apply(b"status-connector-c", encode_status(status()))

@@ -20,7 +20,7 @@ def as_given(entries: Entries) -> list[LogRecord]:
 
 @dataclass
 class FakeOffsets:
-    """Implements `tasks.source_offset_stores.OffsetStores`; `entries` are those committed."""
+    """Implements `tasks.source.offsets.stores.OffsetStores`; `entries` are those committed."""
 
     topic: str = OFFSETS
     prepared: Callable[[Entries], Sequence[LogRecord]] = as_given

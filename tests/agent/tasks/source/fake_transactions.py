@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, KafkaError
-from pyconnect_agent.kafka.task_producer import Columns, TaskProducer
+from pyconnect_agent.kafka.task_producer import RecordColumns, TaskProducer
 from tests.support.fake_clients import FakeMessage, explained, produce_each
 
 Written = tuple[str, bytes | None, bytes | None]
@@ -16,7 +16,7 @@ Written = tuple[str, bytes | None, bytes | None]
 
 @dataclass
 class FakeTransactions:
-    """The producer's seam of `tasks.transactional_sender`.
+    """The producer's seam of `tasks.source.exactly_once.sender`.
 
     `calls` are begin, commit and abort in order. `refusals` are raised by the next calls of
     `produce`, `commit_failures` by the next commits, `serve_failures` by the next `serve`, one
@@ -52,7 +52,7 @@ class FakeTransactions:
             self._waiting.append(lambda: on_delivery(None, message))
         self._open.append((topic, value, key))
 
-    def produce_many(self, records: Columns, on_delivery: Iterable[Any]) -> int:
+    def produce_many(self, records: RecordColumns, on_delivery: Iterable[Any]) -> int:
         return produce_each(self.produce, records, on_delivery)
 
     def begin(self) -> None:

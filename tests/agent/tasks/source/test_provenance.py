@@ -12,6 +12,7 @@ from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped
 from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.columns import Outgoing, compose_run
 from pyconnect_agent.tasks.source.pipeline import Pipeline
 from pyconnect_agent.tasks.source.provenance import (
     EPOCH,
@@ -23,7 +24,6 @@ from pyconnect_agent.tasks.source.provenance import (
     stamped,
     wanted,
 )
-from pyconnect_agent.tasks.source.run import Outgoing, compose_run
 from pyconnect_api import SourceRecord
 
 

@@ -24,7 +24,7 @@ from pyconnect_agent.builtin.converters.registry.converter import (
 from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import Frame
 from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     ConfigDef,
     DataException,
@@ -64,9 +64,9 @@ class AvroConverter(RegistryConverter):
     def _derived(self, schema: Schema) -> DerivedSchema:
         text = json.dumps(writing.avro_schema(schema, self._avro), separators=(",", ":"))
         name = schema.name if schema.type is Type.STRUCT else None
-        return DerivedSchema(RegisteredSchema(None, text, KIND), name)
+        return DerivedSchema(RegistrySchema(None, text, KIND), name)
 
-    def _encoder(self, schema: Schema, target: RegisteredSchema) -> Encode:
+    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         parsed, _ = self._parsed(target)
         datum, write = datum_of(schema, self._avro), _library().schemaless_writer
 
@@ -85,7 +85,7 @@ class AvroConverter(RegistryConverter):
 
         return encode
 
-    def _decoder(self, source: RegisteredSchema) -> Decode:
+    def _decoder(self, source: RegistrySchema) -> Decode:
         if source.kind != KIND:
             raise DataException(f"The message's schema is not Avro but {source.kind}")
         parsed, named = self._parsed(source)
@@ -106,7 +106,7 @@ class AvroConverter(RegistryConverter):
 
         return decode
 
-    def _parsed(self, source: RegisteredSchema) -> tuple[Any, dict[str, Any]]:
+    def _parsed(self, source: RegistrySchema) -> tuple[Any, dict[str, Any]]:
         """Return a schema as the library parses it, and all its named types."""
         named: dict[str, Any] = {}
         for reference in source.references:

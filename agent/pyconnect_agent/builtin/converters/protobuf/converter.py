@@ -29,7 +29,7 @@ from pyconnect_agent.builtin.converters.registry.framing import (
     write_indexes,
 )
 from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     ConfigDef,
     DataException,
@@ -69,9 +69,9 @@ class ProtobufConverter(RegistryConverter):
 
     def _derived(self, schema: Schema) -> DerivedSchema:
         full_name, text = writing.proto_text(schema, self._protobuf)
-        return DerivedSchema(RegisteredSchema(None, text, KIND), full_name)
+        return DerivedSchema(RegistrySchema(None, text, KIND), full_name)
 
-    def _encoder(self, schema: Schema, target: RegisteredSchema) -> Encode:
+    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         file = self._file(target)
         message_schema = writing.as_message(schema)
         wrapped = schema.type is not Type.STRUCT
@@ -95,7 +95,7 @@ class ProtobufConverter(RegistryConverter):
 
         return encode
 
-    def _decoder(self, source: RegisteredSchema) -> Decode:
+    def _decoder(self, source: RegistrySchema) -> Decode:
         if source.kind != KIND:
             raise DataException(f"The message's schema is not Protobuf but {source.kind}")
         file = self._file(source)
@@ -124,10 +124,10 @@ class ProtobufConverter(RegistryConverter):
 
         return decode
 
-    def _file(self, source: RegisteredSchema) -> Any:
+    def _file(self, source: RegistrySchema) -> Any:
         return file_descriptor(source.text, self._imported(source))
 
-    def _imported(self, source: RegisteredSchema) -> dict[str, str]:
+    def _imported(self, source: RegistrySchema) -> dict[str, str]:
         texts: dict[str, str] = {}
         for reference in source.references:
             imported = self.registry.by_version(reference.subject, reference.version)

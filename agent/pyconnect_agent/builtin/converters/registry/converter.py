@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.converters.registry import framing
 from pyconnect_agent.builtin.converters.registry.options import RegistryOptions, registry_options
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema, SchemaRegistry
+from pyconnect_agent.kafka.schema_registry import RegistryClient, RegistrySchema
 from pyconnect_api import (
     BOOLEAN_SCHEMA,
     BYTES_SCHEMA,
@@ -50,7 +50,7 @@ _SCHEMAS_OF_SCALARS: Mapping[type, Schema] = {
 class DerivedSchema:
     """A Connect schema in a format; `record_name` None if it names no record."""
 
-    registered: RegisteredSchema
+    registered: RegistrySchema
     record_name: str | None
 
 
@@ -60,7 +60,7 @@ class RegistryConverter(Converter):
     def __init__(self) -> None:
         self._is_key = False
         self._options: RegistryOptions | None = None
-        self._registry: SchemaRegistry | None = None
+        self._registry: RegistryClient | None = None
         self._encoders: RecentlyUsed[tuple[str, Schema], tuple[bytes, Encode]]
         self._decoders: RecentlyUsed[int | str, Decode]
         self._encoders, self._decoders = RecentlyUsed(0), RecentlyUsed(0)
@@ -78,7 +78,7 @@ class RegistryConverter(Converter):
         )
         self._last = None
         self._configured(config)
-        self._registry = SchemaRegistry(options.client)
+        self._registry = RegistryClient(options.client)
 
     def close(self) -> None:
         if self._registry is not None:
@@ -109,7 +109,7 @@ class RegistryConverter(Converter):
         return decode(frame)
 
     @property
-    def registry(self) -> SchemaRegistry:
+    def registry(self) -> RegistryClient:
         """The registry; ConfigException before `configure`."""
         if self._registry is None:
             raise ConfigException(f"{type(self).__name__} was not configured")
@@ -124,11 +124,11 @@ class RegistryConverter(Converter):
         """Return the format's schema for a Connect schema."""
 
     @abstractmethod
-    def _encoder(self, schema: Schema, target: RegisteredSchema) -> Encode:
+    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         """Return the function that writes values of `schema` as `target` says."""
 
     @abstractmethod
-    def _decoder(self, source: RegisteredSchema) -> Decode:
+    def _decoder(self, source: RegistrySchema) -> Decode:
         """Return the function that reads messages of a schema."""
 
     def _schema_of(self, value: object) -> Schema:
@@ -148,7 +148,7 @@ class RegistryConverter(Converter):
             self._encoders.put((topic, schema), known)
         return known
 
-    def _target(self, topic: str, derived: DerivedSchema) -> RegisteredSchema:
+    def _target(self, topic: str, derived: DerivedSchema) -> RegistrySchema:
         """Return the schema to write with, which has an id."""
         options, registry = self._options, self.registry
         assert options is not None
@@ -158,8 +158,8 @@ class RegistryConverter(Converter):
         own = derived.registered
         find = registry.register if options.auto_register else registry.lookup
         schema_id = find(subject, own, normalize=options.normalize)
-        return RegisteredSchema(schema_id, own.text, own.kind, own.references)
+        return RegistrySchema(schema_id, own.text, own.kind, own.references)
 
-    def _schema_named(self, name: int | str) -> RegisteredSchema:
+    def _schema_named(self, name: int | str) -> RegistrySchema:
         registry = self.registry
         return registry.by_id(name) if isinstance(name, int) else registry.by_guid(name)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyconnect_agent.builtin.converters.base import converter_config_def
-from pyconnect_agent.core.clients.security import parse_jaas
 from pyconnect_api import (
     ConfigDef,
     ConfigException,
@@ -23,6 +22,8 @@ from pyconnect_api import (
     ValidString,
 )
 from pyconnect_api.key_table import define_table
+from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.jaas import parse_jaas
 
 SubjectName = Callable[[str, bool, str | None], str]
 """Makes a subject of topic, is_key and the record's full name, None if the schema has none."""
@@ -189,7 +190,10 @@ def _basic(config: Mapping[str, object]) -> dict[str, object]:
         case "USER_INFO":
             return {BASIC_USER_INFO: _required_secret(config, BASIC_USER_INFO)}
         case "SASL_INHERIT":
-            login = parse_jaas(_required_secret(config, JAAS)).options
+            try:
+                login = parse_jaas(_required_secret(config, JAAS)).options
+            except ClientPropertyError as exc:
+                raise ConfigException(f"Invalid client configuration: {exc}") from exc
             return {BASIC_USER_INFO: f"{login.get('username', '')}:{login.get('password', '')}"}
     return {}
 

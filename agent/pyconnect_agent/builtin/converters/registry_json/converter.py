@@ -25,7 +25,7 @@ from pyconnect_agent.builtin.converters.registry.framing import Frame
 from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.builtin.converters.registry_json import reading, writing
 from pyconnect_agent.core.java import json_text
-from pyconnect_agent.kafka.schema_registry import RegisteredSchema
+from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     CaseInsensitiveValidString,
     ConfigDef,
@@ -85,9 +85,9 @@ class JsonSchemaConverter(RegistryConverter):
         )
         text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
         name = schema.name if schema.type is Type.STRUCT else None
-        return DerivedSchema(RegisteredSchema(None, text, KIND), name)
+        return DerivedSchema(RegistrySchema(None, text, KIND), name)
 
-    def _encoder(self, schema: Schema, target: RegisteredSchema) -> Encode:
+    def _encoder(self, schema: Schema, target: RegistrySchema) -> Encode:
         write = writer_for(schema, self._json)
         check = self._checker(target)
 
@@ -99,7 +99,7 @@ class JsonSchemaConverter(RegistryConverter):
 
         return encode
 
-    def _decoder(self, source: RegisteredSchema) -> Decode:
+    def _decoder(self, source: RegistrySchema) -> Decode:
         if source.kind != KIND:
             raise DataException(f"The message's schema is not JSON Schema but {source.kind}")
         document, references = self._documents(source)
@@ -122,7 +122,7 @@ class JsonSchemaConverter(RegistryConverter):
 
         return decode
 
-    def _documents(self, source: RegisteredSchema) -> tuple[Any, dict[str, Any]]:
+    def _documents(self, source: RegistrySchema) -> tuple[Any, dict[str, Any]]:
         references: dict[str, Any] = {}
         for reference in source.references:
             imported = self.registry.by_version(reference.subject, reference.version)
@@ -133,7 +133,7 @@ class JsonSchemaConverter(RegistryConverter):
         except ValueError as error:
             raise DataException(f"The JSON Schema is not JSON: {error}") from error
 
-    def _checker(self, source: RegisteredSchema) -> Any:
+    def _checker(self, source: RegistrySchema) -> Any:
         """Return a function that refuses texts which do not fit; None unless asked for."""
         if not self._validate:
             return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 
-from pyconnect_agent.core.config.connector_config import SinkSettings
+from pyconnect_agent.core.config.connector_config import SinkTaskSettings
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts
@@ -37,7 +37,7 @@ class SinkErrors:
         *,
         stop_requested: threading.Event,
     ) -> None:
-        settings = SinkSettings.parse(setup.connector_config)
+        settings = SinkTaskSettings.parse(setup.connector_config)
         self.counts = ErrorCounts()
         self._queue = self._queue_of(settings, setup)
         self.tolerance = tolerance_of(
@@ -58,7 +58,7 @@ class SinkErrors:
         if self._queue is not None:
             self._queue.close(CLOSE_TIMEOUT_S)
 
-    def _queue_of(self, settings: SinkSettings, setup: TaskSetup) -> DeadLetterQueue | None:
+    def _queue_of(self, settings: SinkTaskSettings, setup: TaskSetup) -> DeadLetterQueue | None:
         topic = settings.dlq_topic
         if topic is None:
             return None

@@ -28,7 +28,7 @@ from pyconnect_agent.kafka.task_producer import (
 )
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordStage, Tolerance
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun, by_partition
+from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun, by_partition
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
     hearing_of,

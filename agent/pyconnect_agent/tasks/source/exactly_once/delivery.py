@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.core.clients.configs import exactly_once_producer
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
-from pyconnect_agent.core.config.connector_config import SourceSettings, TransactionBoundary
+from pyconnect_agent.core.config.connector_config import SourceTaskSettings, TransactionBoundary
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     BoundaryPolicy,
@@ -52,7 +52,7 @@ class ExactlyOnceDelivery:
     ) -> None:
         worker = setup.worker.config
         assert isinstance(worker, DistributedConfig)
-        settings = SourceSettings.parse(setup.connector_config)
+        settings = SourceTaskSettings.parse(setup.connector_config)
         self._control = control
         self._offsets = offsets
         config = _producer_config(setup, worker)
@@ -102,7 +102,7 @@ class ExactlyOnceDelivery:
     def _is_stopping(self) -> bool:
         return self._control.stopping
 
-    def _warn_of_long_interval(self, settings: SourceSettings, worker: WorkerConfig) -> None:
+    def _warn_of_long_interval(self, settings: SourceTaskSettings, worker: WorkerConfig) -> None:
         interval_ms = _interval_ms(settings, worker)
         limit_ms = self._producer.transaction_timeout_ms
         if (
@@ -116,13 +116,13 @@ class ExactlyOnceDelivery:
             )
 
 
-def _boundary(settings: SourceSettings, worker: WorkerConfig) -> BoundaryPolicy:
+def _boundary(settings: SourceTaskSettings, worker: WorkerConfig) -> BoundaryPolicy:
     if settings.transaction_boundary is TransactionBoundary.INTERVAL:
         return IntervalBoundary(_interval_ms(settings, worker))
     return PollBoundary()
 
 
-def _interval_ms(settings: SourceSettings, worker: WorkerConfig) -> int:
+def _interval_ms(settings: SourceTaskSettings, worker: WorkerConfig) -> int:
     interval_ms = settings.transaction_interval_ms
     return worker.offset_flush_interval_ms if interval_ms is None else interval_ms
 

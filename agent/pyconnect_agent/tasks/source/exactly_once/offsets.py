@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyconnect_agent.core.offsets.source import OffsetWriter, PartitionOffset, SourceEntries
-from pyconnect_agent.tasks.source.run import by_partition
+from pyconnect_agent.tasks.source.columns import by_partition
 from pyconnect_api import DataException, SourceRecord
 
 

@@ -25,10 +25,10 @@ from pyconnect_agent.kafka.task_producer import (
 )
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.exactly_once.offsets import TransactionOffsets
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
-from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.sender import (
     QUEUE_FULL_WAIT_S,
     hearing_of,
@@ -50,7 +50,7 @@ _NOT_DELIVERED = RecordMetadata("", -1, -1, -1)
 
 
 class TransactionalSender:
-    """Implements `source_sender.Sender`; called on the task's thread only."""
+    """Implements `sender.Sender`; called on the task's thread only."""
 
     def __init__(
         self,

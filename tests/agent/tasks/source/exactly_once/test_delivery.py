@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.config.connector_config import SourceSettings
+from pyconnect_agent.core.config.connector_config import SourceTaskSettings
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
     Decision,
     IntervalBoundary,
@@ -14,9 +14,9 @@ from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
 from tests.support.worker_properties import distributed
 
 
-def settings(**given: str) -> SourceSettings:
+def settings(**given: str) -> SourceTaskSettings:
     named = {name.replace("_", "."): value for name, value in given.items()}
-    return SourceSettings.parse({"name": "c", "connector.class": "C", **named})
+    return SourceTaskSettings.parse({"name": "c", "connector.class": "C", **named})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""Security in librdkafka's words. Pure.
+"""Security in the words of both client libraries. Pure.
 
 What librdkafka cannot read stays under Java's names until a client is made: `key_stores.with_pem`
 replaces stores by PEM, `connections.with_token_callback` a login by token by a callback.
+`connections.secured_arguments` adds kafka-python's objects: the context of TLS and the provider of
+tokens.
 """
 
 from __future__ import annotations
@@ -72,3 +74,20 @@ def _sasl(sasl: Sasl) -> dict[str, str]:
             return dict(properties)
     given = {name: text for name, text in login.items() if text is not None}
     return {"sasl.mechanism": sasl.mechanism} | given
+
+
+def kafka_python_arguments(security: Security) -> dict[str, object]:
+    """Return the arguments of kafka-python's clients that are texts."""
+    arguments: dict[str, object] = {"security_protocol": security.protocol.value}
+    if security.sasl is None:
+        return arguments
+    arguments["sasl_mechanism"] = security.sasl.mechanism
+    match security.sasl.login:
+        case PasswordLogin(username=username, password=password):
+            arguments |= {"sasl_plain_username": username, "sasl_plain_password": password}
+        case KerberosLogin(service_name=service_name):
+            if service_name is not None:
+                arguments["sasl_kerberos_service_name"] = service_name
+        case TokenLogin():
+            pass
+    return arguments

@@ -1,7 +1,7 @@
 """The messages of one poll as columns, from the consumer to the records of a sink task.
 
-Layer: tasks. As in `source/run.py`, calls of Python are made once for each column instead of once
-for each message, and nothing is reported or retried. If a task only reads the values of its
+Layer: tasks. As in `source/columns.py`, calls of Python are made once for each column instead of
+once for each message, and nothing is reported or retried. If a task only reads the values of its
 records, only these are made.
 """
 
