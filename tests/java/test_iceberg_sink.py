@@ -22,7 +22,7 @@ from tests.support.maven_plugins import ICEBERG_SINK, location_of
 from tests.support.names import unique_name
 from tests.support.topics import create_topics, produce
 
-pytestmark = [pytest.mark.java, pytest.mark.long]
+pytestmark = [pytest.mark.java, pytest.mark.long(only=True)]
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),

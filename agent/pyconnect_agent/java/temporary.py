@@ -24,9 +24,12 @@ class TemporaryDirectory:
     def __init__(self, base: Path) -> None:
         """Make it in `base`. Raises OSError."""
         while True:
+            # Another process may take it for a leftover until it is locked.
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-            self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-            # Another process may take it for a leftover in this moment.
+            try:
+                self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            except FileNotFoundError:
+                continue
             if _lock(self.descriptor) and self.path.exists():
                 return
             os.close(self.descriptor)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pyconnect_agent.java.temporary import PREFIX, TemporaryDirectory, remove_leftovers
 
@@ -39,3 +43,33 @@ def test_other_files_are_no_leftovers(tmp_path: Path) -> None:
     remove_leftovers(tmp_path)
     remove_leftovers(tmp_path / "none")
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("when", ["before it is opened", "before it is locked"])
+def test_a_directory_that_another_process_takes_for_a_leftover_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """It is new, and not locked yet."""
+    makes, opens = tempfile.mkdtemp, os.open
+    taken = []
+
+    def make(**arguments: Any) -> str:
+        made = makes(**arguments)
+        if not taken and when == "before it is opened":
+            taken.append(made)
+            os.rmdir(made)
+        return made
+
+    def open_then_lose(path: Path, flags: int) -> int:
+        descriptor = opens(path, flags)
+        if not taken:
+            taken.append(path)
+            os.rmdir(path)
+        return descriptor
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make)
+    monkeypatch.setattr(os, "open", open_then_lose)
+    made = TemporaryDirectory(tmp_path)
+    assert taken
+    assert made.path.exists()
+    made.remove()
