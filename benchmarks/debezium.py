@@ -24,11 +24,11 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.beside_java import busy
 from benchmarks.file_stream import find_runtime
 from benchmarks.sides import Side, both, print_head, print_row
-from tests.support.kafka import Servers
-from tests.support.maven_plugins import DEBEZIUM
 from tests.support.names import unique_name
-from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.topics import create_topics
+from tests.support.plugins.maven_plugins import DEBEZIUM
+from tests.support.servers.kafka import Servers
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.servers.topics import create_topics
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {

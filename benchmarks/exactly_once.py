@@ -26,9 +26,9 @@ from confluent_kafka import Consumer, TopicPartition
 from benchmarks.file_stream import LINE_BYTES, POLL_S, STRING, Bench, write_lines
 from benchmarks.memory import Peak, described, family_pss
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.kafka import Servers
+from tests.support.agents.rest_client import call_url
 from tests.support.names import unique_name
-from tests.support.rest_client import call_url
+from tests.support.servers.kafka import Servers
 
 TIMEOUT_S = 300.0
 IDLE_AFTER_S = 10.0

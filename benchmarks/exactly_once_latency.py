@@ -22,11 +22,11 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.file_stream import STRING
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.agent import source_config
-from tests.support.kafka import Servers
+from tests.support.agents.agent import source_config
+from tests.support.agents.rest_client import call_url
 from tests.support.names import unique_name
-from tests.support.rest_client import call_url
-from tests.support.topics import create_topics
+from tests.support.servers.kafka import Servers
+from tests.support.servers.topics import create_topics
 
 ENABLED = {
     "exactly.once.source.support": "enabled",

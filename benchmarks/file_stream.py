@@ -32,9 +32,9 @@ from pyconnect_sandbox.connect_worker import WorkerLaunch
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.children import MemoryOffsetStore, RecordingListener
-from tests.support.kafka import Servers
+from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
 from tests.support.names import unique_name
+from tests.support.servers.kafka import Servers
 
 LINE_BYTES = 99
 POLL_S = 0.01

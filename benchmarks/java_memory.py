@@ -36,11 +36,11 @@ from benchmarks.file_stream import LINE_BYTES, STRING, find_runtime, write_lines
 from benchmarks.memory import MIB, Peak, family, family_pss
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.java_worker import JavaConnectWorker
+from tests.support.agents.rest_client import call_url
 from tests.support.eventually import eventually
-from tests.support.java_plugin_jars import file_connectors
-from tests.support.kafka import Servers
 from tests.support.names import unique_name
-from tests.support.rest_client import call_url
+from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.servers.kafka import Servers
 
 Worker: TypeAlias = AgentProcess | JavaConnectWorker
 CONNECTOR = "org.apache.kafka.connect.file.FileStream{}Connector"

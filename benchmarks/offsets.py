@@ -25,7 +25,7 @@ import psutil
 
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.kafka import Servers
+from tests.support.servers.kafka import Servers
 
 MIB = 1024 * 1024
 SAMPLE_S = 0.02

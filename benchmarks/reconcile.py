@@ -40,7 +40,7 @@ from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings, read_spec
 from pyconnect_reconcile.topics.reading import COMMITTED, UNCOMMITTED
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.kafka import Servers
+from tests.support.servers.kafka import Servers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,9 +22,9 @@ from benchmarks.beside_java import (
 from benchmarks.memory import family
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.java_worker import JavaConnectWorker
-from tests.support.kafka import Servers
-from tests.support.maven_plugins import JavaPlugin, location_of
 from tests.support.names import unique_name
+from tests.support.plugins.maven_plugins import JavaPlugin, location_of
+from tests.support.servers.kafka import Servers
 
 Count = Callable[[], int]
 Process: TypeAlias = AgentProcess | JavaConnectWorker

@@ -37,7 +37,7 @@ from pyconnect_api import (
 from pyconnect_api.testing import SinkHarness, SourceHarness
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
-from tests.support.postgres import PostgresServer, running_postgres
+from tests.support.servers.postgres import PostgresServer, running_postgres
 
 NAMES = ("id", "note", "price", "changed", "amount")
 SCHEMAS = (INT64_SCHEMA, STRING_SCHEMA, FLOAT64_SCHEMA, TIMESTAMP_SCHEMA, INT32_SCHEMA)

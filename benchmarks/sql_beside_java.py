@@ -28,11 +28,11 @@ from confluent_kafka import Producer
 from benchmarks.beside_java import JSON_VALUES, WORKER, in_turn
 from benchmarks.file_stream import find_runtime
 from benchmarks.sides import Process, Side, both, print_head, print_rates
-from tests.support.kafka import Servers
-from tests.support.maven_plugins import JDBC_SINK
 from tests.support.names import unique_name
-from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.topics import create_topics
+from tests.support.plugins.maven_plugins import JDBC_SINK
+from tests.support.servers.kafka import Servers
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.servers.topics import create_topics
 
 COLUMNS = "id bigint PRIMARY KEY, note text, price double precision, changed timestamp, amount int"
 SCHEMA = {

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.sequences import Sequences
-from tests.support.upgrade_cluster import Tool, upgradable_cluster
+from tests.support.agents.upgrade_cluster import Tool, upgradable_cluster
+from tests.support.audits.sequences import Sequences
 
 AGENTS = 3
 

@@ -20,18 +20,18 @@ from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import Server
-from tests.support.kafka import (
+from tests.support.names import unique_name as make_unique_name
+from tests.support.seeds import LONG
+from tests.support.servers.kafka import (
     BOOTSTRAP_VARIABLE,
     Servers,
     SharedAgentWorker,
     SharedBroker,
     SharedJavaWorker,
 )
-from tests.support.names import unique_name as make_unique_name
-from tests.support.schema_registry_server import SchemaRegistryServer, find_registry
-from tests.support.secured import SecuredBroker, secured_config
-from tests.support.seeds import LONG
-from tests.support.shared_servers import shared_broker, shared_server
+from tests.support.servers.schema_registry_server import SchemaRegistryServer, find_registry
+from tests.support.servers.secured import SecuredBroker, secured_config
+from tests.support.servers.shared_servers import shared_broker, shared_server
 
 # Without the extra `reconcile` the tier of Spark is empty, which pytest's exit code says.
 collect_ignore = [] if find_spec("pyspark") else ["spark"]

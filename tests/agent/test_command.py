@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.__main__ import LIBRARIES, main
-from tests.support.worker_properties import PROPERTIES
+from tests.support.agents.worker_properties import PROPERTIES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 
 class Outcome(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 A = {"filename": "a.txt"}
 B = {"filename": "b.txt"}

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Run
-from tests.support.acls import sasl
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
+from tests.support.servers.acls import sasl
 
 pytestmark = pytest.mark.wire
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.fake_admin import HERE, FakeAdmin
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_services import rest_config, serving
+from tests.support.fakes.fake_admin import HERE, FakeAdmin
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
 
 pytestmark = pytest.mark.wire
 

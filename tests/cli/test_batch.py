@@ -16,8 +16,8 @@ from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, su
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Outcome as Ended
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
 from tests.support.eventually import eventually
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 CLI = Path(__file__).resolve().parents[2] / "cli"
 HANGS = "PUT /connectors/b/pause"

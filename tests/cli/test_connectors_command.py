@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
 

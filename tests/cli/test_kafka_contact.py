@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_cli.kafka import admin
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
 NOBODY = "127.0.0.1:1"

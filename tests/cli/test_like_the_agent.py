@@ -37,8 +37,8 @@ from pyconnect_clients.acls.model import Role
 from pyconnect_clients.acls.principals import SECURITY_KEYS, client_config
 from pyconnect_clients.connect_names import leader_transactional_id
 from pyconnect_clients.secret_keys import is_secret_key
-from tests.support.acls import sasl
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
+from tests.support.servers.acls import sasl
 
 NAMES = st.text(min_size=1, max_size=8)
 CERTIFICATES = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}

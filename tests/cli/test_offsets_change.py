@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import A, B, backups, changes, entry, sink_entry, stop, stored
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
 

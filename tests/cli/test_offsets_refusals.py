@@ -9,7 +9,7 @@ import pytest
 from pyconnect_cli.errors import OutputLost
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, stop, stored
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
 

@@ -12,7 +12,7 @@ import pytest
 from pyconnect_cli.rest.model import ConnectCluster
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import backups, changes, sink_entry, stop, stored
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 

@@ -11,7 +11,7 @@ from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
 from pyconnect_cli.offsets.change import Lag
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 pytestmark = pytest.mark.wire
 

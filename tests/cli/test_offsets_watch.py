@@ -12,8 +12,8 @@ from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.show import advanced
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import sink_entry
-from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
+from tests.support.fakes.connect_server import FakeConnect
 
 
 def change(before: object, after: object) -> OffsetChange:

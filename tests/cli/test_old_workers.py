@@ -13,7 +13,7 @@ from pyconnect_cli.offsets.stored import sink_offsets
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 
 @pytest.fixture

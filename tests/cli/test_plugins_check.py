@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.java_jars import SOURCE_CONNECTOR, class_file, make_jar
+from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 # `run` of conftest.py: arguments to (exit code, stdout, stderr)
 Run = Any

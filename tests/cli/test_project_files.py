@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import NAME_WORDS, Run
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 

@@ -11,7 +11,7 @@ from pyconnect_cli.agents.readiness import readiness
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.model import ConnectorInfo, Plugin
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pyconnect_clients.installation import install_command
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.spec import Registry, TopicSide, read_spec
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"

@@ -13,7 +13,7 @@ from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import stop, stored
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 __all__ = ["stored"]
 

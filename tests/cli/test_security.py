@@ -15,7 +15,7 @@ import trustme
 
 from pyconnect_cli.rest.masking import MASK
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 OPS = f"Basic {base64.b64encode(b'ops:s3cret').decode()}"

@@ -30,8 +30,8 @@ from pyconnect_cli.parsing.examples import EXAMPLES
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import NAME_WORDS, Run
-from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
+from tests.support.fakes.connect_server import FakeConnect
 
 ROOT = Path(__file__).resolve().parents[2]
 HELP_BUDGET_S = 0.080

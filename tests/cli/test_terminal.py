@@ -17,8 +17,8 @@ import pytest
 from pyconnect_cli.rest.client import ConnectClient
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import sink_entry
-from tests.support.connect_server import FakeConnect
 from tests.support.eventually import eventually
+from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
 CLI = Path(__file__).resolve().parents[2] / "cli"

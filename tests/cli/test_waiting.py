@@ -11,7 +11,7 @@ from pyconnect_cli.acting.wait import has_state
 from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 
 class Clock:

@@ -19,7 +19,7 @@ from pyconnect_cli.session import Session
 from pyconnect_connectors.sql.database import open_engine
 from pyconnect_connectors.sql.settings import Connection
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 
 @pytest.mark.parametrize(

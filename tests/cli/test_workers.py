@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import Outcome, Run
-from tests.support.connect_server import FakeConnect, frozen
+from tests.support.fakes.connect_server import FakeConnect, frozen
 
 pytestmark = pytest.mark.wire
 

@@ -13,7 +13,7 @@ from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import with_pem, with_stores_read
 from pyconnect_clients.security import PemCertificates, PemIdentity, Tls, parse_security
 from pyconnect_clients.tls import client_context
-from tests.support.tls_clusters import STORE_PASSWORD, Stores, keytool
+from tests.support.servers.tls_clusters import STORE_PASSWORD, Stores, keytool
 
 pytestmark = pytest.mark.wire
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.mariadb import MariaDbServer, running_mariadb
-from tests.support.postgres import PostgresServer, running_postgres
+from tests.support.servers.mariadb import MariaDbServer, running_mariadb
+from tests.support.servers.postgres import PostgresServer, running_postgres
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from tests.support.agent import Agent
+from tests.support.agents.agent import Agent
 
 
 def java_processes(agent: Agent) -> list[psutil.Process]:

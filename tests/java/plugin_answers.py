@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.java.our_own_plugins import is_our_own
-from tests.support.rest_client import Answer, call_url
+from tests.support.agents.rest_client import Answer, call_url
 
 JSON = {"Content-Type": "application/json"}
 OUR_OWN_KEYS = frozenset({"on.truncate"})

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.agents.rest_client import Answer, call_url
+from tests.support.agents.worker_rest import is_momentary
 from tests.support.eventually import eventually
-from tests.support.rest_client import Answer, call_url
-from tests.support.worker_rest import is_momentary
 
 JSON = {"Content-Type": "application/json"}
 WAIT_S = 60

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.java.rest_life import Life
-from tests.support.rest_client import Answer
+from tests.support.agents.rest_client import Answer
 
 Story = Callable[[Life], None]
 

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
-from tests.support.agent import line_count, sink_config, source_config
+from tests.support.agents.agent import line_count, sink_config, source_config
+from tests.support.agents.rest_client import Answer, call_url
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
-from tests.support.java_hosts import PROPERTIES
-from tests.support.kafka import Servers
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.rest_client import Answer, call_url
-from tests.support.secured import (
+from tests.support.servers.java_hosts import PROPERTIES
+from tests.support.servers.kafka import Servers
+from tests.support.servers.secured import (
     SecuredBroker,
     internal,
     overrides,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.support.commands.pyconnect_command import Command
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Command
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.java
 

@@ -10,16 +10,16 @@ import psycopg
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.abort_markers import aborted_transactions
-from tests.support.agent import Agent, Agents, closing
-from tests.support.cluster import QUICK_GROUP
+from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.maven_plugins import DEBEZIUM, JDBC_SINK, location_of
 from tests.support.names import unique_name
-from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.plugins.maven_plugins import DEBEZIUM, JDBC_SINK, location_of
 from tests.support.seeds import chosen
-from tests.support.topics import create_topics, open_records, produce, read_topic
+from tests.support.servers.abort_markers import aborted_transactions
+from tests.support.servers.cluster import QUICK_GROUP
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.servers.topics import create_topics, open_records, produce, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(400)]
 

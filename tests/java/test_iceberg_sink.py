@@ -14,13 +14,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from tests.java.java_processes import java_processes
-from tests.support.agent import STRING_CONVERTER, Agent, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents, closing
 from tests.support.eventually import eventually
-from tests.support.iceberg_rest import TOKEN, running_rest_catalog
-from tests.support.kafka import SharedBroker
-from tests.support.maven_plugins import ICEBERG_SINK, location_of
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, produce
+from tests.support.plugins.maven_plugins import ICEBERG_SINK, location_of
+from tests.support.servers.iceberg_rest import TOKEN, running_rest_catalog
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, produce
 
 pytestmark = [pytest.mark.java, pytest.mark.long(only=True)]
 

@@ -12,8 +12,7 @@ import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_processes import java_processes
-from tests.support.abort_markers import aborted_transactions
-from tests.support.agent import (
+from tests.support.agents.agent import (
     STRING_CONVERTER,
     Agent,
     Agents,
@@ -21,11 +20,12 @@ from tests.support.agent import (
     closing,
     wait_until_equal,
 )
+from tests.support.agents.file_stream import FileStreams, lines_of, write_lines
+from tests.support.agents.worker_rest import WorkerRest
 from tests.support.eventually import eventually
-from tests.support.file_stream import FileStreams, lines_of, write_lines
-from tests.support.kafka import SharedBroker, SharedJavaWorker
-from tests.support.topics import open_records, read_topic
-from tests.support.worker_rest import WorkerRest
+from tests.support.servers.abort_markers import aborted_transactions
+from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
+from tests.support.servers.topics import open_records, read_topic
 
 pytestmark = pytest.mark.java
 

@@ -17,7 +17,7 @@ from pyconnect_agent.java.link import JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
-from tests.support.maven_plugins import RELOAD4J, location_of
+from tests.support.plugins.maven_plugins import RELOAD4J, location_of
 
 pytestmark = pytest.mark.java
 

@@ -20,9 +20,10 @@ from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
 from tests.java.our_own_plugins import is_our_own
 from tests.java.plugin_answers import definitions, on_both, validation
-from tests.support.java_jars import make_jar
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.maven_plugins import (
+from tests.support.commands.pyconnect_command import Command
+from tests.support.names import unique_name
+from tests.support.plugins.java_jars import make_jar
+from tests.support.plugins.maven_plugins import (
     DEBEZIUM,
     MIRROR,
     MONGO,
@@ -30,9 +31,8 @@ from tests.support.maven_plugins import (
     file_connectors,
     location_of,
 )
-from tests.support.names import unique_name
-from tests.support.pyconnect_command import Command
 from tests.support.seeds import chosen
+from tests.support.servers.kafka import Servers, SharedBroker
 
 pytestmark = [pytest.mark.java, pytest.mark.long, pytest.mark.timeout(400)]
 

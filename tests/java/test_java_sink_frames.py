@@ -22,8 +22,8 @@ from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.fake_clients import FakeConsumer, FakeMessage
-from tests.support.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
+from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.java
 

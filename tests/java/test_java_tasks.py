@@ -11,12 +11,12 @@ from confluent_kafka import Message
 
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_processes import java_processes
-from tests.support.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
-from tests.support.java_plugin_jars import test_connectors as compiled_connectors
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, partitions_of, produce, read_topic
+from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, partitions_of, produce, read_topic
 
 pytestmark = pytest.mark.java
 

@@ -13,9 +13,9 @@ from pyconnect_agent.children import validators
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
-from tests.support.children_world import ChildrenWorld, children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import ChildrenWorld, children_world
 
 pytestmark = pytest.mark.java
 

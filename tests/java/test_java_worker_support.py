@@ -8,11 +8,11 @@ import pytest
 
 from pyconnect_sandbox.connect_worker import rest_status
 from pyconnect_sandbox.java_worker import JavaConnectWorker
-from tests.support.agent import STRING_CONVERTER, sink_config, source_config
+from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
+from tests.support.agents.worker_rest import WorkerRest
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
-from tests.support.worker_rest import WorkerRest
+from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 

@@ -15,11 +15,11 @@ from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums
 from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
-from tests.support.agent import STRING_CONVERTER, Agents, closing
+from tests.support.agents.agent import STRING_CONVERTER, Agents, closing
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, read_topic
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = pytest.mark.java
 

@@ -12,13 +12,19 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.abort_markers import aborted_transactions
-from tests.support.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents, closing
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.maven_plugins import MIRROR, location_of
 from tests.support.names import unique_name
-from tests.support.topics import committed_offset, create_topics, open_records, produce, read_topic
+from tests.support.plugins.maven_plugins import MIRROR, location_of
+from tests.support.servers.abort_markers import aborted_transactions
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import (
+    committed_offset,
+    create_topics,
+    open_records,
+    produce,
+    read_topic,
+)
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
 

@@ -14,15 +14,15 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from pyconnect_agent.core.internal_topics import config_records
-from tests.support.agent import source_config
-from tests.support.chaos_lines import LineReader, SteadyLines
-from tests.support.cluster import worker_of
+from tests.support.agents.agent import source_config
+from tests.support.agents.mixed_group import MixedGroup
+from tests.support.chaos.chaos_lines import LineReader, SteadyLines
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
 from tests.support.seeds import chosen
-from tests.support.topics import create_topics, read_topic
+from tests.support.servers.cluster import worker_of
+from tests.support.servers.kafka import Servers, SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -9,14 +9,14 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_agent.core.internal_topics import config_records
-from tests.support.agent import append_lines, sink_config, source_config
-from tests.support.cluster import worker_of
+from tests.support.agents.agent import append_lines, sink_config, source_config
+from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker, java_and_agent
+from tests.support.chaos.witness import WITNESS, Journal
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.mixed_group import WAIT_S, MixedGroup, MixedWorker, java_and_agent
 from tests.support.names import unique_name
-from tests.support.topics import read_topic
-from tests.support.witness import WITNESS, Journal
+from tests.support.servers.cluster import worker_of
+from tests.support.servers.kafka import Servers, SharedBroker
+from tests.support.servers.topics import read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import sink_config
-from tests.support.cluster import worker_of
+from tests.support.agents.agent import sink_config
+from tests.support.agents.mixed_group import MixedGroup
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.mixed_group import MixedGroup
 from tests.support.names import unique_name
+from tests.support.servers.cluster import worker_of
+from tests.support.servers.kafka import Servers, SharedBroker
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -17,16 +17,16 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import sink_config, source_config
-from tests.support.chaos_lines import LineReader, SteadyLines
+from tests.support.agents.agent import sink_config, source_config
+from tests.support.agents.rolled_cluster import RolledCluster
+from tests.support.chaos.chaos_lines import LineReader, SteadyLines
 from tests.support.eventually import eventually
-from tests.support.java_plugin_jars import file_connectors
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.maven_plugins import DEBEZIUM, MIRROR, location_of
 from tests.support.names import unique_name
-from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.rolled_cluster import RolledCluster
-from tests.support.topics import create_topics, read_topic
+from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.maven_plugins import DEBEZIUM, MIRROR, location_of
+from tests.support.servers.kafka import Servers, SharedBroker
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(900)]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker
 from tests.support.eventually import eventually
-from tests.support.java_plugin_jars import test_connectors as compiled_connectors
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.mixed_group import WAIT_S, MixedGroup, MixedWorker
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, read_topic
+from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.servers.kafka import Servers, SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agents.rest_client import call_url
+from tests.support.commands.pyconnect_command import Command
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Command
-from tests.support.rest_client import call_url
+from tests.support.servers.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands.pyconnect_command import Command
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Command
+from tests.support.servers.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 STRING = "org.apache.kafka.connect.storage.StringConverter"

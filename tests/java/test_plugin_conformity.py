@@ -12,8 +12,8 @@ import pytest
 from tests.java.config_cases import CONFIG_CASES, ConfigCase
 from tests.java.our_own_plugins import is_our_own
 from tests.java.plugin_answers import definitions, on_both, validation
-from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
-from tests.support.rest_client import call_url
+from tests.support.agents.rest_client import call_url
+from tests.support.servers.kafka import SharedAgentWorker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 

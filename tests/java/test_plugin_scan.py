@@ -12,7 +12,7 @@ from pyconnect_agent.worker.plugins import find_plugins
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.corpora import printed
 from tests.java.java_sources import compiled, connector
-from tests.support.java_jars import make_jar
+from tests.support.plugins.java_jars import make_jar
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(400)]
 

@@ -14,11 +14,11 @@ import pytest
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.rest_life import Life, Told
 from tests.java.rest_stories import STORIES, Story
-from tests.support.java_plugin_jars import file_connectors
-from tests.support.kafka import Servers, SharedAgentWorker, SharedBroker, SharedJavaWorker
+from tests.support.agents.rest_client import call_url
 from tests.support.names import unique_name
-from tests.support.rest_client import call_url
+from tests.support.plugins.java_plugin_jars import file_connectors
 from tests.support.rest_scenarios import SCENARIOS, Scenario
+from tests.support.servers.kafka import Servers, SharedAgentWorker, SharedBroker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 

@@ -13,7 +13,7 @@ from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerLaunch, worker
 from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
-from tests.support.kafka_cluster import free_ports
+from tests.support.servers.kafka_cluster import free_ports
 
 pytestmark = pytest.mark.java
 

@@ -15,8 +15,8 @@ import pytest
 
 from tests.java.our_own_plugins import is_our_own
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedAgentWorker, SharedJavaWorker
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedAgentWorker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import Agents, source_config
+from tests.support.agents.agent import Agents, source_config
+from tests.support.agents.rest_client import call_url
+from tests.support.agents.upgrade_cluster import ALLOWED, Tool
 from tests.support.eventually import eventually
-from tests.support.java_hosts import PROPERTIES, Hosts, Lines
-from tests.support.kafka import SharedBroker
-from tests.support.rest_client import call_url
-from tests.support.upgrade_cluster import ALLOWED, Tool
+from tests.support.servers.java_hosts import PROPERTIES, Hosts, Lines
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import source_config
-from tests.support.java_hosts import Hosts, Lines
-from tests.support.kafka import SharedBroker
-from tests.support.rest_client import call_url
-from tests.support.upgrade_cluster import Tool
+from tests.support.agents.agent import source_config
+from tests.support.agents.rest_client import call_url
+from tests.support.agents.upgrade_cluster import Tool
+from tests.support.servers.java_hosts import Hosts, Lines
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(600)]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agents, closing
-from tests.support.file_stream import FileStreams
-from tests.support.kafka import SharedBroker
-from tests.support.sequences import Sequences
-from tests.support.witness import Journal
+from tests.support.agents.agent import Agents, closing
+from tests.support.agents.file_stream import FileStreams
+from tests.support.audits.sequences import Sequences
+from tests.support.chaos.witness import Journal
+from tests.support.servers.kafka import SharedBroker
 
 
 @pytest.fixture

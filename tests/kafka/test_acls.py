@@ -28,18 +28,18 @@ from pyconnect_clients.acls.model import Evidence, GrantVerdict
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
 from pyconnect_clients.phases import Phase
-from tests.support.agent import Agent, Agents, line_count, sink_config, source_config
+from tests.support.agents.agent import Agent, Agents, line_count, sink_config, source_config
+from tests.support.audits.sequences import Sequences
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.secured import (
+from tests.support.servers.secured import (
     SecuredBroker,
     internal,
     overrides,
     read_grants,
     worker_file,
 )
-from tests.support.sequences import Sequences
 
 pytestmark = pytest.mark.kafka
 

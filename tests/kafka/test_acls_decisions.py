@@ -27,10 +27,10 @@ from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.security import list_acls
 from pyconnect_clients.acls.model import GrantVerdict
 from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
-from tests.support.acls import sasl
 from tests.support.eventually import eventually
-from tests.support.secured import SecuredBroker
 from tests.support.seeds import picked_seed
+from tests.support.servers.acls import sasl
+from tests.support.servers.secured import SecuredBroker
 
 pytestmark = pytest.mark.kafka
 

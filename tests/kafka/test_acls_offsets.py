@@ -12,11 +12,11 @@ from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
-from tests.support.agent import Agents
+from tests.support.agents.agent import Agents
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.secured import SecuredBroker, internal
-from tests.support.sequences import Sequences
+from tests.support.servers.secured import SecuredBroker, internal
 
 pytestmark = pytest.mark.kafka
 

@@ -17,12 +17,12 @@ from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import Agent, Agents
+from tests.support.agents.agent import Agent, Agents
+from tests.support.audits.sequences import Sequences
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.secured import SecuredBroker, internal, secured_config
-from tests.support.sequences import Sequences
+from tests.support.servers.secured import SecuredBroker, internal, secured_config
 
 pytestmark = pytest.mark.kafka
 

@@ -20,13 +20,13 @@ from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
 from pyconnect_sandbox.agent import AgentProcess
-from tests.support.acls import sasl
-from tests.support.agent import Agent, Agents, source_config
+from tests.support.agents.agent import Agent, Agents, source_config
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.secured import TOOL, SecuredBroker, internal, worker_file
 from tests.support.seeds import chosen
+from tests.support.servers.acls import sasl
+from tests.support.servers.secured import TOOL, SecuredBroker, internal, worker_file
 
 pytestmark = pytest.mark.kafka
 

@@ -10,9 +10,9 @@ from pyconnect_agent.core.errors import RetriableKafkaError
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_sandbox.broker import KafkaBroker
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
-from tests.support.kafka_cluster import KafkaCluster
 from tests.support.names import unique_name
+from tests.support.servers.kafka import Servers
+from tests.support.servers.kafka_cluster import KafkaCluster
 
 pytestmark = pytest.mark.kafka
 

@@ -7,8 +7,8 @@ from confluent_kafka import Producer
 
 from pyconnect_agent.kafka.admin import Admin
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

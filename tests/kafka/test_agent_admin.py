@@ -12,17 +12,17 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.agent import (
+from tests.support.agents.agent import (
     Agent,
     Agents,
     emptied,
     source_config,
 )
-from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.agents.rest_client import Answer, call_url
+from tests.support.commands.processes import run_python
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.processes import run_python
-from tests.support.rest_client import Answer, call_url
+from tests.support.plugins.bad_plugins import BAD_SOURCE
 
 pytestmark = pytest.mark.kafka
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.agent import (
+from tests.support.agents.agent import (
     WAIT_S,
     Agent,
     Agents,

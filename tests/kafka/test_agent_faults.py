@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from tests.support.agent import WAIT_S, Agent, Agents, emptied, sink_config, source_config
-from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.agents.agent import WAIT_S, Agent, Agents, emptied, sink_config, source_config
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.plugins.bad_plugins import BAD_SOURCE
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.agent import Agents
+from tests.support.agents.agent import Agents
+from tests.support.agents.stopped_connectors import stopped, write_stopped_connectors
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.stopped_connectors import stopped, write_stopped_connectors
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import (
+from tests.support.agents.agent import (
     WAIT_S,
     Agent,
     Agents,

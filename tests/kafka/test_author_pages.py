@@ -16,12 +16,12 @@ from urllib.request import Request, urlopen
 import pytest
 
 from pyconnect_sandbox.ports import free_port
-from tests.support.agent import Agent, Agents
-from tests.support.author_pages import install, write_project
+from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, read_topic
+from tests.support.plugins.author_pages import install, write_project
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -7,10 +7,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.agent import Agent, Agents
-from tests.support.bad_plugins import BAD_SOURCE
+from tests.support.agents.agent import Agent, Agents
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.sequences import WAIT_S, Sequences
+from tests.support.plugins.bad_plugins import BAD_SOURCE
 
 pytestmark = pytest.mark.kafka
 

@@ -25,10 +25,10 @@ from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.audits.seeding import Record, seed_topic
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
-from tests.support.seeding import Record, seed_topic
-from tests.support.tls_clusters import (
+from tests.support.servers.kafka import Servers
+from tests.support.servers.tls_clusters import (
     Stores,
     TlsClusters,
     known_by_pem,

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agent import Agent
-from tests.support.cluster import Cluster, cluster_of, worker_of
+from tests.support.agents.agent import Agent
+from tests.support.agents.worker_rest import WAIT_S
+from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.witness import Journal
-from tests.support.worker_rest import WAIT_S
+from tests.support.servers.cluster import Cluster, cluster_of, worker_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -12,14 +12,20 @@ import pytest
 
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import KafkaBroker
-from tests.support.agent import Agent, append_lines, sink_config, source_config, wait_until_equal
-from tests.support.cluster import DELAY_MS, SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.agents.agent import (
+    Agent,
+    append_lines,
+    sink_config,
+    source_config,
+    wait_until_equal,
+)
+from tests.support.agents.wedgeable_agent import WedgeableAgent, wedge_now
+from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
 from tests.support.names import unique_name
-from tests.support.proxy import Proxy
-from tests.support.wedgeable_agent import WedgeableAgent, wedge_now
-from tests.support.witness import Journal
+from tests.support.servers.cluster import DELAY_MS, SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.servers.kafka import Servers
+from tests.support.servers.proxy import Proxy
 
 pytestmark = pytest.mark.kafka
 

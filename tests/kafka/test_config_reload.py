@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agent import Agent, Agents, closing, sink_config
+from tests.support.agents.agent import Agent, Agents, closing, sink_config
 from tests.support.eventually import eventually
-from tests.support.expiring import EXPIRING_PROVIDER
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.provider_plugin import make_provider_plugin
+from tests.support.plugins.provider_plugin import make_provider_plugin
+from tests.support.servers.expiring import EXPIRING_PROVIDER
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agent, Agents, AgentWithFiles
-from tests.support.chaos import ENABLED
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.agent import Agent, Agents, AgentWithFiles
+from tests.support.audits.sequences import Sequences
+from tests.support.chaos.chaos import ENABLED
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.sequences import Sequences
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(400)]
 

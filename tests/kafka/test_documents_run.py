@@ -22,11 +22,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.ports import free_port
-from tests.support.agent import Agent, Agents
+from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.topics import create_topics
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -15,16 +15,16 @@ from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.acls import sasl
-from tests.support.agent import Agent, Agents, closing
-from tests.support.cluster import Cluster, cluster_of, worker_of
+from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
-from tests.support.kafka_cluster import KafkaCluster, free_ports
-from tests.support.proxy import Proxy
-from tests.support.secured import SecuredBroker, overrides
-from tests.support.sequences import WAIT_S, Sequences
-from tests.support.topics import coordinator_partition
+from tests.support.servers.acls import sasl
+from tests.support.servers.cluster import Cluster, cluster_of, worker_of
+from tests.support.servers.kafka import Servers
+from tests.support.servers.kafka_cluster import KafkaCluster, free_ports
+from tests.support.servers.proxy import Proxy
+from tests.support.servers.secured import SecuredBroker, overrides
+from tests.support.servers.topics import coordinator_partition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

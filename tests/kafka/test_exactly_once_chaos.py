@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.chaos import ENABLED, Chaos
-from tests.support.cluster import Cluster, cluster_of
-from tests.support.java_plugin_jars import file_connectors
-from tests.support.kafka import SharedBroker
+from tests.support.chaos.chaos import ENABLED, Chaos
+from tests.support.plugins.java_plugin_jars import file_connectors
 from tests.support.seeds import LONG, picked_seed
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 

@@ -14,12 +14,12 @@ from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_sandbox import ports
-from tests.support.agent import Agent
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.agent import Agent
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.proxy import Proxy
-from tests.support.sequences import WAIT_S, Sequences
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.proxy import Proxy
 
 pytestmark = pytest.mark.kafka
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agent
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.agent import Agent
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.seeds import chosen
-from tests.support.sequences import WAIT_S, Sequences
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.agent import Agent, Agents, emptied
-from tests.support.dropping_source import COMMIT, DROP_ODD, DROPPING_SOURCE, notes
+from tests.support.agents.agent import Agent, Agents, emptied
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.sequence_source import LIMIT
-from tests.support.sequences import WAIT_S, Sequences
+from tests.support.plugins.dropping_source import COMMIT, DROP_ODD, DROPPING_SOURCE, notes
+from tests.support.plugins.sequence_source import LIMIT
 
 pytestmark = pytest.mark.kafka
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agents, append_lines, source_config
+from tests.support.agents.agent import Agents, append_lines, source_config
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.offset_topics import OffsetTopics
-from tests.support.sequences import WAIT_S, Sequences
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.offset_topics import OffsetTopics
 
 pytestmark = pytest.mark.kafka
 

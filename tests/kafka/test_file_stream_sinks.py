@@ -11,12 +11,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.children_world import children_world
+from tests.support.agents.file_stream import FileStreams, lines_of
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
-from tests.support.file_stream import FileStreams, lines_of
-from tests.support.kafka import SharedBroker
-from tests.support.topics import create_topics, produce
+from tests.support.fakes.children_world import children_world
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, produce
 
 pytestmark = pytest.mark.kafka
 

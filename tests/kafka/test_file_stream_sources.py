@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
-from tests.support.children_world import children_world
+from tests.support.agents.file_stream import LINES, FileStreams, source_is_done, write_lines
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
-from tests.support.file_stream import LINES, FileStreams, source_is_done, write_lines
-from tests.support.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
 
 pytestmark = pytest.mark.kafka
 

@@ -13,8 +13,8 @@ import pytest
 from pyconnect_agent.kafka._group_adapter import JoinedGroup, MembershipSettings
 from pyconnect_agent.kafka.group import GroupThread
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

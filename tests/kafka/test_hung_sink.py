@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agent import Agent, Agents, append_lines, closing, source_config
+from tests.support.agents.agent import Agent, Agents, append_lines, closing, source_config
+from tests.support.audits.sinks import HANGING_SINK
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.sinks import HANGING_SINK
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -17,13 +17,13 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table
 
-from tests.support.agent import Agents, restart_failed, task_pids
+from tests.support.agents.agent import Agents, restart_failed, task_pids
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.s3 import S3Server, running_s3
 from tests.support.seeds import LONG, picked_seed
-from tests.support.topics import create_topics, read_topic
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.s3 import S3Server, running_s3
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 

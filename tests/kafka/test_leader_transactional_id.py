@@ -12,11 +12,11 @@ from pyconnect_cli.kafka.transactions import describe_transactions
 from pyconnect_cli.rest.endpoint import Endpoint
 from pyconnect_cli.settings.inventory import Inventory
 from pyconnect_cli.upgrade.cluster.observe import Observer, Workers
-from tests.support.agent import Agent, sink_config
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.agent import Agent, sink_config
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

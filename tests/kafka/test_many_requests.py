@@ -11,8 +11,8 @@ from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_clients.acls.model import GrantVerdict
 from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

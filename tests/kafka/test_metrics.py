@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent import Agent, Agents, append_lines, closing, sink_config, source_config
+from tests.support.agents.agent import (
+    Agent,
+    Agents,
+    append_lines,
+    closing,
+    sink_config,
+    source_config,
+)
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

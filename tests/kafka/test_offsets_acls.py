@@ -13,13 +13,13 @@ from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFac
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
-from tests.support.agent import Agent, Agents, closing
-from tests.support.changed_offsets import LINES, PARTITIONS, Groups, Sink
+from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.changed_offsets import LINES, PARTITIONS, Groups, Sink
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.offset_topics import OffsetTopics
-from tests.support.secured import SecuredBroker, internal, overrides
-from tests.support.sequences import Sequences
+from tests.support.servers.offset_topics import OffsetTopics
+from tests.support.servers.secured import SecuredBroker, internal, overrides
 
 pytestmark = pytest.mark.kafka
 

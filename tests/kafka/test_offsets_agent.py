@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.tasks.jobs.source_offset_change import ENTRIES_AT_ONCE
-from tests.support.agent import Agents, closing
-from tests.support.changed_offsets import ALTERED, RESET, Numbers, Worker
-from tests.support.kafka import SharedBroker
+from tests.support.agents.agent import Agents, closing
+from tests.support.agents.changed_offsets import ALTERED, RESET, Numbers, Worker
+from tests.support.audits.sequences import Sequences
 from tests.support.names import unique_name
-from tests.support.offset_topics import OffsetTopic
 from tests.support.seeds import chosen
-from tests.support.sequences import Sequences
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.offset_topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from tests.support.agent import Agent, Agents, closing
-from tests.support.changed_offsets import LINES, PARTITIONS, QUICK, WAIT_S, Groups, Sink
+from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.changed_offsets import LINES, PARTITIONS, QUICK, WAIT_S, Groups, Sink
+from tests.support.audits.sinks import UNSTOPPABLE_SINK
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.sinks import UNSTOPPABLE_SINK
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agent
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.agent import Agent
+from tests.support.agents.rest_client import Answer
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.offset_hooks import HOOK_SOURCE
-from tests.support.offset_topics import OffsetTopic
-from tests.support.rest_client import Answer
-from tests.support.sequences import Sequences
+from tests.support.plugins.offset_hooks import HOOK_SOURCE
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.offset_topics import OffsetTopic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

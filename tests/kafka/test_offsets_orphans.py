@@ -11,8 +11,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_cli.app import run
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
-from tests.support.kafka import SharedBroker
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

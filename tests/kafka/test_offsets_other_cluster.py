@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agents, closing
-from tests.support.changed_offsets import (
+from tests.support.agents.agent import Agents, closing
+from tests.support.agents.changed_offsets import (
     ALTERED,
     LINES,
     PARTITIONS,
@@ -18,11 +18,11 @@ from tests.support.changed_offsets import (
     Sink,
     Worker,
 )
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.offset_topics import OffsetTopic
-from tests.support.sequences import Sequences
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.offset_topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.rest_client import Answer
+from tests.support.agents.running_work import status_faults, statuses_in
+from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.rest_client import Answer
-from tests.support.running_work import status_faults, statuses_in
-from tests.support.witness import Journal
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

@@ -17,10 +17,10 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_sandbox.connect_worker import worker_properties
 from tests.agent.tasks.source.source_loop import Source, record
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.seeds import LONG
-from tests.support.topics import create_topics, read_topic
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 

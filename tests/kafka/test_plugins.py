@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from tests.support.agent import Agents, append_lines, sink_config, source_config
+from tests.support.agents.agent import Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.versioned_plugins import make_plugins
+from tests.support.plugins.versioned_plugins import make_plugins
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

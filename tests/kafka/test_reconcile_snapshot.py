@@ -12,10 +12,10 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
-from tests.support.acls import sasl
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.secured import SecuredBroker
+from tests.support.servers.acls import sasl
+from tests.support.servers.secured import SecuredBroker
 
 pytestmark = pytest.mark.kafka
 

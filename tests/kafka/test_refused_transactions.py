@@ -12,7 +12,7 @@ from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.secured import SecuredBroker
+from tests.support.servers.secured import SecuredBroker
 
 pytestmark = pytest.mark.kafka
 

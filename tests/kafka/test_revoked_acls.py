@@ -10,10 +10,10 @@ import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
 from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
-from tests.support.agent import Agent, Agents, append_lines, sink_config, source_config
+from tests.support.agents.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.secured import SecuredBroker, overrides
+from tests.support.servers.secured import SecuredBroker, overrides
 
 pytestmark = pytest.mark.kafka
 

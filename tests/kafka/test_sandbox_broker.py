@@ -28,9 +28,9 @@ from pyconnect_sandbox.class_archive import archives_root
 from pyconnect_sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.processes import is_gone, python_environment
+from tests.support.servers.kafka import Servers, SharedBroker
 
 pytestmark = pytest.mark.kafka
 

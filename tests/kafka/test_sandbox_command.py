@@ -12,8 +12,8 @@ import pytest
 
 from pyconnect_sandbox.broker import answers_metadata
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.java_plugin_jars import test_connectors as compiled_connectors
-from tests.support.processes import run_python
+from tests.support.commands.processes import run_python
+from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
 
 pytestmark = pytest.mark.kafka
 

@@ -10,7 +10,7 @@ import pytest
 from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums
 from pyconnect_sandbox.jar_cache import JarCache
 from pyconnect_sandbox.jars import find_runtime
-from tests.support.progress import RecordedProgress
+from tests.support.commands.progress import RecordedProgress
 
 pytestmark = pytest.mark.kafka
 

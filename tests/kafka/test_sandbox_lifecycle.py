@@ -20,9 +20,9 @@ from pyconnect_sandbox.lifecycle import SandboxStatus, UpOutcome, UpRequest
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.state import SandboxDirectory
+from tests.support.commands.processes import is_gone, python_environment
+from tests.support.commands.progress import RecordedProgress
 from tests.support.eventually import eventually
-from tests.support.processes import is_gone, python_environment
-from tests.support.progress import RecordedProgress
 
 pytestmark = pytest.mark.kafka
 

@@ -12,15 +12,15 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import Agent
-from tests.support.cluster import SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.agents.agent import Agent
+from tests.support.agents.running_work import status_faults, statuses_in
+from tests.support.chaos.witness import Journal
 from tests.support.eventually import eventually
-from tests.support.far_brokers import FarBrokers, far_brokers
-from tests.support.proxy import Proxy
-from tests.support.running_work import status_faults, statuses_in
+from tests.support.fakes.far_brokers import FarBrokers, far_brokers
 from tests.support.seeds import chosen
-from tests.support.topics import coordinator_partition
-from tests.support.witness import Journal
+from tests.support.servers.cluster import SESSION_MS, Cluster, cluster_of, worker_of
+from tests.support.servers.proxy import Proxy
+from tests.support.servers.topics import coordinator_partition
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(1800)]
 

@@ -14,11 +14,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.children_world import ChildrenWorld, children_world
+from tests.support.audits.sinks import BUFFERING_SINK
 from tests.support.eventually import eventually_async
-from tests.support.kafka import SharedBroker
-from tests.support.sinks import BUFFERING_SINK
-from tests.support.topics import committed_offset, create_topics
+from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import committed_offset, create_topics
 
 pytestmark = pytest.mark.kafka
 

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Message
 
 from pyconnect_agent.core.ids import State
-from tests.support.children_world import children_world
+from tests.support.audits.sinks import REPORTING_SINK
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
-from tests.support.kafka import SharedBroker
-from tests.support.sinks import REPORTING_SINK
-from tests.support.topics import committed_offset, create_topics, produce, read_topic
+from tests.support.fakes.children_world import children_world
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import committed_offset, create_topics, produce, read_topic
 
 pytestmark = pytest.mark.kafka
 

@@ -10,11 +10,11 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_agent.core.ids import State
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
-from tests.support.kafka import SharedBroker
-from tests.support.topics import create_topics, produce
+from tests.support.fakes.children_world import children_world
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, produce
 
 pytestmark = pytest.mark.kafka
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.agent import Agents, restart_failed, task_pids
+from tests.support.agents.agent import Agents, restart_failed, task_pids
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.postgres import PostgresServer, running_postgres
 from tests.support.seeds import LONG, picked_seed
-from tests.support.topics import create_topics, read_topic
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.postgres import PostgresServer, running_postgres
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(600)]
 

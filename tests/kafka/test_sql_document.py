@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agents
+from tests.support.agents.agent import Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 

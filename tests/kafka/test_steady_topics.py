@@ -8,9 +8,9 @@ import pytest
 
 from pyconnect_cli.kafka.offset_topics import OffsetsTopics
 from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
-from tests.support.kafka import SharedBroker
+from tests.support.chaos.steady_writer import steady_writer
 from tests.support.names import unique_name
-from tests.support.steady_writer import steady_writer
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent import Agent, Agents, append_lines, sink_config, source_config
+from tests.support.agents.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.offset_topics import OffsetTopic
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.offset_topics import OffsetTopic
 
 pytestmark = pytest.mark.kafka
 

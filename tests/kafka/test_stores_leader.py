@@ -13,9 +13,9 @@ from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.topics import config_log
-from tests.support.kafka import SharedBroker
+from tests.support.fakes.stores import leader_writer, store_topic
 from tests.support.names import unique_name
-from tests.support.stores import leader_writer, store_topic
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

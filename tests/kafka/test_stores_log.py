@@ -12,9 +12,9 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.log import CompactedLog, Log, LogClients, ReadRecord
 from tests.support.eventually import eventually
-from tests.support.fake_log import FakeLog, FakeTopic
-from tests.support.kafka import SharedBroker
+from tests.support.fakes.fake_log import FakeLog, FakeTopic
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedBroker
 
 TIMEOUT_MS = 60_000
 PARTITIONS = 3

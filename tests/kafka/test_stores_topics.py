@@ -25,9 +25,9 @@ from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
+from tests.support.fakes.stores import store_topic
 from tests.support.names import unique_name
-from tests.support.stores import store_topic
+from tests.support.servers.kafka import Servers, SharedBroker
 
 pytestmark = pytest.mark.kafka
 

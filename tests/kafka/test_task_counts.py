@@ -8,9 +8,9 @@ from confluent_kafka import Producer
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.reader import task_counts
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.topics import open_records
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import open_records
 
 pytestmark = pytest.mark.kafka
 

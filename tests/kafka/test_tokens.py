@@ -17,8 +17,19 @@ from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.kafka.test_client_properties import CLIENTS, TOPIC
 from tests.kafka.test_group_membership import Member
-from tests.support.agent import Agents, append_lines, sink_config, source_config, wait_until_equal
-from tests.support.authorization_server import (
+from tests.support.agents.agent import (
+    Agents,
+    append_lines,
+    sink_config,
+    source_config,
+    wait_until_equal,
+)
+from tests.support.agents.upgrade_cluster import ALLOWED, Tool
+from tests.support.audits.seeding import Record, seed_topic
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.seeds import chosen
+from tests.support.servers.authorization_server import (
     AUDIENCE,
     CLIENT,
     ISSUER,
@@ -27,13 +38,8 @@ from tests.support.authorization_server import (
     AuthorizationServer,
     authorization_server,
 )
-from tests.support.eventually import eventually
-from tests.support.kafka import Servers
-from tests.support.names import unique_name
-from tests.support.seeding import Record, seed_topic
-from tests.support.seeds import chosen
-from tests.support.tls_clusters import properties_file
-from tests.support.upgrade_cluster import ALLOWED, Tool
+from tests.support.servers.kafka import Servers
+from tests.support.servers.tls_clusters import properties_file
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

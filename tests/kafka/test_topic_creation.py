@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from tests.support.agent import Agent, Agents, closing
+from tests.support.agents.agent import Agent, Agents, closing
+from tests.support.agents.rest_client import call_url
+from tests.support.agents.worker_rest import JSON
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 from tests.support.names import unique_name
-from tests.support.rest_client import call_url
-from tests.support.worker_rest import JSON
+from tests.support.servers.kafka import SharedAgentWorker, SharedBroker, SharedJavaWorker
 
 WAIT_S = 60
 COMPARED = ("cleanup.policy", "retention.ms", "min.insync.replicas", "compression.type")

@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.reader import read_to_the_end
 from tests.cli.offsets_world import sink_entry
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
-from tests.support.kafka import SharedBroker
+from tests.support.commands.pyconnect_command import Ended, Pyconnect
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Ended, Pyconnect
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
 

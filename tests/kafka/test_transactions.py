@@ -13,12 +13,12 @@ import pytest
 from confluent_kafka import Producer
 
 from pyconnect_sandbox.broker import KafkaBroker
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.topics import create_topics, ends_of, read_topic
+from tests.support.servers.kafka import Servers
+from tests.support.servers.topics import create_topics, ends_of, read_topic
 
 pytestmark = pytest.mark.kafka
 

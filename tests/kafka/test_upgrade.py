@@ -16,14 +16,14 @@ from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
 from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.agents.upgrade_cluster import Tool, phases, upgradable_cluster
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
 from tests.support.seeds import chosen
-from tests.support.sequences import Sequences
-from tests.support.topics import open_records
-from tests.support.upgrade_cluster import Tool, phases, upgradable_cluster
+from tests.support.servers.cluster import Cluster, cluster_of
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import open_records
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

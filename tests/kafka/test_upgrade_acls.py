@@ -13,13 +13,13 @@ from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFac
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
-from tests.support.agent import Agent, Agents
-from tests.support.cluster import QUICK_GROUP
+from tests.support.agents.agent import Agent, Agents
+from tests.support.agents.upgrade_cluster import ALLOWED, Tool
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.secured import SecuredBroker, internal, overrides
-from tests.support.sequences import Sequences
-from tests.support.upgrade_cluster import ALLOWED, Tool
+from tests.support.servers.cluster import QUICK_GROUP
+from tests.support.servers.secured import SecuredBroker, internal, overrides
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

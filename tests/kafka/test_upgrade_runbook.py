@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.kafka import SharedBroker
-from tests.support.upgrade_cluster import SETTLE, Tool, phases, upgradable_cluster
+from tests.support.agents.upgrade_cluster import SETTLE, Tool, phases, upgradable_cluster
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 

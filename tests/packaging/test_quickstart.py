@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 

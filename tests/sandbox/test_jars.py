@@ -21,8 +21,8 @@ from pyconnect_sandbox.jars import find_runtime, libs_of
 from pyconnect_sandbox.ports import free_port
 from pyconnect_sandbox.progress import silent
 from tests.sandbox.test_java import java_saying
+from tests.support.commands.progress import RecordedProgress
 from tests.support.eventually import eventually
-from tests.support.progress import RecordedProgress
 
 pytestmark = pytest.mark.wire
 

@@ -17,9 +17,9 @@ from pyconnect_sandbox.connect_worker import rest_status
 from pyconnect_sandbox.errors import ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
 from pyconnect_sandbox.server import Server
+from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
-from tests.support.kafka_cluster import free_ports
-from tests.support.processes import is_gone, python_environment
+from tests.support.servers.kafka_cluster import free_ports
 
 pytestmark = pytest.mark.wire
 

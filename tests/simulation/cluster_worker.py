@@ -30,7 +30,7 @@ from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
 from tests.simulation.herder_world import Answer, World
-from tests.support.fake_group import NO_SETTINGS, FakeMember, member_maker
+from tests.support.fakes.fake_group import NO_SETTINGS, FakeMember, member_maker
 
 if TYPE_CHECKING:
     from tests.simulation.cluster_world import Cluster

@@ -25,7 +25,7 @@ from pyconnect_agent.core.reporting import Status
 from tests.simulation.cluster_producers import ExactlyOnceWorker, Producers
 from tests.simulation.cluster_worker import Worker
 from tests.simulation.herder_world import check_count_records
-from tests.support.fake_group import FakeCoordinator, GroupState
+from tests.support.fakes.fake_group import FakeCoordinator, GroupState
 
 MAX_DELAY_MS = 10_000
 REQUEST_TIMEOUT_MS = 90_000

@@ -23,9 +23,9 @@ from pyconnect_cli.reconcile.spark_jars import (
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.spark.session import spark_session
 from pyconnect_reconcile.spec import SparkSettings
-from tests.support.audits import Audit
+from tests.support.audits.audits import Audit
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
+from tests.support.servers.kafka import SharedBroker
 
 ARCHIVE_S = 240.0
 # Quick compilation: nothing here runs long enough for the better one. Each partition of a shuffle

@@ -14,10 +14,10 @@ from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.snapshot import UNKNOWN_POLICY
 from pyconnect_reconcile.unparsable import SAMPLES
-from tests.support.audits import Audit, no_table
-from tests.support.kafka import SharedBroker
-from tests.support.reconcile_command import Reconcile
-from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.audits.audits import Audit, no_table
+from tests.support.audits.seeding import Record, Seed, seed_topic
+from tests.support.commands.reconcile_command import Reconcile
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Audit
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.audits.audits import Audit
+from tests.support.audits.sequences import WAIT_S, Sequences
 from tests.support.eventually import eventually
-from tests.support.sequences import WAIT_S, Sequences
+from tests.support.servers.cluster import Cluster, cluster_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -19,11 +19,11 @@ from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
 from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE, SparkArchive
 from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
-from tests.support.kafka import SharedBroker
-from tests.support.processes import python_environment
-from tests.support.reconcile_command import QUICK
-from tests.support.seeding import Record, Seed, seed_topic
-from tests.support.spark_cluster import spark_environment, spark_home, standalone_cluster
+from tests.support.audits.seeding import Record, Seed, seed_topic
+from tests.support.commands.processes import python_environment
+from tests.support.commands.reconcile_command import QUICK
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.spark_cluster import spark_environment, spark_home, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

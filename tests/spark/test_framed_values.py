@@ -29,9 +29,9 @@ from pyconnect_api import (
 )
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Audit
+from tests.support.audits.audits import Audit
+from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.names import unique_name
-from tests.support.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

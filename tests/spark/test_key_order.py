@@ -10,8 +10,8 @@ import pytest
 
 from pyconnect_reconcile.compares import key_order
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Answer, Audit
-from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.audits.audits import Answer, Audit
+from tests.support.audits.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -16,14 +16,14 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.agent import Agents
-from tests.support.audits import Audit
+from tests.support.agents.agent import Agents
+from tests.support.audits.audits import Audit
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.s3 import ACCESS_KEY, SECRET_KEY, running_s3
-from tests.support.topics import create_topics
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, running_s3
+from tests.support.servers.topics import create_topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

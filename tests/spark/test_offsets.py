@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Audit
-from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.audits.audits import Audit
+from tests.support.audits.seeding import Record, Seed, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

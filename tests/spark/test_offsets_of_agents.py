@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.agent import Agents, append_lines, closing, source_config
-from tests.support.audits import Audit
-from tests.support.cluster import cluster_of
+from tests.support.agents.agent import Agents, append_lines, closing, source_config
+from tests.support.audits.audits import Audit
+from tests.support.audits.sequences import Sequences
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.sequences import Sequences
+from tests.support.servers.cluster import cluster_of
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

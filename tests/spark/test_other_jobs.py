@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Audit
-from tests.support.seeding import Record, seed_topic
+from tests.support.audits.audits import Audit
+from tests.support.audits.seeding import Record, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

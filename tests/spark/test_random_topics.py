@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Answer, Audit
-from tests.support.random_histories import (
+from tests.support.audits.audits import Answer, Audit
+from tests.support.audits.seeding import Record
+from tests.support.chaos.random_histories import (
     ABORTED,
     COMMITTED,
     OPEN,
@@ -30,7 +31,6 @@ from tests.support.random_histories import (
     partition_count,
     random_records,
 )
-from tests.support.seeding import Record
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(300)]

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.canonical_reference import canonical, difference
-from tests.support.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, topic
+from tests.support.audits.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, topic
+from tests.support.fakes.canonical_reference import canonical, difference
 from tests.support.seeds import LONG
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

@@ -20,13 +20,13 @@ from pyconnect_cli.reconcile.spark_archive import SparkArchive
 from pyconnect_cli.reconcile.spark_jars import avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import BrokerSecurity
+from tests.support.audits.seeding import Record, Seed, seed_topic
+from tests.support.commands.processes import run_python
+from tests.support.commands.reconcile_command import RUN_S, Reconcile, run_specs
 from tests.support.eventually import eventually
-from tests.support.kafka import Servers, SharedBroker
-from tests.support.processes import run_python
-from tests.support.proxy import Proxy
-from tests.support.reconcile_command import RUN_S, Reconcile, run_specs
-from tests.support.seeding import Record, Seed, seed_topic
-from tests.support.spark_connect import ConnectServer, connect_server
+from tests.support.servers.kafka import Servers, SharedBroker
+from tests.support.servers.proxy import Proxy
+from tests.support.servers.spark_connect import ConnectServer, connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

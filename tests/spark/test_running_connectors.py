@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.agent import Agent, Agents, sink_config, source_config
-from tests.support.audits import Answer, Audit
+from tests.support.agents.agent import Agent, Agents, sink_config, source_config
+from tests.support.audits.audits import Answer, Audit
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from pyconnect_reconcile.findings import Severity, Verdict
-from tests.support.audits import Audit
-from tests.support.seeding import Record, Seed, delete_before, seed_topic
+from tests.support.audits.audits import Audit
+from tests.support.audits.seeding import Record, Seed, delete_before, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

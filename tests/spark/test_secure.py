@@ -16,11 +16,11 @@ from pyconnect_reconcile.capture import capture
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics.reading import COMMITTED, read_topics
 from pyconnect_sandbox import ports
-from tests.support.audits import Audit, no_table
-from tests.support.kafka import Servers
-from tests.support.reconcile_command import QUICK, Reconcile
-from tests.support.seeding import Record, seed_topic
-from tests.support.tls_clusters import (
+from tests.support.audits.audits import Audit, no_table
+from tests.support.audits.seeding import Record, seed_topic
+from tests.support.commands.reconcile_command import QUICK, Reconcile
+from tests.support.servers.kafka import Servers
+from tests.support.servers.tls_clusters import (
     SASL_PASSWORD,
     STORE_PASSWORD,
     Stores,

@@ -14,9 +14,9 @@ from pyconnect_reconcile.findings import Severity, Verdict
 from pyconnect_reconcile.report.contents import Report
 from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import read_spec
-from tests.support.audits import Audit, no_table
+from tests.support.audits.audits import Audit, no_table
+from tests.support.audits.seeding import DEADLINE_S, Record, Seed, delete_before, seed_topic
 from tests.support.eventually import eventually
-from tests.support.seeding import DEADLINE_S, Record, Seed, delete_before, seed_topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

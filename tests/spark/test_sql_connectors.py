@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.agent import STRING_CONVERTER, Agent, Agents
-from tests.support.audits import Answer, Audit
+from tests.support.agents.agent import STRING_CONVERTER, Agent, Agents
+from tests.support.audits.audits import Answer, Audit
+from tests.support.commands.pyconnect_command import Pyconnect
+from tests.support.commands.reconcile_command import QUICK, Reconcile
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
-from tests.support.mariadb import MariaDbServer, running_mariadb
 from tests.support.names import unique_name
-from tests.support.postgres import PASSWORD, USER, PostgresServer, running_postgres
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.reconcile_command import QUICK, Reconcile
-from tests.support.topics import create_topics
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.mariadb import MariaDbServer, running_mariadb
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
+from tests.support.servers.topics import create_topics
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 

@@ -13,11 +13,11 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.spec import read_spec
 from pyconnect_reconcile.topics import cluster_view
-from tests.support.audits import Answer, Audit, no_table
-from tests.support.kafka import Servers, SharedBroker
+from tests.support.audits.audits import Answer, Audit, no_table
+from tests.support.audits.seeding import Record, Seed, seed_topic
+from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.names import unique_name
-from tests.support.pyconnect_command import Pyconnect
-from tests.support.seeding import Record, Seed, seed_topic
+from tests.support.servers.kafka import Servers, SharedBroker
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.findings import Verdict
-from tests.support.audits import Answer
-from tests.support.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, given, topic
+from tests.support.audits.audits import Answer
+from tests.support.audits.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, given, topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

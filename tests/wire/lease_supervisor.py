@@ -13,9 +13,9 @@ import signal
 import sys
 
 from pyconnect_agent.core.ids import State
-from tests.support.bad_plugins import BAD_SOURCE
-from tests.support.children_world import children_world
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import BAD_SOURCE
 
 CONFIG = {"name": "c", "connector.class": BAD_SOURCE}
 LONGEST_S = 120

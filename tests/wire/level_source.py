@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyconnect_api import SourceRecord, SourceTask
-from tests.support.plain_connectors import PlainSource, PlainSourceTask
+from tests.support.plugins.plain_connectors import PlainSource, PlainSourceTask
 
 LEVEL_SOURCE = f"{__name__}.LevelSource"
 LOGGER = "tests.levels"

@@ -8,10 +8,10 @@ import pytest
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.rest.server import RestServer
-from tests.support.fake_admin import FakeAdmin
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_url
-from tests.support.rest_services import rest_config, serving
+from tests.support.agents.rest_client import call_url
+from tests.support.fakes.fake_admin import FakeAdmin
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
 
 pytestmark = pytest.mark.wire
 

@@ -14,10 +14,10 @@ from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.restart_policy import NoRestart
-from tests.support.bad_plugins import bad_source
-from tests.support.children_world import ChildrenWorld, children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
 

@@ -9,10 +9,10 @@ import pytest
 
 from pyconnect_agent.children.launch import DEFAULT_PRELOAD, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.bad_plugins import bad_source
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
 
@@ -54,7 +54,7 @@ async def test_use_and_limits_are_described() -> None:
 @asynchronous
 async def test_a_worker_without_processes_says_so_and_recovers() -> None:
     """Connector and task are FAILED with the limits to look at; nothing is tried in a loop."""
-    launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.few_processes"))
+    launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.commands.few_processes"))
     async with children_world(launcher=launcher) as w:
         config = bad_source()
         w.start_connector(config)

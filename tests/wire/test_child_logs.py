@@ -10,9 +10,9 @@ import pytest
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.log_lines import LogQuestion
-from tests.support.bad_plugins import bad_source
-from tests.support.children_world import ChildrenWorld, children_world
 from tests.support.event_loop import asynchronous
+from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
 

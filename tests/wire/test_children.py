@@ -23,10 +23,10 @@ from pyconnect_agent.core.errors import (
     RetriableKafkaError,
 )
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.children import MemoryOffsetStore, RecordingListener
+from tests.support.agents.launchers import scripted_launcher
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually, eventually_async
-from tests.support.launchers import scripted_launcher
+from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
 
 pytestmark = pytest.mark.wire
 

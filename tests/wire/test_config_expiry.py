@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.ids import State
-from tests.support.children_world import ChildrenWorld, children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
-from tests.support.expiring import EXPIRING_PROVIDER
+from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.servers.expiring import EXPIRING_PROVIDER
 
 pytestmark = pytest.mark.wire
 

@@ -10,10 +10,10 @@ import pytest
 
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.bad_plugins import BAD_SINK, NumberedSource, bad_source
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import BAD_SINK, NumberedSource, bad_source
 
 pytestmark = pytest.mark.wire
 
@@ -64,7 +64,7 @@ async def test_task_configs_of_any_text_and_mapping_are_taken() -> None:
         w.start_connector(bad_source(odd="enum"))
         await w.connector_is("c", State.RUNNING)
         (config,) = (await w.generate(bad_source(odd="enum"))).configs
-        task_class = "tests.support.bad_plugins.BadSourceTask"
+        task_class = "tests.support.plugins.bad_plugins.BadSourceTask"
         assert config == {"fast": "fast", "none": None, "task.class": task_class}
         assert {type(text) for text in (*config, config["fast"])} == {str}
 
@@ -223,7 +223,7 @@ async def test_task_configs_are_completed_and_keep_references(password: str) -> 
             {
                 **config,
                 "number": "0",
-                "task.class": "tests.support.bad_plugins.BadSourceTask",
+                "task.class": "tests.support.plugins.bad_plugins.BadSourceTask",
             },
         )
         assert generated.connector_config_changed is True
@@ -286,8 +286,8 @@ async def test_a_sink_needs_topics() -> None:
         ("pyconnect_api.Struct", "Failed to find any class that implements Connector"),
         ("JsonConverter", "Failed to find any class that implements Connector"),
         ("tests.support.no_such.Source", "Failed to find any class that implements Connector"),
-        ("tests.support.bad_plugins.UnconstructibleSource", "OSError: no licence"),
-        ("tests.support.bad_plugins.BadSourceTask", "any class that implements Connector"),
+        ("tests.support.plugins.bad_plugins.UnconstructibleSource", "OSError: no licence"),
+        ("tests.support.plugins.bad_plugins.BadSourceTask", "any class that implements Connector"),
     ],
 )
 @asynchronous

@@ -10,9 +10,9 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestTimedOutError,
 )
-from tests.support.bad_plugins import OddKeySource, bad_source
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import OddKeySource, bad_source
 
 pytestmark = pytest.mark.wire
 

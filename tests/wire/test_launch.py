@@ -20,14 +20,14 @@ from pyconnect_agent.channel import Stop, ValidateConfigJob, WorkerSettings, enc
 from pyconnect_agent.children import launch as launch_module
 from pyconnect_agent.children.fork_server import LAST_WORDS_BYTES
 from pyconnect_agent.children.launch import Launcher
-from tests.support.eventually import eventually
-from tests.support.launchers import (
+from tests.support.agents.launchers import (
     SCRIPTED_HOST,
     exit_code,
     has_ended,
     launch,
     shared_launcher,
 )
+from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
 
@@ -97,9 +97,9 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
     program = (
         "import json, sys\n"
         "from pyconnect_agent.children.launch import Launcher\n"
-        "from tests.support.launchers import exit_code\n"
+        "from tests.support.agents.launchers import exit_code\n"
         "launcher = Launcher(host='tests.wire.loaded_modules:run',"
-        " preload=('tests.support.child_host',))\n"
+        " preload=('tests.support.fakes.child_host',))\n"
         "launcher.fork()\n"
         "import tests.support.names\n"
         "launched = launcher.launch()\n"
@@ -111,7 +111,7 @@ def test_a_forked_server_has_the_modules_of_its_parent() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     child, maker = (set(names) for names in json.loads(done.stdout))
     assert "pyconnect_agent.channel" in child & maker
-    assert "tests.support.child_host" in child - maker
+    assert "tests.support.fakes.child_host" in child - maker
     assert "tests.support.names" in maker - child
 
 

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
-from tests.support.bad_plugins import bad_source
-from tests.support.children_world import children_world
+from tests.support.commands.processes import python_environment
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually
-from tests.support.processes import python_environment
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
 

@@ -26,7 +26,7 @@ from pyconnect_agent.core.clients.configs import (
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
 from pyconnect_clients.connections import with_token_callback
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 pytestmark = pytest.mark.wire
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import children_world
 from tests.wire.level_source import LEVEL_SOURCE, LOGGER
 
 pytestmark = pytest.mark.wire

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.support.processes import run_python
+from tests.support.commands.processes import run_python
 
 pytestmark = pytest.mark.wire
 

@@ -18,10 +18,10 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestError,
 )
-from tests.support.children_world import ChildrenWorld, children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
-from tests.support.offset_hooks import HOOK_SINK, HOOK_SOURCE
+from tests.support.fakes.children_world import ChildrenWorld, children_world
+from tests.support.plugins.offset_hooks import HOOK_SINK, HOOK_SOURCE
 
 pytestmark = pytest.mark.wire
 

@@ -19,10 +19,10 @@ from pyconnect_agent.core.herder.requests import GetConnectorInfo
 from pyconnect_agent.rest.body_memory import BodyMemory
 from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, HttpConnection
 from pyconnect_agent.rest.server import RestServer
+from tests.support.agents.rest_client import Answer, acall_app, call_app, call_url
 from tests.support.eventually import eventually
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, acall_app, call_app, call_url
-from tests.support.rest_services import application, rest_config, serving
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application, rest_config, serving
 
 pytestmark = pytest.mark.wire
 

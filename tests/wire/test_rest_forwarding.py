@@ -19,9 +19,9 @@ from pyconnect_agent.core.herder import requests
 from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.tls import client_context
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_url
-from tests.support.rest_services import rest_config, serving
+from tests.support.agents.rest_client import Answer, call_url
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
 
 pytestmark = pytest.mark.wire
 

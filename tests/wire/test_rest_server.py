@@ -26,11 +26,11 @@ from pyconnect_agent.rest.exchange import Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_api.errors import ConfigException
+from tests.support.agents.rest_client import Answer, call_url
 from tests.support.eventually import eventually_async
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_url
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
 from tests.support.rest_scenarios import SCENARIOS, Scenario
-from tests.support.rest_services import rest_config, serving
 
 pytestmark = pytest.mark.wire
 
@@ -98,8 +98,8 @@ def test_the_worker_keeps_its_signals(tmp_path: Path) -> None:
     script = tmp_path / "serve.py"
     script.write_text(
         "import asyncio, signal, sys\n"
-        "from tests.support.fake_herder import FakeHerder\n"
-        "from tests.support.rest_services import rest_config\n"
+        "from tests.support.fakes.fake_herder import FakeHerder\n"
+        "from tests.support.fakes.rest_services import rest_config\n"
         "from pyconnect_agent.rest.server import RestServer\n"
         "async def main():\n"
         "    stopped = asyncio.Event()\n"

@@ -14,10 +14,10 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import NoAnswerError, WorkerConfigError
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_agent.rest.tls import client_context, server_context
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_url
-from tests.support.rest_services import rest_config, serving
-from tests.support.tls_clusters import STORE_PASSWORD, Stores, trusting_pem
+from tests.support.agents.rest_client import call_url
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
+from tests.support.servers.tls_clusters import STORE_PASSWORD, Stores, trusting_pem
 
 pytestmark = pytest.mark.wire
 

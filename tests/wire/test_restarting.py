@@ -12,7 +12,7 @@ from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.process.restarting import Restart, restart_of
 from pyconnect_agent.worker.lifecycle import RUN_AGAIN
-from tests.support.processes import run_python
+from tests.support.commands.processes import run_python
 
 pytestmark = pytest.mark.wire
 

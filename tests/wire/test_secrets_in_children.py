@@ -8,9 +8,9 @@ import pytest
 
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from tests.support.bad_plugins import BAD_SOURCE
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import BAD_SOURCE
 
 pytestmark = pytest.mark.wire
 

@@ -11,10 +11,10 @@ import pytest
 from pyconnect_agent.channel import SetLoggerLevel
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.tasks.trace import TRACE_CHARACTERS
-from tests.support.bad_plugins import bad_source
-from tests.support.children_world import children_world
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children_world import children_world
+from tests.support.plugins.bad_plugins import bad_source
 
 pytestmark = pytest.mark.wire
 
@@ -97,14 +97,14 @@ async def test_a_task_does_not_start_with_overrides_that_the_worker_denies(polic
     ("class_name", "text"),
     [
         ("ConnectorForTaskSource", "ConnectorForTaskSource.task_class() returned <class"),
-        ("AbstractTaskSource", "Could not construct tests.support.bad_plugins.AbstractTask"),
+        ("AbstractTaskSource", "Could not construct tests.support.plugins.bad_plugins.Abstract"),
     ],
 )
 @asynchronous
 async def test_a_class_that_is_not_a_task_is_named_in_its_trace(class_name: str, text: str) -> None:
     """With the connector that named it."""
     async with children_world() as w:
-        config = bad_source(connector_class=f"tests.support.bad_plugins.{class_name}")
+        config = bad_source(connector_class=f"tests.support.plugins.bad_plugins.{class_name}")
         w.children.start_task(T0, config, config, TargetState.STARTED)
         await w.task_is(T0, State.FAILED)
         assert text in w.listener.task_trace(T0)

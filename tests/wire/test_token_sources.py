@@ -24,14 +24,14 @@ from pyconnect_clients.security_settings import librdkafka_settings
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError
 from pyconnect_clients.token_refresh import Lifetime, RefreshSettings
 from pyconnect_clients.token_source import TokenSource
-from tests.support.authorization_server import (
+from tests.support.eventually import eventually
+from tests.support.servers.authorization_server import (
     CLIENT,
     SCOPE,
     SECRET,
     AuthorizationServer,
     authorization_server,
 )
-from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.wire
 

@@ -19,7 +19,7 @@ from pyconnect_agent.core.protocol.messages import (
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup, GroupOptions, GroupPorts
 from pyconnect_agent.kafka.group import JoinedGroup
-from tests.support.fake_group import NO_SETTINGS
+from tests.support.fakes.fake_group import NO_SETTINGS
 
 OWNED = Work(("c",), (ConnectorTaskId("c", 0),))
 

@@ -11,7 +11,7 @@ import pytest
 from pyconnect_agent.core.errors import AgentError, InternalError, RequestTimedOutError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.herder.connector_offsets import ConnectorOffsetReader
-from tests.support.children import MemoryOffsetStore
+from tests.support.fakes.children import MemoryOffsetStore
 
 SOURCE = PluginDesc(
     class_name="x.Source", python_path="x:Source", kind=PluginKind.SOURCE, version="1"

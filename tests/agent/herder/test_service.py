@@ -28,9 +28,9 @@ from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.agent.herder.fake_children import FakeChildren
-from tests.support.children import MemoryOffsetStore
 from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
+from tests.support.fakes.children import MemoryOffsetStore
 
 CONFIG = {"name": "c", "tasks": "2"}
 TIMEOUT_MS = 5_000

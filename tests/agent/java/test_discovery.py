@@ -17,7 +17,7 @@ from pyconnect_agent.java.jar_scan import ClassPath, JarScan, from_output, main,
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
 from pyconnect_api import ConnectException
 from pyconnect_clients.plugin_jars.locations import java_locations
-from tests.support.java_jars import (
+from tests.support.plugins.java_jars import (
     ABSTRACT,
     CONFIG_PROVIDER,
     INTERFACE,

@@ -14,7 +14,7 @@ from pyconnect_clients.plugin_jars.locations import (
     java_locations,
     location_url,
 )
-from tests.support.java_jars import class_file, make_class, make_jar
+from tests.support.plugins.java_jars import class_file, make_class, make_jar
 
 
 def test_each_jar_and_each_directory_of_an_entry_is_a_location(

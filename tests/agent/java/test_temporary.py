@@ -57,14 +57,14 @@ def test_a_directory_that_another_process_takes_for_a_leftover_is_made_again(
         made = makes(**arguments)
         if not taken and when == "before it is opened":
             taken.append(made)
-            os.rmdir(made)
+            Path(made).rmdir()
         return made
 
     def open_then_lose(path: Path, flags: int) -> int:
         descriptor = opens(path, flags)
         if not taken:
             taken.append(path)
-            os.rmdir(path)
+            path.rmdir()
         return descriptor
 
     monkeypatch.setattr(tempfile, "mkdtemp", make)

@@ -14,7 +14,7 @@ from pyconnect_agent.kafka import _group_adapter, group
 from pyconnect_agent.kafka._group_adapter import LeaderHooks
 from pyconnect_agent.kafka.group import GroupThread, JoinedGroup
 from tests.support.eventually import eventually
-from tests.support.fake_group import NO_SETTINGS
+from tests.support.fakes.fake_group import NO_SETTINGS
 
 WAIT_S = 60
 SETTINGS = NO_SETTINGS

@@ -12,10 +12,10 @@ from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
 from pyconnect_agent.rest.exchange import AdminServices
-from tests.support.fake_admin import HERE, FakeAdmin
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import Answer, call_app
+from tests.support.fakes.fake_admin import HERE, FakeAdmin
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 
 JSON = {"Content-Type": "application/json", "Host": "localhost:8083"}
 LOOPBACK = AdminAccess(loopback=frozenset({("127.0.0.1", 8083)}))

@@ -13,9 +13,9 @@ from pyconnect_agent.core.errors import ConflictError, InternalError, RequestTim
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import Stage
-from tests.support.fake_herder import SOURCE_CLASS, FakeHerder
-from tests.support.rest_client import Answer, acall_app, call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import Answer, acall_app, call_app
+from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
+from tests.support.fakes.rest_services import application
 
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t", "file": "/tmp/x"}
 JSON = {"Content-Type": "application/json"}

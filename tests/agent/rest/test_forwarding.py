@@ -20,9 +20,9 @@ from pyconnect_agent.rest.forwarding import (
     forward_url,
 )
 from pyconnect_agent.rest.targets import decode_segment, segments_of
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import Answer, call_app
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 
 LEADER = "http://leader:8083/"
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}

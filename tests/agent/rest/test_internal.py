@@ -7,9 +7,9 @@ import pytest
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.session_key import signature_headers
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import call_app
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 
 KEY = SessionKey(key=bytes(range(32)), algorithm="HmacSHA256", created_ms=0)
 

@@ -8,9 +8,9 @@ import pytest
 
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
 from pyconnect_agent.rest.web_pages import WebPages
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import Answer, call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import Answer, call_app
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 
 
 def put(herder: FakeHerder, target: str, level: str) -> Answer:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyconnect_agent.core.errors import InternalError
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import call_app
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 
 MANY = tuple(
     ConnectorOffset(partition={"filename": f"/data/{number}"}, offset={"position": number})

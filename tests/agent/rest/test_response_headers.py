@@ -9,9 +9,9 @@ from starlette.datastructures import MutableHeaders
 
 from pyconnect_agent.core.config.response_headers import parse_header_rules
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_app
-from tests.support.rest_services import application
+from tests.support.agents.rest_client import call_app
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 
 ORIGINS = "http://a.example, http://*.b.example"
 PREFLIGHT = {"Origin": "http://a.example", "Access-Control-Request-Method": "PUT"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_client import call_app
+from tests.support.agents.rest_client import call_app
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import application
 from tests.support.rest_scenarios import SCENARIOS, Scenario
-from tests.support.rest_services import application
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

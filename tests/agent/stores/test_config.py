@@ -27,7 +27,7 @@ from pyconnect_agent.core.internal_topics.configlog import (
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.memory import MemoryLog
-from tests.support.fake_log import FakeLog, FakeTopic
+from tests.support.fakes.fake_log import FakeLog, FakeTopic
 
 KEY = SessionKey(key=b"k", algorithm="HmacSHA256", created_ms=1)
 

@@ -14,7 +14,7 @@ from pyconnect_agent.stores import offset_file
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.offset_file import FileOffsetStore
 from pyconnect_agent.stores.ports import OffsetStore
-from tests.support.fake_log import FakeLog
+from tests.support.fakes.fake_log import FakeLog
 
 KEY = b'["c",{"a":1,"b":"x"}]'
 SAME = b'["c",{"b":"x","a":1}]'

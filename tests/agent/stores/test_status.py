@@ -13,7 +13,7 @@ from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from tests.support.eventually import eventually
-from tests.support.fake_log import FakeLog
+from tests.support.fakes.fake_log import FakeLog
 
 TASK = ConnectorTaskId("c", 0)
 RETRIABLE = RetriableKafkaError("not enough replicas")

@@ -31,7 +31,7 @@ from pyconnect_api import (
     SourceRecord,
     Struct,
 )
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 
 SECRET = "hunter2"
 DIGITS = "41111111"

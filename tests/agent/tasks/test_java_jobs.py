@@ -9,7 +9,7 @@ from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.tasks.java.jobs import conversions
 from pyconnect_agent.tasks.java.work import plugin_metrics
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
-from tests.support.worker_properties import PROPERTIES
+from tests.support.agents.worker_properties import PROPERTIES
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"

@@ -7,7 +7,7 @@ import weakref
 
 from pyconnect_agent.tasks.java.sink_task import JavaSinkRecords
 from pyconnect_agent.tasks.sink.columns import MessageRun
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 
 
 class Message(FakeMessage):

@@ -36,7 +36,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from tests.agent.tasks.sink.sink_loop import P0, assigned_sink, message
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 from tests.support.functions import chain_of
 
 Deeds = Mapping[int, str]

@@ -52,7 +52,7 @@ from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import source_metrics
 from tests.agent.tasks.source.fake_offsets import FakeOffsets
 from tests.agent.tasks.source.fake_transactions import FakeTransactions
-from tests.support.fake_clients import FakeProducer
+from tests.support.fakes.fake_clients import FakeProducer
 from tests.support.functions import chain_of
 
 Observed = dict[str, Any]

@@ -15,8 +15,8 @@ from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.acls.facts import ConnectorFacts
 from pyconnect_clients.acls.model import GrantVerdict
 from pyconnect_clients.acls.words import Access
-from tests.support.acls import sasl
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
+from tests.support.servers.acls import sasl
 
 LEADER = "Write TransactionalId connect-cluster-jb"
 

@@ -16,11 +16,11 @@ from pyconnect_agent.worker.plugins import (
     resolve_properties,
 )
 from pyconnect_api.errors import ConfigException
-from tests.support import expiring
-from tests.support.expiring import EXPIRING_PROVIDER
-from tests.support.java_jars import SOURCE_CONNECTOR, make_jar
-from tests.support.provider_plugin import VAULT_PROVIDER, make_provider_plugin
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
+from tests.support.plugins.java_jars import SOURCE_CONNECTOR, make_jar
+from tests.support.plugins.provider_plugin import VAULT_PROVIDER, make_provider_plugin
+from tests.support.servers import expiring
+from tests.support.servers.expiring import EXPIRING_PROVIDER
 
 
 def with_provider(class_name: str, **properties: str) -> dict[str, str]:
@@ -71,7 +71,7 @@ def test_a_provider_may_be_a_class_path_that_no_plugin_lists(tmp_path: Path) -> 
     [
         ("no.Such", r"config\.providers\.p\.class: Class no\.Such could not be found"),
         ("JsonConverter", "JsonConverter could not be found"),
-        ("tests.support.sinks.FailingSink", "could not be found"),
+        ("tests.support.audits.sinks.FailingSink", "could not be found"),
         ("pyconnect_api.Struct", "Struct does not implement the ConfigProvider interface"),
         (EXPIRING_PROVIDER, "No such file or directory"),
     ],

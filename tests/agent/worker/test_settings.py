@@ -14,7 +14,7 @@ from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.worker.group import distributed_settings, group_options
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 EVERY_WORKER = HerderSettings(worker_id="w:1", connector_type=lambda _: "source")
 

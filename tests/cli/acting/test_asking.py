@@ -12,7 +12,7 @@ import typer
 
 from pyconnect_cli.acting.batch import BatchStep, plan_lines
 from pyconnect_cli.session import Session
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 

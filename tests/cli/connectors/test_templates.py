@@ -13,7 +13,7 @@ from pyconnect_cli.connectors.init import chosen_plugin, template_name
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.model import Plugin
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 SINK = "org.example.TableSinkConnector"
 

@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_cli.connectors.validation import unknown_settings
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 DEFINED = ("connector.class", "tasks.max", "team", "transforms", "db.password")
 WARNING = "warning: {}: its connector does not define tasks.mx (did you mean tasks.max?)"

@@ -11,10 +11,10 @@ import pytest
 from pyconnect_cli.overview.status import cluster_status, short_cause, status_lines
 from tests.cli.conftest import Run
 from tests.cli.overview.worlds import HANGING, agent, look, positions, view, worker
-from tests.support.connect_server import FakeConnect
-from tests.support.fake_admin import FakeAdmin
-from tests.support.fake_herder import FakeHerder
-from tests.support.rest_services import rest_config, serving
+from tests.support.fakes.connect_server import FakeConnect
+from tests.support.fakes.fake_admin import FakeAdmin
+from tests.support.fakes.fake_herder import FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
 
 
 def test_a_screen_says_what_failed_and_why() -> None:

@@ -19,7 +19,7 @@ from pyconnect_reconcile.properties import store_properties, table_properties
 from pyconnect_reconcile.spec import TopicSide, read_spec
 from pyconnect_reconcile.table_side import CommittedOffsets, RowRule, TablePosition, TableSide
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 KAFKA = ("--kafka-bootstrap", "b:9092", "--print-spec", "-o", "json")
 POSTGRES = "postgresql+psycopg://me:hunter2@db.example:5433/shop?sslmode=require&password=hunter3"

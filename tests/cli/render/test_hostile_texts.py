@@ -12,7 +12,7 @@ import yaml
 from pyconnect_cli.render.output import to_yaml
 from pyconnect_cli.render.styles import STYLES, displayed, json_text, paint
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 HOSTILE = "evil\x1b]0;title\x07\x9b2J\x85\u202e\x7f"
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

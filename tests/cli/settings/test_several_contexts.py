@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_cli.app import combined
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.support.connect_server import FakeConnect, FakeConnector, serve
 from tests.support.eventually import eventually
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 pytestmark = pytest.mark.wire
 CLI = Path(__file__).resolve().parents[3] / "cli"

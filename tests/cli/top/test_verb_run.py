@@ -9,7 +9,7 @@ import pytest
 
 from pyconnect_cli.session import Session
 from pyconnect_cli.top.source import ClusterSource, run_verb
-from tests.support.connect_server import FakeConnect
+from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
 

@@ -11,7 +11,7 @@ from pyconnect_clients.acls.model import Need, NeedSeverity, Role
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import principal_of
-from tests.support.acls import WORKER, jaas
+from tests.support.servers.acls import WORKER, jaas
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2

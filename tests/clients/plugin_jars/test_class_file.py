@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_clients.plugin_jars.class_file import ClassHead, read_class_head
-from tests.support.java_jars import ABSTRACT, INTERFACE, PUBLIC, class_file
+from tests.support.plugins.java_jars import ABSTRACT, INTERFACE, PUBLIC, class_file
 
 
 def test_names_and_parents_are_read() -> None:

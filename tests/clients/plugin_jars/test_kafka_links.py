@@ -9,7 +9,7 @@ import pytest
 from pyconnect_clients.plugin_jars.class_file import ClassMember
 from pyconnect_clients.plugin_jars.kafka_api import KafkaApi, kafka_api, parse_table
 from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
-from tests.support.java_jars import SOURCE_CONNECTOR, class_file, make_jar
+from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 UTILS = "org.apache.kafka.common.utils.Utils"
 SANITIZER = "org.apache.kafka.common.utils.Sanitizer"

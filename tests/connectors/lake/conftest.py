@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.s3 import S3Server, running_s3
+from tests.support.servers.s3 import S3Server, running_s3
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.lake.sink import LakeSinkConnector
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from tests.connectors.lake.rows import send
-from tests.support.iceberg_rest import TOKEN, running_rest_catalog
+from tests.support.servers.iceberg_rest import TOKEN, running_rest_catalog
 
 # pyiceberg leaves its connections to the garbage collector.
 pytestmark = [

@@ -12,7 +12,7 @@ from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.lake.source import LakeSourceConnector
 from pyconnect_connectors.lake.source_task import LakeSourceTask
 from tests.connectors.lake.rows import ROW, row, send
-from tests.support.s3 import SECRET_KEY, S3Server, running_s3
+from tests.support.servers.s3 import SECRET_KEY, S3Server, running_s3
 
 pytestmark = pytest.mark.wire
 PARTITION = TopicPartition("topic", 0)

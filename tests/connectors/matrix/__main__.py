@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.connectors.matrix import fitting
 from tests.connectors.matrix.systems import Systems, cells_of
-from tests.support.mariadb import running_mariadb
-from tests.support.postgres import running_postgres
+from tests.support.servers.mariadb import running_mariadb
+from tests.support.servers.postgres import running_postgres
 
 
 def main(words: list[str]) -> None:

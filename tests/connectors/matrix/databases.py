@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol
 
 from tests.connectors.matrix.columns import Cell, Column, Kind
 from tests.connectors.matrix.meanings import of_python, of_text
-from tests.support.mariadb import MariaDbServer
-from tests.support.postgres import PostgresServer
+from tests.support.servers.mariadb import MariaDbServer
+from tests.support.servers.postgres import PostgresServer
 
 Rows = list[dict[str, object]]
 """Meanings of a table's rows by column, in the order of `id`, which is a text if CSV was read."""

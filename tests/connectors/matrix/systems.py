@@ -14,8 +14,8 @@ from tests.connectors.matrix.outcomes import Outcome, Path
 from tests.connectors.matrix.paths import DatabaseSource, DatabaseTarget, Source, Target
 from tests.connectors.matrix.rules import unsupported
 from tests.connectors.matrix.topics import Topic
-from tests.support.mariadb import MariaDbServer
-from tests.support.postgres import PostgresServer
+from tests.support.servers.mariadb import MariaDbServer
+from tests.support.servers.postgres import PostgresServer
 
 
 class Systems:

@@ -15,9 +15,9 @@ from tests.connectors.matrix.document import CATALOG
 from tests.connectors.matrix.meanings import Kind, of_python, to_milliseconds
 from tests.connectors.matrix.rules import in_topic, refused_at_reading
 from tests.connectors.matrix.systems import Systems, cells_of
-from tests.support.mariadb import MariaDbServer
-from tests.support.postgres import PostgresServer
 from tests.support.seeds import LONG
+from tests.support.servers.mariadb import MariaDbServer
+from tests.support.servers.postgres import PostgresServer
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(1800 if LONG else 300)]
 FEWER = 8

@@ -12,8 +12,8 @@ from pyconnect_api import ConnectException, SchemaBuilder, Struct
 from pyconnect_api.testing import SinkHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from tests.support.mariadb import MariaDbServer
-from tests.support.postgres import PostgresServer
+from tests.support.servers.mariadb import MariaDbServer
+from tests.support.servers.postgres import PostgresServer
 
 UPSERT = {"insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "k"}
 BY_RECORD_KEY = {"insert.mode": "upsert", "pk.mode": "record_key"}

@@ -23,7 +23,7 @@ from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from tests.support.eventually import eventually
-from tests.support.mariadb import PASSWORD, MariaDbServer
+from tests.support.servers.mariadb import PASSWORD, MariaDbServer
 
 pytestmark = pytest.mark.wire
 

@@ -30,7 +30,7 @@ from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
-from tests.support.postgres import PASSWORD, PostgresServer
+from tests.support.servers.postgres import PASSWORD, PostgresServer
 
 pytestmark = pytest.mark.wire
 

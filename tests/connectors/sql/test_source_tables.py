@@ -12,8 +12,8 @@ from pyconnect_api.testing import ConnectorHarness, SourceHarness
 from pyconnect_connectors.sql.sink import SqlSinkConnector
 from pyconnect_connectors.sql.source import SqlSourceConnector
 from pyconnect_connectors.sql.source_task import SqlSourceTask
-from tests.support.mariadb import MariaDbServer
-from tests.support.postgres import PostgresServer
+from tests.support.servers.mariadb import MariaDbServer
+from tests.support.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.wire
 

@@ -24,7 +24,7 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
-from tests.support.mariadb import MariaDbServer
+from tests.support.servers.mariadb import MariaDbServer
 
 pytestmark = pytest.mark.wire
 

@@ -25,7 +25,7 @@ from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.odd_values import OddValueException
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_connectors.sql.source_task import SqlSourceTask
-from tests.support.postgres import PostgresServer
+from tests.support.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.wire
 

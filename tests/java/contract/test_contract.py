@@ -33,7 +33,7 @@ from pyconnect_api import DataException, RetriableException, TopicPartition
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
 from tests.support.eventually import eventually
-from tests.support.fake_clients import FakeConsumer, FakeMessage
+from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
 
 pytestmark = pytest.mark.java
 

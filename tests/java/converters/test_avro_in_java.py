@@ -14,13 +14,20 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from pyconnect_sandbox.runtime import KafkaRuntime
-from tests.support.agent import Agent, Agents, append_lines, closing, sink_config, source_config
+from tests.support.agents.agent import (
+    Agent,
+    Agents,
+    append_lines,
+    closing,
+    sink_config,
+    source_config,
+)
 from tests.support.eventually import eventually
-from tests.support.java_plugin_jars import file_connectors
-from tests.support.kafka import SharedBroker
-from tests.support.maven_plugins import SNOWFLAKE, location_of
 from tests.support.names import unique_name
-from tests.support.topics import create_topics, read_topic
+from tests.support.plugins.java_plugin_jars import file_connectors
+from tests.support.plugins.maven_plugins import SNOWFLAKE, location_of
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.java, pytest.mark.long(only=True), pytest.mark.timeout(400)]
 

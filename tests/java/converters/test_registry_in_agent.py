@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agent import Agents, closing, sink_config
+from tests.support.agents.agent import Agents, closing, sink_config
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.java
 

@@ -12,10 +12,10 @@ from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
 from pyconnect_agent.stores.topics import config_log, offset_log, status_log
 from tests.java.internal_topics.java_scenario import JavaScenario, run_scenario
-from tests.support.kafka import SharedBroker, SharedJavaWorker
+from tests.support.agents.worker_rest import WorkerRest
+from tests.support.fakes.stores import store_topic
 from tests.support.names import unique_name
-from tests.support.stores import store_topic
-from tests.support.worker_rest import WorkerRest
+from tests.support.servers.kafka import SharedBroker, SharedJavaWorker
 
 
 @pytest.fixture(scope="session")

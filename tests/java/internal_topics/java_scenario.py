@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyconnect_agent.stores.topics import StoreTopic
-from tests.support.agent import STRING_CONVERTER, sink_config, source_config
+from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
+from tests.support.agents.worker_rest import WorkerRest
 from tests.support.eventually import eventually
-from tests.support.kafka import SharedJavaWorker
 from tests.support.names import unique_name
-from tests.support.worker_rest import WorkerRest
+from tests.support.servers.kafka import SharedJavaWorker
 
 WAIT_S = 60
 TIMEOUT_MS = 30_000

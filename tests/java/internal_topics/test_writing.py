@@ -13,7 +13,7 @@ from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
 from tests.java.internal_topics.java_scenario import ODD_TEXT, TIMEOUT_MS, WAIT_S, JavaScenario
-from tests.support.agent import STRING_CONVERTER, source_config
+from tests.support.agents.agent import STRING_CONVERTER, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 

@@ -11,7 +11,7 @@ from pyiceberg.catalog.rest import RestCatalog
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import IcebergCatalog
 from pyconnect_reconcile.lakes import catalogs
-from tests.support.iceberg_rest import TOKEN, running_rest_catalog
+from tests.support.servers.iceberg_rest import TOKEN, running_rest_catalog
 
 pytestmark = pytest.mark.wire
 

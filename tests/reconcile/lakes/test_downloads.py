@@ -9,7 +9,7 @@ import pytest
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import Store
 from pyconnect_reconcile.lakes.downloads import downloaded
-from tests.support.s3 import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server
 
 pytestmark = pytest.mark.wire
 

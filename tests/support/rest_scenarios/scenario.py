@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.support.rest_client import Answer
+from tests.support.agents.rest_client import Answer
 
 JSON = {"Content-Type": "application/json"}
 PLAIN = {"Content-Type": "text/plain"}

@@ -21,7 +21,7 @@ from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_api import ConfigException
 from pyconnect_clients.connect_names import sink_group_id
-from tests.support.worker_properties import PROPERTIES
+from tests.support.agents.worker_properties import PROPERTIES
 
 
 def worker(**properties: str) -> DistributedConfig:

@@ -11,7 +11,7 @@ from pyconnect_agent.core.config.effective import (
     literal_secrets,
 )
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from tests.support.worker_properties import PROPERTIES
+from tests.support.agents.worker_properties import PROPERTIES
 
 
 def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSource]:

@@ -30,7 +30,7 @@ from pyconnect_api import (
     SchemaAndValue,
 )
 from tests.agent.plugins.plugin_table import HoistField, PlainSink, PlainSource, TablePluginSource
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 ConnectorConfig = Mapping[str, str | None]
 

@@ -20,7 +20,7 @@ from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from tests.agent.plugins.plugin_table import HoistField, InsertHeader, TopicNameMatches
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 GOLDEN = json.loads(
     (Path(__file__).parent / "connect_4_3_1_validation.json").read_text(encoding="utf-8")

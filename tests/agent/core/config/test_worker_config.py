@@ -22,7 +22,7 @@ from pyconnect_agent.core.config.worker_config import (
 )
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.phases import Phase
-from tests.support.worker_properties import PROPERTIES, distributed
+from tests.support.agents.worker_properties import PROPERTIES, distributed
 
 CONNECT_KEYS = json.loads(
     (Path(__file__).parent / "connect_4_3_1_worker_keys.json").read_text(encoding="utf-8")

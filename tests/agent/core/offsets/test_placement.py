@@ -6,7 +6,7 @@ import pytest
 
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.offsets.placement import OwnTopic, own_topic
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 ELSEWHERE = {"producer.override.bootstrap.servers": "other:9092"}
 

@@ -8,7 +8,7 @@ from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks.setup.plugins import converter_of, header_converter_of, stages_of
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import STRING_SCHEMA, ConfigException
-from tests.support.worker_properties import PROPERTIES
+from tests.support.agents.worker_properties import PROPERTIES
 
 OLD_AND_NEW = {
     PluginKind.CONVERTER: ("converters.json:JsonConverter", "converters.string:StringConverter"),

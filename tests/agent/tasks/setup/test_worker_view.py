@@ -9,8 +9,8 @@ import pytest
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import ConnectException
-from tests.support.java_jars import make_jar
-from tests.support.worker_properties import PROPERTIES
+from tests.support.agents.worker_properties import PROPERTIES
+from tests.support.plugins.java_jars import make_jar
 
 JARS = ("connect-api", "connect-json", "connect-runtime", "connect-transforms", "kafka-clients")
 SCRIPT = """#!/bin/sh

@@ -21,7 +21,7 @@ from pyconnect_agent.tasks.sink.errors.dead_letter_queue import DeadLetterQueue
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_agent.tasks.sink.pipeline import compose
 from pyconnect_api import SinkRecord
-from tests.support.fake_clients import FakeMessage, FakeProducer
+from tests.support.fakes.fake_clients import FakeMessage, FakeProducer
 
 SECRET = "hunter2"
 POISON = FakeMessage("t", 3, 7, b'{"password": "hunter2", }', b"k", (1, 1234), (("h", b"\x00"),))

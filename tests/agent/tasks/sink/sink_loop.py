@@ -22,7 +22,7 @@ from pyconnect_agent.tasks.sink.puts import PutEnd
 from pyconnect_api import SinkRecord, SinkTask, TopicPartition
 from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import sink_metrics
-from tests.support.fake_clients import FakeConsumer, FakeMessage
+from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
 from tests.support.functions import Function, chain_of
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

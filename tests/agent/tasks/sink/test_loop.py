@@ -18,7 +18,7 @@ from pyconnect_api import (
     TopicPartition,
 )
 from tests.agent.tasks.sink.sink_loop import P0, P1, TIMEOUT_MS, Sink, assigned_sink, message
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyconnect_api import ConnectException, RetriableException, SinkRecord, TopicPartition
 from tests.agent.tasks.sink.sink_loop import P0, P1, RecordingTask, Sink, message
-from tests.support.fake_clients import FakeConsumer, FakeMessage
+from tests.support.fakes.fake_clients import FakeConsumer, FakeMessage
 
 RECORDS = 12
 MOST_STEPS = 200

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyconnect_agent.core.errors import AgentError, KafkaError
 from pyconnect_agent.kafka.task_producer import RecordColumns, TaskProducer
-from tests.support.fake_clients import FakeMessage, explained, produce_each
+from tests.support.fakes.fake_clients import FakeMessage, explained, produce_each
 
 Written = tuple[str, bytes | None, bytes | None]
 """Topic, value, key."""

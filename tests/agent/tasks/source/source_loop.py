@@ -27,7 +27,7 @@ from pyconnect_api import (
 )
 from tests.agent.tasks.fake_control import FakeControl
 from tests.agent.tasks.metrics import source_metrics
-from tests.support.fake_clients import FakeProducer
+from tests.support.fakes.fake_clients import FakeProducer
 from tests.support.functions import Function, chain_of
 
 

@@ -21,7 +21,7 @@ from pyconnect_clients.acls.model import (
 )
 from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_clients.phases import Phase
-from tests.support.acls import WORKER, sasl
+from tests.support.servers.acls import WORKER, sasl
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2

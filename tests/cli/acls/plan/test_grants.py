@@ -20,7 +20,7 @@ from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named
 from pyconnect_clients.acls.model import Evidence, GrantFinding, Role
 from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_clients.phases import Phase
-from tests.support.acls import WORKER
+from tests.support.servers.acls import WORKER
 
 SOURCE = ConnectorFacts(
     name="c", type="source", config={"topic": "records", "tasks.max": "2"}, tasks=2

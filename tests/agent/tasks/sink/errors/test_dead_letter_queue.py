@@ -11,7 +11,7 @@ from pyconnect_agent.kafka.admin import TopicSpec
 from pyconnect_agent.tasks.sink.errors.dead_letter_queue import prepare_topic
 from pyconnect_api import ConnectException, DataException
 from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, failure
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 
 
 def test_the_queue_gets_the_record_as_it_was_consumed(queue: Queue) -> None:

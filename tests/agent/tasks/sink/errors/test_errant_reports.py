@@ -16,7 +16,7 @@ from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords
 from pyconnect_api import ConnectException, SinkRecord, TopicPartition
 from tests.agent.tasks.sink.dead_letters import POISON, Queue, consumed, tolerance
 from tests.support.eventually import eventually
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 
 
 def test_a_commit_waits_for_the_reports_of_its_partitions(queue: Queue) -> None:

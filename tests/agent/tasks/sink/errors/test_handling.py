@@ -10,7 +10,7 @@ import pytest
 from pyconnect_agent.tasks.trace import format_trace
 from pyconnect_api import ConnectException
 from tests.agent.tasks.sink.dead_letters import POISON, SECRET, Queue, convert, tolerance
-from tests.support.fake_clients import FakeMessage
+from tests.support.fakes.fake_clients import FakeMessage
 
 
 @pytest.mark.parametrize("messages", [False, True])

@@ -11,7 +11,7 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import (
     PollBoundary,
 )
 from pyconnect_agent.tasks.source.exactly_once import delivery as exactly_once
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 
 def settings(**given: str) -> SourceTaskSettings:

@@ -14,7 +14,7 @@ from pyconnect_agent.tasks.source.offsets.own_topic import (
 from pyconnect_agent.tasks.source.offsets.stores import OwnOffsetsStore, WorkerOffsets
 from pyconnect_api import ConfigException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
-from tests.support.worker_properties import distributed
+from tests.support.agents.worker_properties import distributed
 
 OWN = {"offsets.storage.topic": "mine"}
 ELSEWHERE = {

@@ -20,7 +20,7 @@ from pyconnect_agent.tasks.source.offsets.stores import (
 from pyconnect_api import ConnectException
 from tests.agent.tasks.source.fake_offsets import FakeWorkerStore
 from tests.support.eventually import eventually
-from tests.support.fake_log import FakeLog, FakeTopic
+from tests.support.fakes.fake_log import FakeLog, FakeTopic
 
 KEY = b'["c",{"a":1,"b":2}]'
 SAME = b'["c",{"b":2,"a":1}]'

@@ -1,0 +1,1 @@
+"""Agents and Java workers as processes, and their REST interfaces."""

@@ -1,0 +1,1 @@
+"""Topics, sinks and reports of audits."""

@@ -1,0 +1,1 @@
+"""Kills and faults, and witnesses of what they must not change."""

@@ -1,0 +1,104 @@
+"""A source connector whose tasks note when they live, and whether another one does meanwhile.
+
+Settings: `journal` (a file that all tasks append to), `stop.seconds` (how long a task takes to
+stop). A task holds a lock while it lives; the kernel frees the lock of one that was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pyconnect_api import SourceRecord, SourceTask
+from tests.support.plugins.plain_connectors import PlainSource, PlainSourceTask
+
+WITNESS = f"{__name__}.WitnessSource"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`at_s` on the machine's monotonic clock; `what` is start, overlap, stopping or stop."""
+
+    what: str
+    task: str
+    pid: int
+    at_s: float
+
+
+class WitnessTask(PlainSourceTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        self.journal = Path(props["journal"])
+        self.lock: IO[Any] = (self.journal.parent / f"{props['task']}.lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.note("overlap")
+        self.note("start")
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        self.context.stop_requested.wait(1)
+        return None
+
+    def stop(self) -> None:
+        self.note("stopping")
+        # What takes long is what these tests are about.
+        time.sleep(float(self.props.get("stop.seconds", "0")))
+        self.note("stop")
+        self.lock.close()
+
+    def note(self, what: str) -> None:
+        entry = {
+            "what": what,
+            "task": self.props["task"],
+            "pid": os.getpid(),
+            "at_s": time.monotonic(),
+        }
+        with self.journal.open("a") as journal:
+            journal.write(json.dumps(entry) + "\n")
+
+
+class WitnessSource(PlainSource):
+    """Makes `tasks.max` tasks, or as many as `tasks` says."""
+
+    def task_class(self) -> type[SourceTask]:
+        return WitnessTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        name = self.props["name"]
+        count = int(self.props.get("tasks", max_tasks))
+        return [{**self.props, "task": f"{name}-{n}"} for n in range(count)]
+
+
+class Journal:
+    """What the tasks of one test noted."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.path = directory / "journal"
+        self.path.touch()
+
+    def config(self, tasks: int, **settings: str) -> dict[str, str]:
+        return {
+            "connector.class": WITNESS,
+            "tasks.max": str(tasks),
+            "journal": str(self.path),
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+
+    def entries(self, what: str) -> list[Entry]:
+        found = [Entry(**json.loads(line)) for line in self.path.read_text().splitlines()]
+        return [entry for entry in found if entry.what == what]
+
+    def starts(self) -> int:
+        """How many starts there have been, to compare with later."""
+        return len(self.entries("start"))
+
+    def started_since(self, count: int) -> list[Entry]:
+        return self.entries("start")[count:]

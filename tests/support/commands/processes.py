@@ -1,0 +1,39 @@
+"""What tests ask about processes of servers they started."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyconnect_sandbox.processes import ProcessIdentity, group_members
+
+SOURCE_ROOTS = tuple(
+    str(Path(__file__).resolve().parents[3] / root) for root in ("cli", "agent", ".")
+)
+
+
+def is_gone(identity: ProcessIdentity) -> bool:
+    """Tell whether nothing of the process group lives."""
+    return not group_members(identity)
+
+
+def python_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """Return `base` with this source tree importable, whether it is installed or not."""
+    return {**base, "PYTHONPATH": ":".join(SOURCE_ROOTS)}
+
+
+def run_python(
+    arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run this Python with `arguments`, with the source tree importable."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=python_environment(environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+    )

@@ -1,0 +1,118 @@
+"""`pyconnect reconcile` as a process of its own, and the report that it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.commands.processes import python_environment, run_python
+
+RUN_S = 300.0
+# Settings of local sessions: nothing in tests runs long enough for better compilation.
+QUICK = tuple(
+    part
+    for setting in (
+        "spark.driver.memory=1g",
+        "spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.wholeStage=false",
+        "spark.sql.codegen.factoryMode=NO_CODEGEN",
+        "spark.sql.shuffle.partitions=4",
+    )
+    for part in ("--conf", setting)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a run ended; `report` is its report.json, None when it left none."""
+
+    code: int
+    out: str
+    err: str
+    report: Mapping[str, Any] | None
+    directory: Path
+
+    @property
+    def found(self) -> list[tuple[str, list[tuple[str | int, int]]]]:
+        """(kind, places) of each finding that is no note; a place is (partition or file, n)."""
+        assert self.report is not None, self.err
+        return [
+            (
+                finding["kind"],
+                [
+                    (Path(copy["file"]).name, copy["row"])
+                    if copy.get("file")
+                    else (copy["partition"], copy["offset"])
+                    for copy in finding.get("copies", ())
+                ],
+            )
+            for finding in self.report["findings"]
+            if finding["severity"] != "note"
+        ]
+
+
+class Reconcile:
+    """Starts runs; each has a report directory of its own below `directory`."""
+
+    def __init__(self, directory: Path, **environment: str) -> None:
+        self.directory = directory
+        self._environment = environment
+        self._count = 0
+        self._reports: dict[int, Path] = {}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start one and leave it running."""
+        self._count += 1
+        report = self.directory / f"report-{self._count}"
+        state = {"XDG_STATE_HOME": str(self.directory / "state"), "NO_COLOR": "1"}
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "pyconnect_cli", "reconcile", *arguments),
+                *("--report", str(report)),
+            ],
+            env=python_environment({**os.environ, **state, **self._environment}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._reports[process.pid] = report
+        return process
+
+    def end(self, process: subprocess.Popen[str]) -> Ended:
+        """Wait for its end; no run may show a stack trace, whatever it found."""
+        out, err = process.communicate(timeout=RUN_S)
+        return _ended(process.returncode, out, err, self._reports.pop(process.pid))
+
+    def __call__(self, *arguments: str) -> Ended:
+        """Run one to its end."""
+        return self.end(self.start(*arguments))
+
+
+def run_specs(specs: Sequence[Mapping[str, object]], directory: Path) -> list[Ended]:
+    """Run specs in one process, whose exit code all have, with one session of Spark.
+
+    A process for each would spend most of its time on starting Python and a session.
+    """
+    directory.mkdir()
+    files = [directory / f"spec-{number}.json" for number in range(len(specs))]
+    reports = [directory / f"report-{number}" for number in range(len(specs))]
+    for file, spec in zip(files, specs, strict=True):
+        file.write_text(json.dumps(spec))
+    named = [part for report in reports for part in ("--report", str(report))]
+    done = run_python(["-m", "pyconnect_reconcile", *map(str, files), *named], os.environ, RUN_S)
+    return [_ended(done.returncode, done.stdout, done.stderr, report) for report in reports]
+
+
+def _ended(code: int, out: str, err: str, directory: Path) -> Ended:
+    assert "Traceback" not in out + err
+    assert "\tat " not in out + err
+    document = directory / "report.json"
+    report = json.loads(document.read_text()) if document.exists() else None
+    return Ended(code=code, out=out, err=err, report=report, directory=directory)

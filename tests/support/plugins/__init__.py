@@ -1,0 +1,1 @@
+"""Plugins of the tests, in Python and Java."""

@@ -1,0 +1,197 @@
+"""Connectors and tasks that behave as their config says, mostly badly."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from pyconnect_api import (
+    ConfigDef,
+    ConfigException,
+    ConfigType,
+    ConnectException,
+    Importance,
+    SinkRecord,
+    SinkTask,
+    SourceRecord,
+    SourceTask,
+)
+from tests.support.plugins.plain_connectors import (
+    PlainSink,
+    PlainSinkTask,
+    PlainSource,
+    PlainSourceTask,
+)
+
+LOG = logging.getLogger(__name__)
+
+
+def misbehave(how: str | None) -> None:
+    """Do what `how` says; None and unknown words do nothing."""
+    match how:
+        case "raise":
+            raise ValueError("no good")
+        case "raise-much":
+            raise ValueError("begin" + "x" * 5_000_000 + "end")
+        case "connect-exception":
+            raise ConnectException("bad config") from OSError("disk on fire")
+        case "config-exception":
+            raise ConfigException("wrong on purpose")
+        case "exit":
+            os._exit(7)
+        case "log-and-abort":
+            LOG.warning("the last line before the end")
+            os.abort()
+        case "sys-exit":
+            sys.exit(9)
+        case "abort":
+            os.abort()
+        case "hang":
+            threading.Event().wait()
+        case "hold-the-interpreter":
+            # Backtracks for ages without ever letting another thread run.
+            re.match(r"(a+)+$", "a" * 64 + "b")
+
+
+class BadSourceTask(PlainSourceTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        if text := props.get("log"):
+            LOG.warning("as the config says", extra={"said": text})
+        if props.get("task.start") == "quote":
+            raise ConnectException(f"no entry for {props['login'].partition(':')[2]}")
+        misbehave(props.get("task.start"))
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        misbehave(self.props.get("poll"))
+        self.context.stop_requested.wait(0.1)
+        return None
+
+    def stop(self) -> None:
+        misbehave(self.props.get("task.stop"))
+
+
+class Mode(StrEnum):
+    FAST = "fast"
+
+
+ODD_CONFIGS: Mapping[str, Any] = {
+    "enum": (MappingProxyType({Mode.FAST: Mode.FAST, "none": None}),),
+    "number": [{"port": 5432}],
+    "key": [{1: "x"}],
+    "none": None,
+}
+
+
+class BadSource(PlainSource):
+    """Settings for `misbehave`: start, stop, validate, configs, task.start, poll, task.stop.
+
+    `task.start=quote` tells what follows the colon in `login`. `odd` names the task configs of
+    `ODD_CONFIGS`. `validate=odd` adds an error message that is not a text.
+    """
+
+    def version(self) -> str:
+        return "0.9"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+        misbehave(props.get("start"))
+        if props.get("report"):
+            self.context.raise_error(ConnectException(props["report"]))
+        if props.get("reconfigure"):
+            self.context.request_task_reconfiguration()
+
+    def task_class(self) -> type[SourceTask]:
+        return BadSourceTask
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        misbehave(self.props.get("configs"))
+        if odd := self.props.get("odd"):
+            return ODD_CONFIGS[odd]
+        return [{**self.props, "number": str(n)} for n in range(int(self.props.get("made", "1")))]
+
+    def stop(self) -> None:
+        misbehave(self.props.get("stop"))
+
+    def config(self) -> ConfigDef:
+        return ConfigDef().define("start", ConfigType.STRING, default="", importance=Importance.LOW)
+
+    def validate(self, connector_configs: Mapping[str, str | None]):  # type: ignore[no-untyped-def]
+        misbehave(connector_configs.get("validate"))
+        found = super().validate(connector_configs)
+        if connector_configs.get("validate") == "odd":
+            found.config_values[0].error_messages.append(OSError("not a text"))  # type: ignore[arg-type]
+        return found
+
+
+class BadSinkTask(PlainSinkTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        self.props = props
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        if records:
+            misbehave(self.props.get("put"))
+
+    def stop(self) -> None:
+        misbehave(self.props.get("task.stop"))
+
+
+class BadSink(PlainSink):
+    """`put`, `task.stop`: see `misbehave`."""
+
+    def task_class(self) -> type[SinkTask]:
+        return BadSinkTask
+
+
+class ConnectorForTaskSource(BadSource):
+    """Names a class of the wrong kind for its tasks."""
+
+    def task_class(self) -> type[SourceTask]:
+        return BadSource  # type: ignore[return-value]
+
+
+class AbstractTask(SourceTask):
+    """Lacks what a task must have, so it cannot be constructed."""
+
+
+class AbstractTaskSource(BadSource):
+    def task_class(self) -> type[SourceTask]:
+        return AbstractTask
+
+
+class NumberedSource(BadSource):
+    """Has a version that is not a text."""
+
+    def version(self) -> str:
+        return (1, 2)  # type: ignore[return-value]
+
+
+class OddKeySource(BadSource):
+    """Defines a key whose place in its group no message can carry."""
+
+    def config(self) -> ConfigDef:
+        return ConfigDef().define(
+            "odd", ConfigType.STRING, importance=Importance.LOW, group="g", order_in_group=2**80
+        )
+
+
+class UnconstructibleSource(BadSource):
+    def __init__(self) -> None:
+        raise OSError("no licence")
+
+
+BAD_SOURCE = f"{__name__}.BadSource"
+BAD_SINK = f"{__name__}.BadSink"
+
+
+def bad_source(**settings: str) -> dict[str, str]:
+    """Return the config of a connector `c` that behaves as `settings` say, with `_` for `.`."""
+    config = {"name": "c", "connector.class": BAD_SOURCE, "tasks.max": "1"}
+    return config | {name.replace("_", "."): value for name, value in settings.items()}

@@ -1,0 +1,1 @@
+"""Real servers, and what tests do with their topics."""

@@ -1,0 +1,112 @@
+"""Java workers as services of hosts, with an inventory of their commands, and a source's lines."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
+from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agents.agent import append_lines
+from tests.support.agents.rest_client import call_url
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.servers import service_script
+from tests.support.servers.cluster import QUICK_GROUP
+from tests.support.servers.topics import read_topic
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+PROPERTIES = {**QUICK_GROUP, "key.converter": STRING, "value.converter": STRING}
+START_S = 180
+VERBS = ("restart", "show", "stop", "start", "replace")
+SCRIPT = [sys.executable, service_script.__file__]
+
+
+class Hosts:
+    """Java workers as services, one directory per REST port, and the inventory file of them."""
+
+    def __init__(self, runtime: KafkaRuntime, bootstrap_servers: str, directory: Path) -> None:
+        self.group_id = unique_name("java-upgrade")
+        self.bootstrap_servers = bootstrap_servers
+        self.directory = directory
+        self.urls: list[str] = []
+        self._runtime = runtime
+
+    def add(self) -> None:
+        """Begin to start one more worker."""
+        properties = {**worker_properties(self.bootstrap_servers, self.group_id), **PROPERTIES}
+        worker = JavaConnectWorker(
+            self._runtime, WorkerLaunch(directory=self.directory / "new", properties=properties)
+        )
+        own = self.directory / str(worker.port)
+        config = WorkerLaunch(directory=own, properties=properties, port=worker.port)
+        own.mkdir()
+        command = JavaConnectWorker(self._runtime, config)._prepare()
+        (own / "command.json").write_text(json.dumps(list(command)))
+        agent = [sys.executable, "-m", "pyconnect_agent", str(own / "worker.properties")]
+        (own / "replacement.json").write_text(json.dumps(agent))
+        self.urls.append(worker.url)
+        subprocess.run([*SCRIPT, str(own), "start"], check=True)
+
+    def wait(self) -> None:
+        for url in self.urls:
+            eventually(lambda url=url: healthy(url), START_S, url)
+
+    def remove(self, url: str) -> None:
+        self.urls.remove(url)
+        service_script.stop(self.directory / url.rpartition(":")[2])
+
+    def inventory(self) -> str:
+        """Commands as an operator would write them, with a script for ssh and systemctl."""
+        words = json.dumps([*SCRIPT, f"{self.directory}/{{port}}"])[:-1]
+        lines = [
+            "[commands]",
+            f'configure = {words}, "configure", "{{phase}}"]',
+            *(f'{verb} = {words}, "{verb}"]' for verb in VERBS),
+        ]
+        path = self.directory / "inventory.toml"
+        path.write_text("\n".join(lines) + "\n")
+        return str(path)
+
+    def close(self) -> None:
+        for pid in self.directory.glob("*/pid"):
+            service_script.stop(pid.parent, signal.SIGKILL)
+
+
+def healthy(url: str) -> bool:
+    try:
+        return call_url(url, "GET", "/health").status == 200
+    except OSError:
+        return False
+
+
+class Lines:
+    """A file that a source copies into a topic."""
+
+    def __init__(self, hosts: Hosts, directory: Path) -> None:
+        self.file = directory / "lines.txt"
+        self.topic = unique_name("lines")
+        self.written = 0
+        self._bootstrap_servers = hosts.bootstrap_servers
+
+    def write(self, count: int) -> None:
+        append_lines(self.file, self.written + 1, self.written + count)
+        self.written += count
+
+    def seen(self) -> list[str]:
+        """All committed ones, to the topic's end; none without a topic."""
+        found = read_topic(self._bootstrap_servers, self.topic, committed=True)
+        return [(message.value() or b"").decode() for message in found]
+
+    def check(self, *, once_after: int) -> None:
+        """All lines are there; those after a number are there once."""
+        wanted = {f"line {number}" for number in range(1, self.written + 1)}
+        eventually(lambda: set(self.seen()) == wanted, 60, lambda: len(self.seen()))
+        counted = Counter(self.seen())
+        after = [f"line {number}" for number in range(once_after + 1, self.written + 1)]
+        assert [line for line in after if counted[line] != 1] == []

@@ -1,0 +1,209 @@
+"""A broker with ACLs and users, and agents that log in."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pyconnect_cli.acls.plan.grants import Grant
+from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource
+from pyconnect_clients.acls.words import ResourceType as GrantedType
+from pyconnect_sandbox.broker import BrokerConfig
+from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.servers.acls import sasl
+
+PASSWORD = "secret"
+TOOL = "tool"
+USERS = tuple(f"user-{number}" for number in range(600))
+_PLAIN_USERS = "listener.name.sasl.plain.sasl.jaas.config"
+_TYPES = {
+    GrantedType.TOPIC: ResourceType.TOPIC,
+    GrantedType.GROUP: ResourceType.GROUP,
+    GrantedType.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
+    GrantedType.CLUSTER: ResourceType.BROKER,
+}
+_OPERATIONS = {
+    GrantOperation.READ: AclOperation.READ,
+    GrantOperation.WRITE: AclOperation.WRITE,
+    GrantOperation.CREATE: AclOperation.CREATE,
+    GrantOperation.DELETE: AclOperation.DELETE,
+    GrantOperation.ALTER: AclOperation.ALTER,
+    GrantOperation.DESCRIBE: AclOperation.DESCRIBE,
+    GrantOperation.DESCRIBE_CONFIGS: AclOperation.DESCRIBE_CONFIGS,
+}
+_PATTERNS = {
+    Pattern.LITERAL: ResourcePatternType.LITERAL,
+    Pattern.PREFIXED: ResourcePatternType.PREFIXED,
+}
+
+
+class SecuredBroker:
+    """PLAINTEXT clients are super users; SASL users may what is granted."""
+
+    def __init__(self, plaintext: str, sasl: str) -> None:
+        """Take the addresses of both listeners."""
+        self.plaintext = plaintext
+        self.sasl = sasl
+        self._users = users_of_this_process()
+        self._admin = AdminClient({"bootstrap.servers": self.plaintext})
+
+    def user(self) -> str:
+        """Return a user nobody has had yet, and to whom nothing is granted."""
+        return next(self._users)
+
+    def client_users(self) -> dict[str, str]:
+        """A user for each client of a connector."""
+        return {client: self.user() for client in ("producer", "consumer", "admin")}
+
+    def grant(self, grants: Iterable[Grant]) -> None:
+        """As the generated commands would."""
+        bindings = [_binding(grant) for grant in grants]
+        if bindings:
+            for future in self._admin.create_acls(bindings).values():
+                future.result(30)
+
+    def revoke(self, grant: Grant) -> None:
+        """Take one back; it must have been there."""
+        found = _binding(grant)
+        pattern = AclBindingFilter(
+            found.restype,
+            found.name,
+            found.resource_pattern_type,
+            found.principal,
+            found.host,
+            found.operation,
+            found.permission_type,
+        )
+        (future,) = self._admin.delete_acls([pattern]).values()
+        assert future.result(30)
+
+    def create_topics(self, *names: str, cleanup_policy: str = "compact") -> None:
+        """With one partition each; compacted, as offsets topics must be, takes no null keys."""
+        config = {"cleanup.policy": cleanup_policy}
+        topics = [NewTopic(name, 1, 1, config=config) for name in names]
+        for future in self._admin.create_topics(topics).values():
+            future.result(30)
+
+    def fill(self, *topics: str) -> None:
+        """Put a record of nobody's into each: readers of an empty topic need no right to read."""
+        producer = Producer({"bootstrap.servers": self.plaintext})
+        for topic in topics:
+            producer.produce(topic, b"{}", b'["nobody",{}]')
+        assert producer.flush(30) == 0
+
+    def client(self, user: str) -> dict[str, str]:
+        """Settings of librdkafka."""
+        return {
+            "bootstrap.servers": self.sasl,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": user,
+            "sasl.password": PASSWORD,
+        }
+
+    def worker(self, user: str) -> dict[str, str]:
+        """Worker properties under which all its clients are one user."""
+        return {
+            "bootstrap.servers": self.sasl,
+            **sasl(user),
+            **sasl(user, "producer."),
+            **sasl(user, "consumer."),
+        }
+
+
+def overrides(users: Mapping[str, str]) -> dict[str, str]:
+    """A connector's settings under which its producer, consumer and admin client are `users`."""
+    return {
+        key: value
+        for client, user in users.items()
+        for key, value in sasl(user, f"{client}.override.").items()
+    }
+
+
+def worker_file(directory: Path, properties: Mapping[str, str]) -> Path:
+    """Write a `worker.properties`."""
+    file = directory / "worker.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return file
+
+
+def internal(group: str) -> dict[str, str]:
+    """Group and internal topics of a worker."""
+    return {
+        "group.id": group,
+        "config.storage.topic": f"{group}-configs",
+        "offset.storage.topic": f"{group}-offsets",
+        "status.storage.topic": f"{group}-status",
+    }
+
+
+def read_grants(text: str) -> list[Grant]:
+    """Of what `acls generate -o json` printed."""
+    return [
+        Grant(
+            entry["bootstrap_servers"] or "",
+            entry["principal"],
+            Resource(GrantedType(entry["resource_type"]), entry["resource"]),
+            Pattern(entry["pattern"]),
+            GrantOperation(entry["operation"]),
+        )
+        for entry in json.loads(text)["grants"]
+    ]
+
+
+def secured_config(
+    runtime: KafkaRuntime, directory: Path, *, auto_create: bool = False
+) -> BrokerConfig:
+    """Return the settings of a broker with ACLs and `USERS`.
+
+    `auto_create`: whether producers have it create topics, if they may. Without it nobody's topics
+    appear by themselves, so what lacks is what was not made.
+    """
+    # Only PLAIN knows all users: to format a directory with credentials of SCRAM for each of them
+    # takes a second for every thirty.
+    users = sasl_properties(dict.fromkeys((TOOL, *USERS), PASSWORD))
+    return BrokerConfig(
+        runtime=runtime,
+        directory=directory,
+        security=BrokerSecurity(acl=True, sasl_users={TOOL: PASSWORD}),
+        properties={
+            "auto.create.topics.enable": str(auto_create).lower(),
+            _PLAIN_USERS: users[_PLAIN_USERS],
+        },
+        hold_file=directory / "hold",
+    )
+
+
+def users_of_this_process() -> Iterator[str]:
+    """Return the users that belong to this one of pytest-xdist's processes."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return islice(USERS, int(worker.removeprefix("gw")), None, count)
+
+
+def _binding(grant: Grant) -> AclBinding:
+    return AclBinding(
+        _TYPES[grant.resource.type],
+        grant.resource.name,
+        _PATTERNS[grant.pattern],
+        grant.principal,
+        "*",
+        _OPERATIONS[grant.operation],
+        AclPermissionType.ALLOW,
+    )

@@ -1,0 +1,117 @@
+"""A Spark Connect server from PySpark's wheel, with Spark's Kafka source, and its web UI."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
+from pyconnect_sandbox import ports
+from tests.support.eventually import eventually
+from tests.support.servers.kafka_cluster import free_ports
+from tests.support.servers.spark_cluster import START_S, spark_environment, spark_home
+
+MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+# Where its UI shows what was asked, by whom, and with which settings.
+PAGES = ("connect", "jobs", "stages", "SQL", "environment")
+HTTP_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectServer:
+    """A running server; `log` is all that it printed."""
+
+    port: int
+    ui: str
+    log: Path
+
+    @property
+    def url(self) -> str:
+        return f"sc://{ports.LOOPBACK}:{self.port}"
+
+    def running_jobs(self) -> int:
+        """How many jobs of all its sessions run now."""
+        return len(json.loads(self._get(f"{self._application()}/jobs?status=running")))
+
+    def jobs(self) -> int:
+        """How many jobs its sessions have run or run now."""
+        return len(json.loads(self._get(f"{self._application()}/jobs")))
+
+    def shown(self) -> str:
+        """What its UI shows and its log says, the details of every query included."""
+        base = self._application()
+        queries = json.loads(self._get(f"{base}/sql?details=true&length=1000"))
+        pages = [self._get(f"{page}/") for page in PAGES]
+        pages += [self._get(f"SQL/execution/?id={query['id']}") for query in queries]
+        return "\n".join([*pages, json.dumps(queries), self._get(f"{base}/environment")]) + (
+            self.log.read_text("utf-8", "replace")
+        )
+
+    def _application(self) -> str:
+        [application] = json.loads(self._get("api/v1/applications"))
+        return f"api/v1/applications/{application['id']}"
+
+    def _get(self, path: str) -> str:
+        with urllib.request.urlopen(f"{self.ui}/{path}", timeout=HTTP_S) as answer:
+            text: str = answer.read().decode()
+            return text
+
+
+@contextmanager
+def connect_server(directory: Path, environment: Mapping[str, str]) -> Iterator[ConnectServer]:
+    """Yield a local server once it listens."""
+    port, ui_port = free_ports(2)
+    server = ConnectServer(
+        port=port, ui=f"http://{ports.LOOPBACK}:{ui_port}", log=directory / "connect-server.log"
+    )
+    settings = {
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": ports.LOOPBACK,
+        "spark.driver.bindAddress": ports.LOOPBACK,
+        "spark.ui.port": str(ui_port),
+        "spark.port.maxRetries": "0",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        # Nothing here runs long enough for better compilation.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        # By default 200, each of them a task.
+        "spark.sql.shuffle.partitions": "4",
+    }
+    command = [
+        *(str(spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS),
+        *("--master", "local[2]"),
+        *("--jars", ",".join(map(str, kafka_source_jars()))),
+        *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
+        "spark-internal",
+    ]
+    with server.log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            # Spark takes its main class for a daemon, whose memory is not the driver's.
+            env={**spark_environment(environment), "SPARK_DAEMON_MEMORY": "1g"},
+            cwd=server.log.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        eventually(
+            lambda: process.poll() is not None or ports.accepts_connections(port),
+            START_S,
+            server.log.read_text,
+        )
+        assert process.poll() is None, server.log.read_text()
+        yield server
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
