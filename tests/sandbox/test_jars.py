@@ -230,7 +230,7 @@ def test_a_repository_that_is_named_is_asked_for_the_known_jars_only(
         stored.parent.mkdir(parents=True)
         stored.write_bytes(CONTENTS[name])
         (stored.parent / f"{name}.sha1").write_text(hashlib.sha1(CONTENTS[name]).hexdigest())
-    monkeypatch.setattr(jars, "known_paths", lambda: list(paths))
+    monkeypatch.setattr(jars, "known_paths", lambda _: list(paths))
     environment = environment_with(tmp_path, PYCONNECT_MAVEN_REPOSITORY=address + slash)
     progress = RecordedProgress()
 
