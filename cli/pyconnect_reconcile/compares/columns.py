@@ -19,6 +19,7 @@ from pyconnect_reconcile.values.normal import (
     Columns,
     Compared,
     field_of,
+    held_type,
     member_kinds,
     with_column_tokens,
 )
@@ -58,7 +59,7 @@ def columns_of(
         for frame in frames:
             column, type_ = field_of(frame, rule.name)
             token(column, type_)
-            held = type_.simpleString()
+            held = held_type(frame, rule.name)
         known = held if kinds is None else kinds.get(rule.path)
         kind = rule.type or known or "string"
         found.append(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.database_tables.positions import with_tail_of
@@ -41,6 +42,7 @@ from pyconnect_reconcile.values.normal import (
     Content,
     field_of,
     json_columns,
+    quoted,
     typed_columns,
     whole_values,
 )
@@ -53,9 +55,17 @@ LINE_FORMATS = frozenset({"text", "json"})
 WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
+EMPTY = f"{MARK}empty"
 # Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "csv": {"header": "true", "multiLine": "true", "escape": '"', "enforceSchema": "false"},
+    "csv": {
+        "header": "true",
+        "multiLine": "true",
+        "escape": '"',
+        "enforceSchema": "false",
+        # Spark reads an empty text, which is in quotes, as null otherwise.
+        "emptyValue": EMPTY,
+    },
     "parquet": {"mergeSchema": "true"},
 }
 EVERYTHING = Columns()
@@ -339,8 +349,15 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
     reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
-    if form == "csv":
-        # Spark would leave out what a row has behind its last column.
-        schema = reader.load(located).schema.add(CORRUPT, "string")
-        reader = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT)
-    return reader.load(located)
+    if form != "csv":
+        return reader.load(located)
+    names = reader.load(located).schema.names
+    # Spark would leave out what a row has behind its last column.
+    whole = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
+    reader = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT)
+    texts = (sql.col(quoted(name)) for name in names)
+    kept = (
+        sql.when(text != EMPTY, text).when(text == EMPTY, "").alias(name)
+        for name, text in zip(names, texts, strict=True)
+    )
+    return reader.load(located).select(*kept, CORRUPT)

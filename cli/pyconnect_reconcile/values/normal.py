@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.tokens import CORRUPT, MARK, TOKENS
+from pyconnect_reconcile.tokens import CORRUPT, DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
 
@@ -26,11 +26,11 @@ MARKED, PARSED, KEYS = "pyconnect_marked", "pyconnect_parsed", "pyconnect_keys"
 WRONG = "pyconnect_wrong"
 MOST_MEMBERS = 10_000
 _END = f"{MARK}end"
-_NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|number")
+NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|numeric|number")
 _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
 _ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?$"
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_PLAIN_NUMBER = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?$"
+_PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)$"
 _INTEGER = f"^{MARK}-?[0-9]+$"
 
 
@@ -146,6 +146,8 @@ def unheld(tokens: Sequence[Column], columns: Columns, without_column: Column) -
 
 def is_held(found: Column, held: str) -> Column:
     """Return whether a column of a type can hold a value; null counts as held."""
+    if held == DOCUMENT:
+        return sql.lit(True)
     number = found.rlike(f"^{MARK}-?[0-9]")
     digits = found.substr(2, 2**31 - 1)
     if held in INTEGRAL:
@@ -159,11 +161,12 @@ def is_held(found: Column, held: str) -> Column:
             f"^{MARK}-?(0|[0-9]{{1,{whole}}})([.][0-9]{{1,{max(int(scale or 0), 1)}}})?$"
         ) & (~found.contains(".") if int(scale or 0) == 0 else sql.lit(True))
     elif held in {"double", "float"}:
-        shown = canonical.number_text(digits.cast(held).cast("string"))
+        shown = canonical.number_text(canonical.shortest(held, digits.cast(held).cast("string")))
         can = (number & (shown == digits)) | found.rlike(f"^{MARK}[-NI]+[a-zA-Z]")
     else:
         first = {
             "boolean": "[tf]", "timestamp": "i", "timestamp_ntz": "i", "date": "d", "binary": "b",
+            TIME: "c", NUMERIC: "[-0-9NI]",
         }.get(held, "[js]")  # fmt: skip
         can = found.rlike(f"^{MARK}{first}")
         if held == "string":
@@ -242,12 +245,29 @@ def with_column_tokens(
 ) -> tuple[DataFrame, list[Column]]:
     """Return the frame with the tokens of its columns."""
     named = [each.rule.name for each in columns]
-    found = [canonical.token_steps(*field_of(frame, name)) for name in named]
+    found = [declared_steps(frame, name) for name in named]
     steps = [list(before) for _, before in found]
     if TOKENS in frame.columns:
         for name, before in zip(named, steps, strict=True):
             before.append(partial(or_own_token, name))
     return with_tokens(frame, [each for each, _ in found], columns, before=steps)
+
+
+def declared_steps(frame: DataFrame, name: str) -> tuple[Column, list[Step]]:
+    """Return a column and the steps to its token, for the type that its database has declared."""
+    column, kind = field_of(frame, name)
+    match held_type(frame, name):
+        case "numeric":
+            return column, [partial(_of_untyped, NUMERIC)]
+        case "document":
+            return column, [canonical.json_text]
+    return canonical.token_steps(column, kind)
+
+
+def held_type(frame: DataFrame, name: str) -> str:
+    """Return the type of a column: that of the database where Spark lacks it."""
+    metadata = frame.schema[name].metadata if name in frame.schema.names else {}
+    return str(metadata.get(HELD) or field_of(frame, name)[1].simpleString())
 
 
 def or_own_token(name: str, found: Column) -> Column:
@@ -343,7 +363,7 @@ def _bytes(value: Column) -> Column:
 
 def _of_untyped(kind: str, value: Column) -> Column:
     """Return one token for what texts of this kind stand for and what is of the kind."""
-    if _NUMBER_TYPES.fullmatch(kind):
+    if NUMBER_TYPES.fullmatch(kind):
         number = sql.concat(sql.lit(MARK), canonical.number_text(value))
         return sql.when(value.rlike(_PLAIN_NUMBER), number).otherwise(value)
     if kind == "boolean":

@@ -1,0 +1,324 @@
+"""Audits of tables and files of all types: each value that changes is found, and no other one.
+
+A row of the sink has one value of the matrix; another row has it with the least change that its
+column holds. The same rows agree. If both rows change places in the topic, each of them differs.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from datetime import date, datetime, time, timedelta
+from decimal import Context, Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyconnect_api import Schema, Struct
+from pyconnect_cli.reconcile.audited import Audited, Resolved
+from pyconnect_cli.reconcile.tables import read_table, written_table
+from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_reconcile.findings import Verdict
+from tests.connectors.matrix.columns import Cell, Column
+from tests.connectors.matrix.databases import Database, define, grid
+from tests.connectors.matrix.meanings import Kind
+from tests.connectors.matrix.paths import Message, delivered, sink_props
+from tests.connectors.matrix.rules import refused_at_reading
+from tests.connectors.matrix.systems import Systems, cells_of
+from tests.connectors.matrix.topics import TOPIC, Topic, converter
+from tests.support.audits import Answer
+from tests.support.mariadb import running_mariadb
+from tests.support.postgres import running_postgres
+from tests.support.recorded_audits import Given, RecordedAudit
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+DATABASES = ("PostgreSQL", "MariaDB", "SQLite")
+TABLE = "audited"
+WIDE = Context(prec=2000)
+OTHER_TEXTS: Mapping[str, Sequence[str]] = {
+    "mood": ("sad", "ok"),
+    "xml": ('<a b="d">ü</a>',),
+    "regclass": ("pg_class",),
+    "tsquery": ("'fat' & 'cat'",),
+    "bit(3)": ("100",),
+    "bit varying(9)": ("10100", "0"),
+    "numeric": ("0.5", "-Infinity"),
+    "int4range": ("[1,6)", "[2,6)"),
+    "pair": ('(1,"x  y")', "(1,)"),
+    "boolean[]": ("[true, true]",),
+    "mood[]": ('["ok", "ok"]',),
+    "enum('sad','ok','a,b')": ("sad", "ok"),
+    "set('a','b','c d')": ("b", "a"),
+    "year": ("2000", "2001"),
+}
+
+
+def neighbour(column: Column, value: object) -> object:
+    """Return a value that the column holds and that differs from this one as little as possible."""
+    match value:
+        case bool():
+            return not value
+        case int():
+            return value - 1 if value > 0 else value + 1
+        case float() if not math.isfinite(value):
+            return 1.5
+        case float() if column.kind is Kind.FLOAT32:
+            return 1.5000001192092896
+        case float():
+            return math.nextafter(value, 0.25)
+        case Decimal():
+            step = Decimal((0, (1,), value.as_tuple().exponent))  # type: ignore[arg-type]
+            return (WIDE.subtract if value > 0 else WIDE.add)(value, step)
+        case bytes() if column.type.startswith("bit"):
+            return value[:-1] + bytes([value[-1] ^ 1])
+        case bytes() if column.type in {"binary(4)", "point", "geometry", "linestring"}:
+            return bytes([value[0] ^ 1]) + value[1:]
+        case bytes():
+            return value + b"\0"
+        case datetime():
+            step_ms = timedelta(
+                milliseconds=1 if "3" in column.type or "6" in column.type else 1000
+            )
+            return value - step_ms if value.year > 9000 else value + step_ms
+        case date():
+            return value - timedelta(days=1) if value.year > 9000 else value + timedelta(days=1)
+        case time():
+            return value.replace(second=(value.second + 1) % 60)
+        case str():
+            return _other_text(column, value)
+    raise AssertionError(f"{column.type}: no neighbour of {value!r}")
+
+
+def _other_text(column: Column, text: str) -> str:
+    for other in OTHER_TEXTS.get(column.type, ()):
+        if other != text:
+            return other
+    is_plain = re.match(r"(var|long|tiny|medium|big)?(text|char|bpchar|CHAR|TEXT)", column.type)
+    if column.kind is Kind.TEXT and (is_plain or column.type in {"email", "CLOB"}):
+        return text + "x" if len(text) < 8 else text[:-1] + "x"
+    digit = re.search(r"(\d)(?=\D*$)", text)
+    if digit:
+        return text[: digit.start()] + str((int(digit[1]) + 1) % 10) + text[digit.end() :]
+    return '"coffee"' if column.kind is Kind.JSON else text + "x"
+
+
+@pytest.fixture(scope="module")
+def systems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Systems]:
+    scratch = tmp_path_factory.mktemp("matrix")
+    with (
+        running_postgres() as postgres,
+        running_mariadb() as mariadb,
+        closing(Systems(postgres, mariadb, scratch)) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def audit(spark: SparkSession, tmp_path: Path) -> RecordedAudit:
+    return RecordedAudit(spark, tmp_path)
+
+
+Pairs = list[tuple[Cell, Struct, Struct]]
+
+
+def pairs_of(systems: Systems, source: str) -> Pairs:
+    """Return each value that the source's connector reads and its neighbour, as rows."""
+    cells = [cell for cell in cells_of(source) if not refused_at_reading(cell)]
+    records = systems.sources[source].read(cells)
+    schema = records[0].value_schema
+    assert schema is not None
+    found: Pairs = []
+    for column, those in grid(cells):
+        values = [record.value.get(column.name) for record in records]  # type: ignore[attr-defined]
+        first = next(value for value in values if value is not None)
+        for cell, value in zip(those, values, strict=False):
+            other = first if value is None else neighbour(column, value)
+            number = 2 * len(found)
+            found.append(
+                (
+                    cell,
+                    row_of(schema, number, column.name, value),
+                    row_of(schema, number + 1, column.name, other),
+                )
+            )
+    return found
+
+
+def row_of(schema: Schema, number: int, name: str, value: object) -> Struct:
+    values: list[object] = [None] * len(schema.fields)
+    names = [field.name for field in schema.fields]
+    values[names.index("id")], values[names.index(name)] = number, value
+    return Struct.of_checked(schema, values)
+
+
+def exchanged(pairs: Pairs) -> Pairs:
+    """Return the pairs with the value of each in the row of the other one."""
+    found = []
+    for cell, one, other in pairs:
+        names = [field.name for field in one.schema.fields]
+        one_, other_ = list(one.stored_values()), list(other.stored_values())
+        at = names.index("id")
+        one_[at], other_[at] = other_[at], one_[at]
+        found.append(
+            (cell, Struct.of_checked(one.schema, one_), Struct.of_checked(one.schema, other_))
+        )
+    return found
+
+
+def records_of(pairs: Pairs) -> list[Given]:
+    writes = converter(Topic.JSON)
+    found = []
+    for _, *rows in pairs:
+        for row in rows:
+            content = writes.from_connect_data(TOPIC, [], row.schema, row)
+            found.append(Given(bytes(content or b"")))
+    return found
+
+
+def messages_of(pairs: Pairs) -> list[Message]:
+    return [(row.schema, row) for _, *rows in pairs for row in rows]
+
+
+def faults(answer: Answer, pairs: Pairs) -> set[str]:
+    """Return the values whose rows are missing or extra."""
+    found = set()
+    for finding in answer.of("missing"):
+        for place in finding.copies:
+            assert place.offset is not None
+            cell = pairs[place.offset // 2][0]
+            found.add(f"{cell.column.type} | {cell.value.name}")
+    return found
+
+
+def check_audits(
+    audit: RecordedAudit, pairs: Pairs, job: str, side: dict[str, object], row: object
+) -> None:
+    """The audit agrees on equal rows, and finds each pair that is exchanged."""
+    topic = {"kind": "topic", "topics": [TOPIC], "row": row}
+    sides = {"left": topic, "right": side}
+    if job == "source-topic":
+        sides = {"left": side, "right": topic}
+    import time as T
+
+    t0 = T.time()
+    answer = audit.run(job, {TOPIC: records_of(pairs)}, **sides)
+    from pathlib import Path as P
+
+    P(f"/tmp/a/times-{pairs[0][0].column.name}-{job}-{T.time():.0f}.txt").write_text(
+        f"{job} {len(pairs)} agree {T.time() - t0}\n"
+    )
+    t0 = T.time()
+    unheld = {(each.group, each.count) for each in answer.of("not-representable")}
+    import os
+
+    if os.environ.get("DBG") and faults(answer, pairs):
+        dump(audit, pairs, sides)
+    assert (faults(answer, pairs), unheld) == (set(), set())
+    extra = answer.outcome.totals.get("extra", 0)
+    assert (answer.verdict, extra) == (Verdict.AGREE, 0), answer.outcome.findings
+    answer = audit.run(job, {TOPIC: records_of(exchanged(pairs))}, **sides)
+    from pathlib import Path as P
+
+    P(f"/tmp/a/times-{pairs[0][0].column.name}-{job}-{T.time():.0f}.txt").write_text(
+        f"{job} {len(pairs)} exchanged {T.time() - t0}\n"
+    )
+    all_of_them = {f"{cell.column.type} | {cell.value.name}" for cell, *_ in pairs}
+    if job == "topic-sink":
+        assert all_of_them - faults(answer, pairs) == set()
+    totals = answer.outcome.totals
+    assert (totals["missing"], totals["extra"]) == (2 * len(pairs), 2 * len(pairs))
+    assert answer.of("not-representable") == []
+
+
+def side_of(resolved: Resolved, directory: Path) -> dict[str, object]:
+    file = directory / "access.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in resolved.secrets.items()))
+    return resolved.side | ({"properties": str(file)} if resolved.secrets else {})
+
+
+def written(database: Database, pairs: Pairs) -> None:
+    """Have SqlSink write the rows into a table of the source's own types."""
+    columns = {cell.column.name: cell.column.type for cell, *_ in pairs}
+    define(database, TABLE, columns)
+    delivered(SqlSinkTask, sink_props(database, TABLE), messages_of(pairs))
+
+
+@pytest.mark.parametrize("name", DATABASES)
+def test_each_changed_value_of_a_table_is_found(
+    audit: RecordedAudit, systems: Systems, tmp_path: Path, name: str
+) -> None:
+    """Of the types of the database; source and sink."""
+    database, pairs = systems.databases[name], pairs_of(systems, name)
+    written(database, pairs)
+    config = sink_props(database, TABLE)
+    sink = written_table(Audited(name="matrix", config=config, topics=[TOPIC], offsets=[]))
+    check_audits(audit, pairs, "topic-sink", side_of(sink, tmp_path), sink.topic["row"])
+    entry = OffsetEntry(partition={"table": TABLE}, offset={"incrementing": 2 * len(pairs)})
+    source = read_table(
+        Audited(
+            name="matrix",
+            config={**config, "mode": "incrementing", "incrementing.column.name": "id"},
+            topics=[TABLE],
+            offsets=[entry],
+        )
+    )
+    check_audits(audit, pairs, "source-topic", side_of(source, tmp_path), source.topic["row"])
+
+
+def dump(audit, pairs, sides):
+    import pyconnect_reconcile.compares.sides as S
+    from pyconnect_reconcile.values import rows as R, hashes as H
+    import pyconnect_reconcile.compares.sides as cs
+
+    orig = cs.hashes
+    log = []
+    real_shaped = cs._shaped
+
+    def shaped(bench, content, compared, key):
+        rows = content.frame.select(*[c.alias(f"c{i}") for i, c in enumerate(compared)]).collect()
+        log.append(rows)
+        return real_shaped(bench, content, compared, key)
+
+    cs._shaped = shaped
+    planned = []
+    real_plan = cs.row_plan
+
+    def row_plan(*a, **k):
+        found = real_plan(*a, **k)
+        planned.append(found)
+        return found
+
+    cs.row_plan = row_plan
+    try:
+        audit.run("topic-sink", {TOPIC: records_of(pairs)}, **sides)
+    finally:
+        cs._shaped = real_shaped
+        cs.row_plan = real_plan
+    l, r = log[0], log[1]
+    if len(l[0]) != len(r[0]):
+        print("LEN", len(l[0]), len(r[0]))
+    names = [
+        f"{c.name} {c.kind} {c.field.type} {c.field.logical} {c.compared.held}"
+        for c in planned[0].columns
+    ]
+    byid = {x[0]: x for x in r}
+    with open(f"/tmp/a/dump-{pairs[0][0].column.name}.txt", "w") as o:
+        for x in l:
+            y = byid.get(x[0])
+            if y is None:
+                print("no row", x[0], file=o)
+                continue
+            for i, (u, v) in enumerate(zip(x, y)):
+                if u != v:
+                    print(
+                        x[0],
+                        names[i] if i < len(names) else i,
+                        repr(u)[-150:],
+                        repr(v)[-150:],
+                        file=o,
+                    )
