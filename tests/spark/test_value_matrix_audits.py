@@ -33,6 +33,7 @@ from tests.connectors.matrix.topics import TOPIC, Topic, converter
 from tests.support.audits import Answer
 from tests.support.mariadb import running_mariadb
 from tests.support.postgres import running_postgres
+from tests.support.seeds import LONG
 from tests.support.recorded_audits import Given, RecordedAudit
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
@@ -44,12 +45,18 @@ OTHER_TEXTS: Mapping[str, Sequence[str]] = {
     "mood": ("sad", "ok"),
     "xml": ('<a b="d">ü</a>',),
     "regclass": ("pg_class",),
+    "jsonpath": ('$."b"[*]',),
     "tsquery": ("'fat' & 'cat'",),
     "bit(3)": ("100",),
     "bit varying(9)": ("10100", "0"),
     "numeric": ("0.5", "-Infinity"),
     "int4range": ("[1,6)", "[2,6)"),
     "pair": ('(1,"x  y")', "(1,)"),
+    "int4multirange": ("{[1,5),[7,8)}",),
+    "oid": ("2", "1"),
+    "money": ("1234.51", "0.02"),
+    "integer[]": ("[1,2]", "[2,1]"),
+    "text[]": ('["a","b"]', '["a","c"]'),
     "boolean[]": ("[true, true]",),
     "mood[]": ('["ok", "ok"]',),
     "enum('sad','ok','a,b')": ("sad", "ok"),
@@ -67,6 +74,8 @@ def neighbour(column: Column, value: object) -> object:
             return value - 1 if value > 0 else value + 1
         case float() if not math.isfinite(value):
             return 1.5
+        case float() if column.type == "float(7,3)":
+            return 1234.568
         case float() if column.kind is Kind.FLOAT32:
             return 1.5000001192092896
         case float():
@@ -84,7 +93,7 @@ def neighbour(column: Column, value: object) -> object:
             step_ms = timedelta(
                 milliseconds=1 if "3" in column.type or "6" in column.type else 1000
             )
-            return value - step_ms if value.year > 9000 else value + step_ms
+            return value - step_ms if value.year > 2037 else value + step_ms
         case date():
             return value - timedelta(days=1) if value.year > 9000 else value + timedelta(days=1)
         case time():
@@ -245,6 +254,8 @@ def written(database: Database, pairs: Pairs) -> None:
     """Have SqlSink write the rows into a table of the source's own types."""
     columns = {cell.column.name: cell.column.type for cell, *_ in pairs}
     define(database, TABLE, columns)
+    # Without the offsets of the run before.
+    database.execute(f"DROP TABLE IF EXISTS o{TABLE}")
     delivered(SqlSinkTask, sink_props(database, TABLE), messages_of(pairs))
 
 
@@ -258,6 +269,8 @@ def test_each_changed_value_of_a_table_is_found(
     config = sink_props(database, TABLE)
     sink = written_table(Audited(name="matrix", config=config, topics=[TOPIC], offsets=[]))
     check_audits(audit, pairs, "topic-sink", side_of(sink, tmp_path), sink.topic["row"])
+    if not LONG:
+        return
     entry = OffsetEntry(partition={"table": TABLE}, offset={"incrementing": 2 * len(pairs)})
     source = read_table(
         Audited(

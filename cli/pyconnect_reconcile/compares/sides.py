@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -27,9 +28,10 @@ from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
+from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tokens import CORRUPT, MARK
+from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK, TIME
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
@@ -344,11 +346,34 @@ def _located(path: str) -> str:
     return f"file://{PATTERN_MARKS.sub(ESCAPED, absolute) if Path(path).exists() else absolute}"
 
 
+def _parquet(
+    bench: Bench, reader: DataFrameReader, located: list[str], paths: tuple[str, ...]
+) -> DataFrame:
+    """Read Parquet; times of day, which Spark does not know, become texts."""
+    try:
+        frame = reader.load(located)
+        # A Spark Connect server looks at the files now.
+        frame.schema  # noqa: B018
+    except PySparkException as exc:
+        if not any(refusal in str(exc) for refusal in REFUSALS):
+            raise
+        wanted = {rule.name.partition(".")[0] for rule in bench.spec.columns}
+        schema = readable_schema(paths, wanted)
+        frame = reader.schema(schema).load(located)
+        times = {each.name: each.metadata for each in schema if HELD in each.metadata}
+        for name, metadata in times.items():
+            text = clock_text(quoted(name), metadata["unit"])
+            frame = frame.withColumn(name, text.alias(name, metadata={HELD: TIME}))
+    return frame
+
+
 def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
     reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
+    if form == "parquet":
+        return _parquet(bench, reader, located, paths)
     if form != "csv":
         return reader.load(located)
     names = reader.load(located).schema.names

@@ -33,7 +33,7 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 """Options of sessions whose texts are read."""
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
-MOST_DIGITS = 38
+MOST_DIGITS, UNLIMITED = 38, 31
 _KINDS = (
     "SELECT format_type(coalesce(b.oid, t.oid), NULL) FROM pg_catalog.pg_type AS t"
     " LEFT JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype"
@@ -93,7 +93,7 @@ def exact_rows(read: Read, url: str, table: str) -> DataFrame:
     selected = ", ".join(
         f"{column.selected} AS {_quoted(column.name, quote)}" for column in columns
     )
-    rows = f"(SELECT {selected} FROM {_aliased(table)}) AS pyconnect_rows"
+    rows = f"(SELECT {selected} FROM {_aliased(table)}) AS pyconnect_rows"  # noqa: S608
     return _typed(read(rows), columns)
 
 
@@ -102,7 +102,7 @@ def _quoted(name: str, quote: str) -> str:
 
 
 def _aliased(table: str) -> str:
-    return f"(SELECT * FROM {table}) AS pyconnect_table"
+    return f"(SELECT * FROM {table}) AS pyconnect_table"  # noqa: S608
 
 
 def _kinds_of_postgres(read: Read, table: str, names: list[str]) -> list[str]:
@@ -112,7 +112,8 @@ def _kinds_of_postgres(read: Read, table: str, names: list[str]) -> list[str]:
         for number, name in enumerate(names)
     )
     # One row without values: no row of the table is read.
-    query = f"(SELECT {asked} FROM (SELECT 1) AS one LEFT JOIN {_aliased(table)} ON false) AS kinds"
+    rows = f"(SELECT 1) AS one LEFT JOIN {_aliased(table)} ON false"
+    query = f"(SELECT {asked} FROM {rows}) AS kinds"  # noqa: S608
     [row] = read(query).collect()
     return [str(kind) for kind in row]
 
@@ -154,9 +155,11 @@ def _of_mysql(field: StructField, name: str) -> _Column:
     type_ = field.dataType.simpleString()
     selected, kind = f"CAST({name} AS CHAR)", None
     match type_:
-        case "float":
+        case "float" if field.metadata.get("scale", UNLIMITED) >= UNLIMITED:
             # The text of a FLOAT has six digits only.
             return _Column(name=field.name, selected=f"{name} * 1E0")
+        case "float":
+            kind = "double"
         case "boolean":
             selected, kind = f"LPAD(HEX({name}), 2, '0')", "binary"
         case "binary" if "binarylong" in field.metadata:
@@ -184,7 +187,8 @@ def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
     for column in columns:
         text = sql.col(_quoted(column.name, "`"))
         value = _value(text, column.kind)
-        metadata = {HELD: column.kind} if column.kind in {NUMERIC, TIME, DOCUMENT} else {}
+        # Without it Spark would add spaces to texts of columns that are CHAR to the driver.
+        metadata = {HELD: column.kind if column.kind in {NUMERIC, TIME, DOCUMENT} else ""}
         found.append(value.alias(column.name, metadata=metadata))
         if (column.kind or "").partition("(")[0] in _FORMS:
             odd = sql.when(value.isNull(), _odd(text, column.kind or ""))
@@ -198,6 +202,8 @@ def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
 def _value(text: Column, kind: str | None) -> Column:
     if kind == "binary":
         return sql.unhex(text)
+    if kind == "double":
+        return text.cast(kind)
     form = _FORMS.get((kind or "").partition("(")[0])
     if kind is None or form is None:
         return text

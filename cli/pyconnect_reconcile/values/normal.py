@@ -14,7 +14,15 @@ from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule
@@ -29,6 +37,7 @@ _END = f"{MARK}end"
 NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|numeric|number")
 _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
 _ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?$"
+CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)$"
 _INTEGER = f"^{MARK}-?[0-9]+$"
@@ -40,10 +49,12 @@ class Compared:
 
     `kind` is its type: that of the rule, else that of the side that has types. `untyped` is a
     column of texts that may stand for numbers (CSV). `held` is the type of the sink's own column.
+    `nested` is the type of arrays and objects with leaves that JSON has not, such as instants.
     """
 
     rule: ColumnRule
     kind: str
+    nested: DataType | None = None
     untyped: bool = False
     held: str | None = None
 
@@ -328,13 +339,77 @@ def kind_steps(column: Compared) -> list[Step]:
         steps.append(partial(_without, column.rule.null))
     if column.untyped:
         steps.append(partial(_of_untyped, kind))
-    if kind in _UNITS:
-        steps.append(partial(_instant, kind))
-    if kind == "date":
-        steps.append(_date)
-    if kind == "binary":
-        steps.append(_bytes)
+    steps += _leaf_steps(kind)
+    if column.nested is not None:
+        steps.append(partial(_with_read_leaves, column.nested))
     return steps
+
+
+def _leaf_steps(kind: str) -> list[Step]:
+    """Return the step that reads what JSON has in place of a value of a kind."""
+    if kind in _UNITS:
+        return [partial(_instant, kind)]
+    found: dict[str, Step] = {"date": _date, TIME: clock, "binary": _bytes}
+    return [found[kind]] if kind in found else []
+
+
+def leaves_to_read(kind: DataType) -> bool:
+    """Return whether a type has leaves that JSON writes as texts or numbers."""
+    match kind:
+        case StructType():
+            return any(leaves_to_read(field.dataType) for field in kind)
+        case ArrayType():
+            return leaves_to_read(kind.elementType)
+        case MapType():
+            return leaves_to_read(kind.valueType)
+    return bool(_leaf_steps(_leaf_kind(kind)))
+
+
+def _leaf_kind(kind: DataType) -> str:
+    return "timestamp" if isinstance(kind, TimestampNTZType) else kind.simpleString()
+
+
+def _with_read_leaves(kind: DataType, found: Column) -> Column:
+    """Return the token of a nested value with leaves that are read as their types say.
+
+    A value that has more than the type, or another form, stays as it is.
+    """
+    text = canonical.without_nulls(found.substr(3, 2**31 - 1))
+    parsed = sql.from_json(text, _with_texts(kind))
+    same = sql.to_json(sql.try_parse_json(sql.to_json(parsed))) == text
+    read = nested(sql.to_json(_read(parsed, kind)))
+    return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
+
+
+def _with_texts(kind: DataType) -> DataType:
+    """Return a type with texts as its leaves; names are those in a marked text."""
+    match kind:
+        case StructType():
+            return StructType(
+                [StructField(member_name(each.name), _with_texts(each.dataType)) for each in kind]
+            )
+        case ArrayType():
+            return ArrayType(_with_texts(kind.elementType))
+        case MapType():
+            return MapType(StringType(), _with_texts(kind.valueType))
+    return StringType()
+
+
+def _read(value: Column, kind: DataType) -> Column:
+    match kind:
+        case StructType():
+            fields = [
+                _read(value[name := member_name(each.name)], each.dataType).alias(name)
+                for each in kind
+            ]
+            return sql.when(value.isNotNull(), sql.struct(*fields))
+        case ArrayType():
+            return sql.transform(value, lambda each: _read(each, kind.elementType))
+        case MapType():
+            return sql.transform_values(value, lambda _, each: _read(each, kind.valueType))
+    for step in _leaf_steps(_leaf_kind(kind)):
+        value = step(value)
+    return value
 
 
 def _with_nested(found: Column) -> Column:
@@ -354,6 +429,16 @@ def _date(value: Column) -> Column:
     read = sql.when(value.rlike(r"^\d{4}-\d\d-\d\d$"), value.cast("date"))
     text = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(read).cast("string"))
     return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
+
+
+def clock(value: Column) -> Column:
+    """Return the token of a time of day: a text, or a number of milliseconds since midnight."""
+    moment = sql.concat(sql.lit("1970-01-01 "), value).cast("timestamp")
+    micros = sql.when(value.rlike(CLOCK), sql.unix_micros(moment).cast("string"))
+    text = sql.concat(sql.lit(f"{MARK}c"), micros)
+    zeros = sql.when(value == f"{MARK}0", "").otherwise("000")
+    number = sql.concat(sql.lit(f"{MARK}c"), value.substr(2, 20), zeros)
+    return sql.when(value.rlike(_INTEGER), number).otherwise(sql.coalesce(text, value))
 
 
 def _bytes(value: Column) -> Column:

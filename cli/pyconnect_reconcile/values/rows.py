@@ -37,11 +37,14 @@ from pyconnect_reconcile.values.canonical import (
     token,
     with_marked,
 )
+from pyconnect_reconcile.values.decimals import decoded
 from pyconnect_reconcile.values.normal import (
+    CLOCK,
     NUMBER_TYPES,
     Columns,
     Compared,
     Content,
+    clock,
     column_content,
     declared_steps,
     field_of,
@@ -63,13 +66,11 @@ TYPES_OF_TEXTS: Mapping[str | None, str] = {
 """Types in which fields are compared with a column of texts, which may write numbers otherwise."""
 NESTED = frozenset({"array", "map", "struct"})
 MOST_SCHEMAS = 1000
-_BYTES_OF_38_DIGITS, _PART = 15, 10**9
 _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
 _LOGICAL = "org.apache.kafka.connect.data."
 _PLACE = ("topic", "partition", "offset")
 _DAY = r"^(?!0000)\d{4}-\d\d-\d\d$"
-_CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"
 _MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 _PARSED: Mapping[str, str] = {VALUE: "parsed_value", KEY: "parsed_key"}
 
@@ -108,6 +109,14 @@ class RowColumn:
     @property
     def name(self) -> str:
         return self.compared.rule.name
+
+    @property
+    def held(self) -> Compared:
+        """The column with what it holds; None: texts stand for values of other types."""
+        is_text = self.field.type == "string" and not NUMBER_TYPES.fullmatch(self.kind)
+        texts = is_text or self.compared.held == "string"
+        same = self.kind == "string" and self.compared.held == "string"
+        return replace(self.compared, held=None) if texts and not same else self.compared
 
     @property
     def converted(self) -> Compared:
@@ -323,7 +332,7 @@ def record_content(records: DataFrame, plan: RowPlan) -> Content:
     found = [_of_record(column, plan) for column in plan.columns]
     records, tokens = with_tokens(records, [each for each, _ in found], [each for _, each in found])
     rest = sql.when(wrong, sql.col("value")).otherwise(others.cast("binary"))
-    compared = Columns(all=tuple(column.compared for column in plan.columns))
+    compared = Columns(all=tuple(column.held for column in plan.columns))
     return Content(
         frame=records,
         columns=[*tokens, rest],
@@ -365,14 +374,12 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
         is_name = found.isin("NaN", "Infinity", "-Infinity")
         found = sql.when(is_name, sql.concat(sql.lit(MARK), found)).otherwise(found)
     digits = found.substr(2, 2**31 - 1)
-    number = found.rlike(f"^{MARK}-?[0-9]+$")
     match column.kind:
         case _ if column.encoded is not None:
-            decoded = _once(_decoded(found, column.encoded), number_token)
-            return sql.when(found.startswith(MARK), found).otherwise(decoded), as_it_is
+            number = _once(decoded(found, column.encoded), number_token)
+            return sql.when(found.startswith(MARK), found).otherwise(number), as_it_is
         case "time":
-            micros = sql.concat(sql.lit(f"{MARK}c"), digits, sql.lit("000"))
-            return sql.when(number, micros).otherwise(found), as_it_is
+            return clock(found), as_it_is
         case _ if column.kind == JSON:
             is_other = found.startswith(MARK) & ~found.startswith(f"{MARK}s")
             return sql.when(is_other, found).otherwise(json_text(_text(found))), as_it_is
@@ -449,7 +456,7 @@ def _of_table(
             )
         case "time" if held in {"string", TIME}:
             moment = sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp")
-            clock = sql.when(found.rlike(_CLOCK), _millis(moment, "c"))
+            clock = sql.when(found.rlike(CLOCK), _millis(moment, "c"))
             return sql.coalesce(clock, text_token(found)), [], as_it_is
         case "time":
             return _millis(found.cast("timestamp"), "c"), [], as_it_is
@@ -476,54 +483,3 @@ def _millis(timestamp: Column, kind: str = "i") -> Column:
     micros = sql.unix_micros(timestamp)
     millis = micros - sql.pmod(micros, sql.lit(1000))
     return sql.concat(sql.lit(f"{MARK}{kind}"), millis.cast("string"))
-
-
-def _decoded(text: Column, scale: int) -> Column:
-    """Return the decimal of a scale whose digits, in two's complement, are in Base64."""
-    number = sql.unbase64(text)
-    short = sql.length(number) <= _BYTES_OF_38_DIGITS
-
-    def byte(index: Column) -> Column:
-        return sql.conv(sql.hex(sql.substring(number, index, sql.lit(1))), 16, 10).cast("int")
-
-    first = byte(sql.lit(1))
-    signed = sql.when(first >= 128, first - 256).otherwise(first).cast("decimal(38,0)")
-    rest = sql.filter(sql.sequence(sql.lit(1), sql.length(number)), lambda index: index > 1)
-    digits = sql.aggregate(
-        rest, signed, lambda total, index: (total * 256 + byte(index)).cast("decimal(38,0)")
-    )
-    # Spark's numbers end at 38 digits.
-    whole = sql.when(short, digits.cast("string")).otherwise(_long_number(number))
-    return sql.concat(whole, sql.lit(f"E{-scale}"))
-
-
-def _long_number(number: Column) -> Column:
-    """Return the text of a number in two's complement, computed in parts of nine digits."""
-    empty = sql.array().cast("array<bigint>")
-    negative = sql.conv(sql.hex(sql.substring(number, 1, 1)), 16, 10).cast("int") >= 128
-
-    def with_byte(parts: Column, index: Column) -> Column:
-        found = sql.conv(sql.hex(sql.substring(number, index, sql.lit(1))), 16, 10).cast("bigint")
-        # A negative number is the complement of what is one less than its opposite.
-        last = sql.when(index == sql.length(number), 1).otherwise(0)
-        added = sql.when(negative, 255 - found + last).otherwise(found)
-        start = sql.struct(empty.alias("parts"), added.alias("carry"))
-        return sql.aggregate(parts, start, _next_part, _with_carry)
-
-    indexes = sql.sequence(sql.lit(1), sql.length(number))
-    parts = sql.aggregate(indexes, empty, with_byte)
-    texts = sql.transform(sql.reverse(parts), lambda part: sql.lpad(part.cast("string"), 9, "0"))
-    digits = sql.regexp_replace(sql.array_join(texts, ""), "^0+(?=[0-9])", "")
-    return sql.concat(sql.when(negative, "-").otherwise(""), digits)
-
-
-def _next_part(done: Column, part: Column) -> Column:
-    total = part * 256 + done["carry"]
-    parts = sql.concat(done["parts"], sql.array(total % _PART))
-    return sql.struct(parts.alias("parts"), sql.floor(total / _PART).alias("carry"))
-
-
-def _with_carry(done: Column) -> Column:
-    return sql.when(
-        done["carry"] > 0, sql.concat(done["parts"], sql.array(done["carry"]))
-    ).otherwise(done["parts"])
