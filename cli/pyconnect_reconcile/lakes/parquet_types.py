@@ -68,8 +68,10 @@ def _is_refused(kind: pa.DataType) -> bool:
         inside = [kind.field(number).type for number in range(kind.num_fields)]
         return any(types.is_time(each) or _is_refused(each) for each in inside)
     if types.is_time(kind) or types.is_timestamp(kind):
-        return kind.unit == "ns"
-    return types.is_float16(kind) or (types.is_decimal(kind) and kind.precision > _MOST_DIGITS)
+        return str(kind.unit) == "ns"
+    return bool(
+        types.is_float16(kind) or (types.is_decimal(kind) and kind.precision > _MOST_DIGITS)
+    )
 
 
 def _field(field: pa.Field) -> StructField:
