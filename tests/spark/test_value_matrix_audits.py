@@ -36,7 +36,7 @@ from tests.support.postgres import running_postgres
 from tests.support.seeds import LONG
 from tests.support.recorded_audits import Given, RecordedAudit
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 DATABASES = ("PostgreSQL", "MariaDB", "SQLite")
 TABLE = "audited"
