@@ -141,7 +141,8 @@ def _of_postgres(field: StructField, name: str, kind: str) -> _Column:
             return _Column(name=field.name, selected=name)
         case _:
             # The type's own text: a cast would add the length of its network to an address.
-            selected = f"CASE WHEN {name} IS NOT NULL THEN format('%s', {name}) END"
+            # IS NOT NULL would be false for a row with a null in it.
+            selected = f"CASE WHEN {name} IS DISTINCT FROM NULL THEN format('%s', {name}) END"
             kept = "string"
     return _Column(name=field.name, selected=selected, kind=kept)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType
 
 from pyconnect_reconcile.table_side import Position
 
@@ -13,7 +14,7 @@ def with_tail_of(rows: DataFrame, position: Position) -> DataFrame:
 
     Rows without a position are never read.
     """
-    time, number = _time(position), _number(position)
+    time, number = _time(position), _number(rows, position)
     found = sql.lit(True)
     for column in (time, number):
         if column is not None:
@@ -33,9 +34,14 @@ def _time(position: Position) -> Column | None:
     return sql.coalesce(*columns) if columns else None
 
 
-def _number(position: Position) -> Column | None:
+def _number(rows: DataFrame, position: Position) -> Column | None:
     name = position.incrementing
-    return None if name is None else sql.col(f"`{name}`")
+    if name is None:
+        return None
+    column = sql.col(f"`{name}`")
+    # Numbers of any length are texts.
+    is_text = isinstance(rows.schema[name].dataType, StringType)
+    return column.cast("decimal(38,10)") if is_text else column
 
 
 def _after(rows: DataFrame, column: Column, value: str | None) -> Column:
