@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StringType
 
 from pyconnect_reconcile.table_side import Position
+from pyconnect_reconcile.tokens import HELD, NUMERIC
 
 
 def with_tail_of(rows: DataFrame, position: Position) -> DataFrame:
@@ -40,8 +40,8 @@ def _number(rows: DataFrame, position: Position) -> Column | None:
         return None
     column = sql.col(f"`{name}`")
     # Numbers of any length are texts.
-    is_text = isinstance(rows.schema[name].dataType, StringType)
-    return column.cast("decimal(38,10)") if is_text else column
+    is_long = rows.schema[name].metadata.get(HELD) == NUMERIC
+    return column.cast("decimal(38,10)") if is_long else column
 
 
 def _after(rows: DataFrame, column: Column, value: str | None) -> Column:
