@@ -169,7 +169,8 @@ def is_held(found: Column, held: str) -> Column:
         precision, _, scale = held[8:-1].partition(",")
         whole = int(precision) - int(scale or 0)
         can = found.rlike(
-            f"^{MARK}-?(0|[0-9]{{1,{whole}}})([.][0-9]{{1,{max(int(scale or 0), 1)}}})?$"
+            f"^{MARK}-?(0|[0-9]{{{min(whole, 1)},{whole}}})"
+            f"([.][0-9]{{1,{max(int(scale or 0), 1)}}})?$"
         ) & (~found.contains(".") if int(scale or 0) == 0 else sql.lit(True))
     elif held in {"double", "float"}:
         shown = canonical.number_text(canonical.shortest(held, digits.cast(held).cast("string")))
