@@ -13,16 +13,18 @@ import time
 from dataclasses import replace
 
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Effect, RequestRejoin
 from pyconnect_agent.core.herder.membership.local_group import local_assignment
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder.membership.rebalance import Claim
+from pyconnect_agent.core.herder.requests.restarts import WorkStopped
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
-from pyconnect_agent.core.herder.waiters import ClaimWaiter, StopWaiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog, ConnectorConfigUpdated
 from pyconnect_agent.core.protocol.messages import Work
+from pyconnect_agent.core.reporting import Reported
 
 MEMBER = "member"
 
@@ -76,16 +78,17 @@ def main() -> None:
     rejoin = next(effect for effect in effects if isinstance(effect, RequestRejoin))
     assignment = local_assignment(MEMBER, "", rejoin.snapshot, rejoin.owned)
     herder.decide(on.Joined(member_id=MEMBER, generation=1, assignment=assignment), "all dealt")
-    answer(herder, ClaimWaiter)
+    answer(herder, Claim)
 
+    running = Reported(state=State.RUNNING)
     started_s = time.perf_counter()
     for number in range(options.connectors):
         name = f"connector-{number}"
-        herder.decide(on.ConnectorReported(connector=name, state=State.RUNNING))
+        herder.decide(on.InstanceReported(item=name, report=running))
     each_s = (time.perf_counter() - started_s) / options.connectors
     report("a connector reports to run (mean)", each_s)
 
-    task = on.TaskReported(task_id=ConnectorTaskId("connector-1", 0), state=State.RUNNING)
+    task = on.InstanceReported(item=ConnectorTaskId("connector-1", 0), report=running)
     herder.decide(task, "a task reports to run")
     request = ask.GetConnectorInfo(connector="connector-1")
     herder.decide(on.RequestArrived(request_id=1, request=request, deadline_ms=9_999), "a read")
@@ -94,7 +97,7 @@ def main() -> None:
     log.apply(log.offset, record.key, record.value)
     change = ConnectorConfigUpdated(connector="connector-1")
     herder.decide(on.ConfigAdvanced(snapshot=log.snapshot(), changes=(change,)), "a config changes")
-    answer(herder, StopWaiter)
+    answer(herder, WorkStopped)
 
     herder.decide(on.RejoinNeeded(), "asked to join again")
     same = replace(assignment, assigned=Work(), config_offset=log.offset)

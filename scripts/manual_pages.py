@@ -6,9 +6,7 @@ every verb takes are on the first page only.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from typer import Context
@@ -16,7 +14,7 @@ from typer import Context
 from pyconnect_cli.about.help import TOPICS
 from pyconnect_cli.errors import ExitCode
 from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, load_noun
-from pyconnect_cli.parsing.help_text import HelpText
+from pyconnect_cli.parsing.help_page import HelpPage
 from pyconnect_cli.parsing.nouns import NOUNS, Noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec
 from pyconnect_cli.parsing.root_help import SUMMARY, describe_option
@@ -79,77 +77,23 @@ def noun_page(noun: Noun) -> str:
         lines += _section("SYNOPSIS", [escaped(f"Also: {also}.")])
     command = load_noun(noun)
     for path, verb, context in _verbs(command, f"pyconnect {noun.name}"):
-        page = ManPage()
-        verb.format_help(context, page)
-        lines += _section(path.upper(), page.lines)
+        lines += _section(path.upper(), verb_lines(verb.page(context)))
     lines += _section("SEE ALSO", [escaped("pyconnect(1): options of every verb, exit codes")])
     return _page(lines)
 
 
-class ManPage(HelpText):
-    """The formatter of help pages, which writes man macros here."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self._skipping = False
-
-    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Write the usage line."""
-        _ = prefix
-        self._add([f".B {escaped(prog)}", escaped(args)])
-
-    def write_text(self, text: str) -> None:
-        """Write paragraphs; the pointer to the shared options is SEE ALSO here."""
-        if text.startswith(POINTER):
-            return
-        for paragraph in re.split(r"\n\s*\n", text.strip()):
-            self._add([".PP", escaped(" ".join(paragraph.split()))])
-
-    def write_paragraph(self) -> None:
-        """Do nothing: paragraphs begin with their own request."""
-
-    def write_dl(
-        self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
-    ) -> None:
-        """Write terms and their explanations."""
-        _ = col_max, col_spacing
-        self._add(_definitions(rows))
-
-    def write_lines(self, lines: Sequence[str]) -> None:
-        """Write lines as they are."""
-        self._add(_verbatim(lines))
-
-    def write(self, string: str) -> None:
-        """Write text without empty lines."""
-        if string.strip():
-            self._add([".PP", escaped(" ".join(string.split()))])
-
-    @contextmanager
-    def section(self, name: str) -> Iterator[None]:
-        """Begin a section; leave out the section of the shared options."""
-        if name == SHARED:
-            self._skipping = True
-            yield
-            self._skipping = False
-            return
-        self._add([f".SS {escaped(name)}"])
-        yield
-
-    @contextmanager
-    def indentation(self) -> Iterator[None]:
-        """Do nothing: macros indent."""
-        yield
-
-    def indent(self) -> None:
-        """Nothing; see `indentation`."""
-
-    def dedent(self) -> None:
-        """Nothing; see `indentation`."""
-
-    def _add(self, lines: Iterable[str]) -> None:
-        if not self._skipping:
-            self.lines += lines
+def verb_lines(page: HelpPage) -> list[str]:
+    """Return a help page in man macros, without the options that every verb takes."""
+    lines = [f".B {escaped(page.path)}", escaped(page.arguments)]
+    for paragraph in page.paragraphs:
+        lines += [".PP", escaped(paragraph)]
+    for title, rows in page.sections:
+        if title == SHARED:
+            continue
+        lines.append(f".SS {escaped(title)}")
+        terms = [term for term, _ in rows]
+        lines += _definitions(rows) if any(text for _, text in rows) else _verbatim(terms)
+    return lines if page.more.startswith(POINTER) else [*lines, ".PP", escaped(page.more)]
 
 
 def escaped(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from pyconnect_agent import long_lived
+from pyconnect_agent.process import long_lived
 from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig
 from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
 
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import with_pem
@@ -13,6 +15,7 @@ from pyconnect_clients.security import (
     PemCertificates,
     PemFile,
     PemIdentity,
+    StoreFile,
     Tls,
 )
 
@@ -54,6 +57,45 @@ def load_stores(context: ssl.SSLContext, tls: Tls) -> None:
                     _identify(context, file.name, readable.key_password)
     except (OSError, ValueError) as exc:
         raise _unusable(KEY_STORE, exc) from exc
+
+
+def refused_certificate(reason: str, tls: Tls) -> str:
+    """Say which side refuses a certificate, and from which files those of this side are.
+
+    `reason`: the client's text about a connection that failed. The other side's refusal often only
+    shows as a closed connection.
+    """
+    if "verify failed" in reason:
+        trusted = "the system's certificates" if tls.trust is None else _source(tls.trust)
+        return f"this side does not accept the other side's certificate; it trusts {trusted}"
+    if "did not return a certificate" in reason:
+        return "the other side has shown no certificate, which this side asks for"
+    if tls.identity is None:
+        return f"this side has no certificate ({KEY_STORE}.*), which the other side may ask for"
+    return f"the other side may not accept this side's certificate: {_source(tls.identity)}" + (
+        _validity(tls)
+    )
+
+
+def _source(store: PemCertificates | PemFile | StoreFile | PemIdentity) -> str:
+    return store.location if isinstance(store, (PemFile, StoreFile)) else "the text in the settings"
+
+
+def _validity(tls: Tls) -> str:
+    from cryptography.x509 import load_pem_x509_certificates
+
+    try:
+        match with_pem(tls).identity:
+            case PemFile(location=location):
+                chain = Path(location).read_bytes()
+            case PemIdentity(chain=text):
+                chain = text.encode()
+            case _:
+                return ""
+        end = load_pem_x509_certificates(chain)[0].not_valid_after_utc
+    except (OSError, ValueError, ClientPropertyError):
+        return ", which cannot be read"
+    return f", which {'has expired at' if end <= datetime.now(UTC) else 'is valid until'} {end}"
 
 
 def _identify(context: ssl.SSLContext, location: str, password: str | None) -> None:

@@ -131,8 +131,12 @@ _LONGEST_WAIT_S = 60.0
 
 
 def _ends_before(due_ms: int, held: _Held) -> bool:
-    """Wait until it is time to fetch; the clock may be set meanwhile, so it is read again."""
-    while (remaining_s := (due_ms - _now_ms()) / 1000) > 0:
+    """Wait until it is time to fetch by either clock.
+
+    The wall clock may be set meanwhile; the other one stands still while the machine sleeps.
+    """
+    due_s = time.monotonic() + (due_ms - _now_ms()) / 1000
+    while (remaining_s := min(due_s - time.monotonic(), (due_ms - _now_ms()) / 1000)) > 0:
         if held.end.wait(min(remaining_s, _LONGEST_WAIT_S)):
             return True
     return held.end.is_set()

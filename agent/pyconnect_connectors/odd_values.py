@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from pyconnect_api import ConfigDef, DataException, ValidString
+from pyconnect_api import ConfigDef, DataException, Schema, SinkRecord, ValidString
 from pyconnect_api.key_table import define_table
 
 OUT_OF_RANGE = "values.out.of.range"
@@ -91,3 +91,14 @@ def define_odd_values(definition: ConfigDef, *, texts: bool) -> ConfigDef:
 def tolerates_errors(props: Mapping[str, object]) -> bool:
     """Return whether a task goes on after a row that it cannot read (`errors.tolerance=all`)."""
     return str(props.get(TOLERANCE, "none")).lower() == "all"
+
+
+def place_of(record: SinkRecord) -> str:
+    """Return where a record is in Kafka, as topic-partition@offset."""
+    topic, partition = record.original_topic, record.original_kafka_partition
+    return f"{topic}-{partition}@{record.original_kafka_offset}"
+
+
+def required_default(schema: Schema) -> object:
+    """Return what null means in a sink: the default of a field that is required, else None."""
+    return None if schema.optional else schema.default

@@ -1,4 +1,4 @@
-"""The typer application: `pyconnect NOUN VERB`, its errors and exit codes."""
+"""The typer application: `pyconnect NOUN VERB` on one or several contexts, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import errno
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import typer
 import typer.main
@@ -23,8 +25,9 @@ from pyconnect_cli.parsing.near_names import slip_of
 from pyconnect_cli.render.output import Output, OutputStyle
 from pyconnect_cli.render.streams import discard, tell
 from pyconnect_cli.session import Session
+from pyconnect_cli.settings.contexts import load_config_files
 from pyconnect_cli.settings.proposals import proposer
-from pyconnect_cli.settings.several_contexts import combined, several_contexts
+from pyconnect_cli.settings.resolved import working_directory
 from pyconnect_sandbox.errors import SandboxError
 
 UNWRITABLE = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -185,3 +188,76 @@ def _sandbox_hint(session: Session) -> str | None:
     if context is None or f"context {context}" not in addresses:
         return None
     return start_hint(context)
+
+
+ONCE = ("--textfile",)
+"""Options whose result would be the last context's only."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnEach:
+    """The contexts in their order, and the other words of the command line."""
+
+    contexts: tuple[str, ...]
+    words: tuple[str, ...]
+
+    def arguments(self, context: str) -> list[str]:
+        """Return the command line for one of them."""
+        return ["--context", context, *self.words]
+
+
+def several_contexts(arguments: Sequence[str], environ: Mapping[str, str]) -> OnEach | None:
+    """Return the contexts and the words of the command; None for less than two contexts.
+
+    Raises NotFound for a context that does not exist, before the first run.
+    """
+    given, words = _taken(arguments, "--context")
+    given = given or [text for text in (environ.get("PYCONNECT_CONTEXT"),) if text]
+    if len(given) < 2 and "," not in "".join(given):
+        return None
+    config = next(iter(reversed(_taken(arguments, "--config")[0])), None)
+    files = load_config_files(
+        environ, working_directory(), Path(config).expanduser() if config else None
+    )
+    known = files.context_names()
+    names = [
+        name.strip() for text in given for name in ([text] if text in known else text.split(","))
+    ]
+    contexts = tuple(dict.fromkeys(name for name in names if name))
+    if len(contexts) < 2:
+        return None
+    for name in contexts:
+        files.find_context(name)
+    for option in ONCE:
+        if _taken(arguments, option)[0]:
+            raise UsageError(f"{option} is for a run on one context", hint="run it for each")
+    return OnEach(contexts, tuple(words))
+
+
+def combined(codes: Sequence[int], contexts: int) -> int:
+    """Return the common exit code of all runs, or 8 (a part failed) if the codes differ."""
+    if ExitCode.INTERRUPTED in codes:
+        return ExitCode.INTERRUPTED
+    if len(codes) == contexts and len(set(codes)) == 1:
+        return codes[0]
+    return ExitCode.PARTIAL_FAILURE
+
+
+def _taken(arguments: Sequence[str], option: str) -> tuple[list[str], list[str]]:
+    """Return the values of an option, and the words without it."""
+    values: list[str] = []
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if word == "--":
+            rest += [word, *words]
+        elif name != option:
+            rest.append(word)
+        elif equals:
+            values.append(value)
+        elif (following := next(words, None)) is not None:
+            values.append(following)
+        else:
+            rest.append(word)
+    return values, rest

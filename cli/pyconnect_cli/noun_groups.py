@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 import typer.main
 from typer.core import TyperGroup
 
 from pyconnect_cli.errors import UsageError
+from pyconnect_cli.parsing.help_page import HelpPage
 from pyconnect_cli.parsing.near_names import near_verbs
 from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
 from pyconnect_cli.parsing.root_help import root_help
-from pyconnect_cli.verbs import SharedOptions, Verb
-
-if TYPE_CHECKING:
-    # typer carries click's code inside; its classes are not exported.
-    from typer._click.core import Command, Context, Parameter
-    from typer._click.formatting import HelpFormatter
+from pyconnect_cli.verbs import Context, Sections, SharedOptions, Verb, records_of
 
 VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
@@ -28,56 +25,39 @@ CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_
 class NounGroup(SharedOptions, TyperGroup):
     """A noun: its verbs, with aliases, and global options before the verb."""
 
-    def get_params(self, ctx: Context) -> list[Parameter]:
+    def get_params(self, ctx: Context) -> list[Any]:
         """Return the group's own parameters and the global options."""
         return [*super().get_params(ctx), *self.shared_options()]
 
-    def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        """Return the parts of the usage line; a noun that acts itself needs no verb."""
+    def page(self, ctx: Context) -> HelpPage:
+        """Return the help page; of a noun without verbs with the whole help of its function."""
         self.subcommand_metavar = "[VERB]" if self.invoke_without_command else "VERB [ARGUMENTS]…"
-        return super().collect_usage_pieces(ctx)
+        page = super().page(ctx)
+        whole = inspect.getdoc(self.callback) if self.callback else None
+        return replace(page, text=whole) if whole and whole.startswith(page.text) else page
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+    def get_command(self, ctx: Context, cmd_name: str) -> Any:
         """Return a verb by its name or an alias of it."""
         found = super().get_command(ctx, cmd_name)
         return found or super().get_command(ctx, VERB_ALIASES.get(cmd_name, ""))
 
-    def resolve_command(
-        self, ctx: Context, args: list[str]
-    ) -> tuple[str | None, Command | None, list[str]]:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Find the verb; the error for an unknown one names similar ones."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise unknown_word(ctx, args[0], self)
         return super().resolve_command(ctx, args)
 
-    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the verbs, whose options are their own, and those of a noun that acts itself."""
-        own = [param.get_help_record(ctx) for param in super().get_params(ctx)]
-        records = [record for record in own if record and record[0] != "-h, --help"]
-        if records:
-            with formatter.section("Options"):
-                formatter.write_dl(records)
-        self.format_commands(ctx, formatter)
-        if records:
-            self.format_shared(ctx, formatter)
-
-    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the help; for a noun without verbs the whole help of its function."""
-        whole = inspect.getdoc(self.callback) if self.callback else None
-        if whole and self.help and whole.startswith(self.help):
-            self.help = whole
-        super().format_help_text(ctx, formatter)
+    def sections(self, ctx: Context) -> Sections:
+        """Return the verbs, whose options are their own, and those of a noun that acts itself."""
+        own = records_of(super().get_params(ctx), ctx)
+        records = [record for record in own if record[0] != "-h, --help"]
+        verbs = [(name, summary(verb)) for name, verb in self.commands.items() if not verb.hidden]
+        shared = self.shared_sections(ctx) if records else []
+        return [("Options", records), ("Verbs", verbs), *shared]
 
     def more(self, ctx: Context) -> str:
         """Return the pointer to the help of the verbs."""
         return f"Options of a verb: {ctx.command_path} VERB --help"
-
-    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:  # noqa: ARG002
-        """Write each verb with the whole first paragraph of its help."""
-        with formatter.section("Verbs"):
-            formatter.write_dl(
-                [(name, summary(verb)) for name, verb in self.commands.items() if not verb.hidden]
-            )
 
 
 class RootGroup(NounGroup):
@@ -87,7 +67,7 @@ class RootGroup(NounGroup):
         """Return the nouns in the order of the table."""
         return [noun.name for noun in NOUNS]
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002
+    def get_command(self, ctx: Context, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a noun's module and return its commands."""
         noun = find_noun(cmd_name)
         return None if noun is None else load_noun(noun)
@@ -97,7 +77,7 @@ class RootGroup(NounGroup):
         return root_help()
 
 
-def summary(command: Command) -> str:
+def summary(command: Any) -> str:
     """Return the first paragraph of a command's help."""
     return " ".join((command.help or "").strip().partition("\n\n")[0].split())
 
@@ -116,7 +96,7 @@ def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
     return UsageError(f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help")
 
 
-def load_noun(noun: Noun) -> Command:
+def load_noun(noun: Noun) -> Any:
     """Import a noun's module and build its commands with our classes."""
     app: typer.Typer = import_module(noun.module).app
     adopt(app)

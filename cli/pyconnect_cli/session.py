@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TextIO, cast
 import typer
 
 from pyconnect_cli.errors import ExitCode, Interrupted, PreconditionFailed, PyconnectError
-from pyconnect_cli.render.jq_filter import jq_filter
+from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.render.outcomes import BatchRecord
-from pyconnect_cli.render.output import Output, OutputStyle, terminal_width
+from pyconnect_cli.render.output import Output, OutputStyle, jq_filter, terminal_width
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.render.styles import printable
 from pyconnect_cli.rest.budget import Budget, Limits
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
     from pyconnect_cli.rest.exchange import Exchange
-    from pyconnect_cli.rest.model import ConnectorView
+    from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
     from pyconnect_clients.security import Security
+
 
 LOOK_S = 2.0
 
@@ -97,6 +98,11 @@ class Session:
         client = ConnectClient(exchange, on_views=self._keep_names)
         self._clients.append(client)
         return client
+
+    @cached_property
+    def worker(self) -> WorkerInfo:
+        """The first answer about the cluster and a worker of it."""
+        return self.client.worker_info()
 
     @cached_property
     def budget(self) -> Budget:
@@ -182,9 +188,7 @@ class Session:
         if url in exchange.urls:
             return exchange.only(url)
         return Exchange(
-            replace(self.endpoint, urls=(url,)),
-            verbosity=self.settings.verbose,
-            budget=self.budget,
+            replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose, budget=self.budget
         )
 
     def client_of(self, url: str) -> ConnectClient:
@@ -270,3 +274,26 @@ def session_of(context: typer.Context) -> Session:
         context.find_root().obj = session
         context.obj = session
     return session
+
+
+# Settings of the command line and of PYCONNECT_* variables that both clusters share. All others,
+# such as credentials, belong to the first cluster and must not reach the second one.
+OF_EVERY_CLUSTER = frozenset(
+    {
+        "output", "columns", "no_headers", "timeout", "request_timeout", "yes", "quiet",
+        "verbose", "debug", "color", "no_color", "jq", "config",
+    }
+)  # fmt: skip
+SECRET_VARIABLES = {"PYCONNECT_PASSWORD_ENV", "PYCONNECT_TOKEN_ENV"}
+
+
+def session_of_context(session: Session, name: str) -> Session:
+    """Return a session with another cluster: addresses, credentials and brokers are its own."""
+    of_cluster = [option for option in GLOBAL_OPTIONS if option.name not in OF_EVERY_CLUSTER]
+    variables = {option.env for option in of_cluster} | SECRET_VARIABLES
+    other = Session({k: v for k, v in session.environ.items() if k not in variables})
+    names = {option.name for option in of_cluster}
+    other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
+    other.arguments = session.arguments
+    other.budget = session.budget
+    return other

@@ -7,7 +7,7 @@ acts on connectors chooses `ActingVerb` itself and so takes the selection, batch
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +29,15 @@ from pyconnect_cli.parsing.options import (
 from pyconnect_cli.session import session_of
 
 if TYPE_CHECKING:
-    # typer carries click's code inside; its classes are not exported.
-    from typer._click.core import Command, Context, Parameter
-    from typer._click.formatting import HelpFormatter
+    from pyconnect_cli.parsing.help_page import HelpPage
 
-    _Parsed = Command
+    _Parsed = TyperCommand
 else:
     _Parsed = object
 
+Context = Any
+"""The parser passes contexts of a class that it does not export."""
+Sections = list[tuple[str, list[tuple[str, str]]]]
 FILE_PARAMETERS = frozenset({"file", "files"})
 SUBJECTS = frozenset({"Selection", "Data"})
 """Groups of options that say what a command acts on."""
@@ -45,10 +46,28 @@ NAMES_ONLY = "pyconnect.names_only"
 BRACES = re.compile(r"\{(.*)\}")
 
 
-def shared_option(spec: OptionSpec) -> TyperOption:
+class SharedOption(TyperOption):
+    """An option of a table; `choices`: its values, in any case."""
+
+    choices: tuple[str, ...] = ()
+
+    def chosen(self, value: object) -> object:
+        """Return the value as it is in the table; BadParameter for another one."""
+        if not self.choices or value is None:
+            return value
+        if isinstance(value, list | tuple):
+            return tuple(map(self.chosen, value))
+        for choice in self.choices:
+            if choice.lower() == str(value).lower():
+                return choice
+        raise typer.BadParameter(f"{value!r} is not one of {', '.join(map(repr, self.choices))}.")
+
+
+def shared_option(spec: OptionSpec) -> SharedOption:
     """Turn a row of `options` into an option whose value goes to the session."""
 
-    def keep(context: typer.Context, _: object, value: object) -> object:
+    def keep(context: typer.Context, option: SharedOption, value: object) -> object:
+        value = option.chosen(value)
         if value is not None and value not in (False, 0, ()):
             given = session_of(context).given
             given[spec.name] = tuple(value) if isinstance(value, list) else value
@@ -59,11 +78,7 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         # A plain number: the range that the parser would choose is shown as `[x>=0]`.
         switch = {"count": True, "default": 0, "type": int}
     kind: dict[str, Any] = {"metavar": spec.metavar, "default": None} if spec.metavar else switch
-    if spec.choices:
-        from typer._types import TyperChoice
-
-        kind["type"] = TyperChoice(list(spec.choices), case_sensitive=False)
-    return TyperOption(
+    option = SharedOption(
         param_decls=[spec.name, *spec.flags],
         help=spec.text,
         multiple=spec.repeatable,
@@ -72,6 +87,8 @@ def shared_option(spec: OptionSpec) -> TyperOption:
         show_default=False,
         **kind,
     )
+    option.choices = spec.choices
+    return option
 
 
 class SharedOptions(_Parsed):
@@ -79,11 +96,7 @@ class SharedOptions(_Parsed):
 
     shared_specs: OptionGroups = ()
     formats: tuple[str, ...] = ()
-    _shared: list[TyperOption] | None = None
-
-    def collect_usage_pieces(self, ctx: Context) -> list[str]:
-        """Return the parts of the usage line without the parser's braces around required ones."""
-        return [BRACES.sub(r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
+    _shared: list[SharedOption] | None = None
 
     def get_help_option(self, ctx: Context) -> TyperOption | None:
         """Return the help option in the words of the other options."""
@@ -94,29 +107,39 @@ class SharedOptions(_Parsed):
 
     def get_help(self, ctx: Context) -> str:
         """Return the help page in our layout."""
-        from pyconnect_cli.parsing.help_text import HelpText
+        from pyconnect_cli.parsing.help_page import help_text
 
-        ctx.formatter_class = HelpText  # of this context only
-        return super().get_help(ctx)
+        return help_text(self.page(ctx))
 
-    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write examples, and a pointer to more help."""
+    def page(self, ctx: Context) -> HelpPage:
+        """Return the help page; with NAMES_ONLY without the explanations of shared options."""
         from pyconnect_cli.parsing.examples import EXAMPLES
-        from pyconnect_cli.parsing.help_text import HelpText
+        from pyconnect_cli.parsing.help_page import HelpPage
 
-        path = ctx.command_path.removeprefix("pyconnect ")
-        if (examples := EXAMPLES.get(path)) and isinstance(formatter, HelpText):
-            with formatter.section("Examples"):
-                formatter.write_lines([f"pyconnect {example}" for example in examples])
-        if not ctx.meta.get(NAMES_ONLY):
-            formatter.write_paragraph()
-            formatter.write_text(self.more(ctx))
+        examples = EXAMPLES.get(ctx.command_path.removeprefix("pyconnect "), ())
+        sections = (
+            *self.sections(ctx),
+            ("Examples", [(f"pyconnect {example}", "") for example in examples]),
+        )
+        return HelpPage(
+            path=ctx.command_path,
+            arguments=" ".join(
+                BRACES.sub(r"\1", piece) for piece in self.collect_usage_pieces(ctx)
+            ),
+            text=self.help or "",
+            sections=tuple((title, tuple(rows)) for title, rows in sections if rows),
+            more="" if ctx.meta.get(NAMES_ONLY) else self.more(ctx),
+        )
+
+    def sections(self, ctx: Context) -> Sections:
+        """Return the sections above the examples."""
+        raise NotImplementedError
 
     def more(self, ctx: Context) -> str:  # noqa: ARG002 - a noun's answer needs it
         """Return the pointer to more help."""
         return "All global options: pyconnect --help"
 
-    def shared_options(self) -> list[TyperOption]:
+    def shared_options(self) -> list[SharedOption]:
         """Return the shared options, the same objects at each call."""
         if self._shared is None:
             own = [spec for _, group in self.shared_specs for spec in group]
@@ -132,24 +155,25 @@ class SharedOptions(_Parsed):
             self._shared = [shared_option(spec) for spec in specs]
         return self._shared
 
-    def format_shared(self, context: Context, formatter: HelpFormatter) -> None:
-        """Write the shared options into a verb's help, each group under its name."""
-        by_name = {option.name: option for option in self.shared_options()}
-        if context.meta.get(NAMES_ONLY):
-            if not self.shared_specs:
-                return
+    def shared_sections(self, ctx: Context) -> Sections:
+        """Return the shared options, each group under its name."""
+        if ctx.meta.get(NAMES_ONLY):
             names = [
                 (title, ", ".join(spec.flags[0] for spec in specs))
                 for title, specs in self.shared_specs
             ]
-            with formatter.section("Shared options"):
-                formatter.write_dl(names)
-            return
+            return [("Shared options", names)]
+        by_name = {option.name: option for option in self.shared_options()}
         common = tuple(spec for spec in GLOBAL_OPTIONS if spec.common)
-        for title, specs in (*self.shared_specs, ("Global options", common)):
-            records = [by_name[spec.name].get_help_record(context) for spec in specs]
-            with formatter.section(title):
-                formatter.write_dl([record for record in records if record])
+        return [
+            (title, records_of((by_name[spec.name] for spec in specs), ctx))
+            for title, specs in (*self.shared_specs, ("Global options", common))
+        ]
+
+
+def records_of(params: Iterable[Any], ctx: Context) -> list[tuple[str, str]]:
+    """Return the terms and explanations of parameters."""
+    return [record for param in params if (record := param.get_help_record(ctx))]
 
 
 class Verb(SharedOptions, TyperCommand):
@@ -162,26 +186,24 @@ class Verb(SharedOptions, TyperCommand):
         if ("--wait",) in (option.flags for _, group in self.shared_specs for option in group):
             args, alone = without_bare_wait(args)
             if alone:
-                session_of(ctx).given["wait"] = ""  # type: ignore[arg-type] # the same class
+                session_of(ctx).given["wait"] = ""
         return super().parse_args(ctx, args)
 
-    def get_params(self, ctx: Context) -> list[Parameter]:
+    def get_params(self, ctx: Context) -> list[Any]:
         """Return the command's own parameters and the shared ones."""
         return [*super().get_params(ctx), *self.shared_options()]
 
-    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write arguments and own options, then the shared ones."""
-        arguments: list[tuple[str, str]] = []
-        options: list[tuple[str, str]] = []
-        for param in super().get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None and not (ctx.meta.get(NAMES_ONLY) and param.name == "help"):
-                (arguments if param.param_type_name == "argument" else options).append(record)
-        for title, records in (("Arguments", arguments), ("Options", options)):
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-        self.format_shared(ctx, formatter)
+    def sections(self, ctx: Context) -> Sections:
+        """Return arguments and own options, then the shared ones."""
+        named = ctx.meta.get(NAMES_ONLY)
+        own = [p for p in super().get_params(ctx) if not (named and p.name == "help")]
+        arguments = [param for param in own if param.param_type_name == "argument"]
+        options = [param for param in own if param not in arguments]
+        return [
+            ("Arguments", records_of(arguments, ctx)),
+            ("Options", records_of(options, ctx)),
+            *self.shared_sections(ctx),
+        ]
 
 
 class SelectingVerb(Verb):
@@ -222,7 +244,7 @@ class ActingVerb(ChangingVerb):
         """Run the command under its lock, jitter and deadline, and report the run."""
         from pyconnect_cli.acting.unattended import cron_run
 
-        session = session_of(ctx)  # type: ignore[arg-type] # the same class
+        session = session_of(ctx)
         session.changes = True
         with cron_run(session, ctx.command_path, self._selection(ctx, session.given)):
             return super().invoke(ctx)

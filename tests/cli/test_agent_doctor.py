@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyconnect_cli.agents.doctor import ExaminedAgent, examine
+from pyconnect_cli.agents.commands import ExaminedAgent, examine
 from pyconnect_cli.rest.agent_client import AgentInfo
 
 INFO = AgentInfo(

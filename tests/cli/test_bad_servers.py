@@ -159,7 +159,7 @@ def test_exhaustion_is_reported_in_words(
 ) -> None:
     """A lack of memory or of stack is no fault of the program that a user should report."""
 
-    def exhausted(_: object) -> None:
+    def exhausted(*_: object) -> None:
         raise fault
 
     monkeypatch.setattr("pyconnect_cli.rest.client.ConnectClient.connector_views", exhausted)

@@ -506,7 +506,7 @@ def test_watch_goes_on_until_it_is_ended(run: Run, monkeypatch: pytest.MonkeyPat
             raise KeyboardInterrupt
         threading.Event().wait(seconds)
 
-    monkeypatch.setattr("pyconnect_cli.connectors.show.time.sleep", pause)
+    monkeypatch.setattr("pyconnect_cli.acting.wait.time.sleep", pause)
     assert run("connectors", "watch", "orders").code == 130
 
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-from pyconnect_cli.acting.background import ask_all
+from pyconnect_cli.acting.workers import ask_all
 from pyconnect_cli.errors import (
     Conflict,
     ExitCode,

@@ -24,8 +24,14 @@ from pyconnect_cli.offsets.plan.change import (
     plan_undo,
     read_back_differs,
 )
-from pyconnect_cli.offsets.plan.checks import parse_assignment, read_entries
-from pyconnect_cli.offsets.plan.seek import SeekTarget, SeekTo, outside_topics, seek_entries
+from pyconnect_cli.offsets.plan.checks import (
+    SeekTarget,
+    SeekTo,
+    outside_topics,
+    parse_assignment,
+    read_entries,
+    seek_entries,
+)
 from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, offsets_body, partition_key
 

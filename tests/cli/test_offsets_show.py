@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition
-from pyconnect_cli.offsets.positions import Lag
+from pyconnect_cli.offsets.change import Lag
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import changes, sink_entry, stored
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -151,8 +151,8 @@ def test_the_lag_of_the_other_sinks_is_shown(
     def lags(_kafka: object, _settings: object, name: str, *_: object) -> list[Lag]:
         return [Lag(name, TopicPartition("t", 0), SinkPosition(offset=1, end=3))]
 
-    monkeypatch.setattr("pyconnect_cli.offsets.positions.kafka_admin", lambda *_: None)
-    monkeypatch.setattr("pyconnect_cli.offsets.positions._lags", lags)
+    monkeypatch.setattr("pyconnect_cli.offsets.change.kafka_admin", lambda *_: None)
+    monkeypatch.setattr("pyconnect_cli.offsets.change._lags", lags)
     ended = run("offsets", "lag", "--kafka-bootstrap", "127.0.0.1:1")
     assert ended.code == 8
     assert "late" in ended.out

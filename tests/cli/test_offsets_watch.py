@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from pyconnect_cli.offsets.plan.change import OffsetChange
-from pyconnect_cli.offsets.watch import advanced
+from pyconnect_cli.offsets.show import advanced
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import sink_entry
 from tests.support.connect_server import FakeConnect

@@ -328,7 +328,7 @@ def test_an_internal_error_is_reported_without_a_traceback(
 ) -> None:
     """Exit 10 and a line; --debug shows where."""
 
-    def fail(_: ConnectClient) -> None:
+    def fail(_: ConnectClient, *_names: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(ConnectClient, "connector_views", fail)

@@ -8,6 +8,7 @@ import pytest
 
 from pyconnect_cli.acting import wait as _wait
 from pyconnect_cli.acting.wait import has_state
+from pyconnect_cli.rest.client import FEW
 from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector
@@ -162,10 +163,11 @@ def test_stable_without_wait_is_a_usage_error(run: Run) -> None:
 
 
 @pytest.mark.wire
-def test_several_connectors_are_waited_for_with_one_request(run: Run, connect: FakeConnect) -> None:
-    """`expand=status` returns the states of all."""
-    connect.connectors["broken"].tasks = ["RUNNING"]
-    outcome = run("connectors", "wait", "orders", "broken")
+def test_many_connectors_are_waited_for_with_one_request(run: Run, connect: FakeConnect) -> None:
+    """`expand=status` returns the states of all; a few connectors are asked for one by one."""
+    names = [f"c{number}" for number in range(FEW + 1)]
+    connect.connectors |= {name: FakeConnector(config={"name": name}) for name in names}
+    outcome = run("connectors", "wait", *names)
     assert outcome.code == 0, outcome.err
     assert not [request for request in connect.requests if request.endswith("/status")]
 
@@ -176,7 +178,7 @@ def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
 ) -> None:
     """The time of a wait is over, wherever the command is at that moment."""
     connect.slow["GET /connectors/orders/status"] = threading.Event()
-    outcome = run("connectors", "resume", "orders", "--wait", "RUNNING", "--timeout", "600ms")
+    outcome = run("connectors", "resume", "-e", "orders", "--wait", "RUNNING", "--timeout", "600ms")
     connect.slow["GET /connectors/orders/status"].set()
     assert outcome.code == 124, outcome.err
     assert "not RUNNING in time: orders" in outcome.err

@@ -70,6 +70,26 @@ def test_a_config_that_is_too_large_is_refused_with_the_reason(agent_worker: Age
     assert agent_worker.get("/connectors") == []
 
 
+@pytest.mark.parametrize("support", ["disabled", "enabled"])
+def test_a_config_that_the_topic_does_not_take_is_refused_with_the_reason(
+    agents: Agents, support: str
+) -> None:
+    """The topic's limit may be below that of the producer; the leader goes on writing."""
+    limit = {"config.storage.max.message.bytes": "20000"}
+    agent = agents.start(properties={"exactly.once.source.support": support, **limit})
+    config = {"connector.class": BAD_SOURCE, "large": "x" * 30_000}
+    answer = agent.call("PUT", "/connectors/large/config", config)
+    assert answer.status == 400
+    assert answer.message == (
+        "Error writing connector configuration to Kafka: a record is larger than the broker allows"
+        " (max.message.bytes of the config topic). Let it refer to large values by a config"
+        " provider."
+    )
+    agent.create("small", {**config, "large": "x"})
+    agent.wait_for_states("small", "RUNNING", "RUNNING")
+    assert agent.get("/connectors") == ["small"]
+
+
 def test_a_hanging_task_is_killed_when_it_is_to_stop(agent_worker: Agent) -> None:
     """The graceful time passes, the process is killed, the worker goes on at once."""
     name = unique_name("bad")

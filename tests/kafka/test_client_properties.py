@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.core.clients.librdkafka import translate
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.kafka.admin import Admin
+from pyconnect_agent.kafka.clients import create_admin
 from pyconnect_agent.kafka.kafka_python_client import client_arguments
 from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.cluster import KafkaAccess
@@ -24,9 +26,11 @@ from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_sandbox.broker import KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.eventually import eventually
 from tests.support.kafka import Servers
 from tests.support.seeding import Record, seed_topic
 from tests.support.tls_clusters import (
+    Stores,
     TlsClusters,
     known_by_pem,
     known_by_store,
@@ -173,3 +177,32 @@ def test_unsecured_tokens_serve_every_client(servers: Servers, tmp_path: Path) -
     refused = [client.__name__ for client in CLIENTS if not client(bootstrap, file)]
     producer.abort_transaction(WAIT_S)
     assert refused == []
+
+
+@pytest.mark.parametrize("client", ["expired", "without", "distrustful"])
+def test_a_refused_certificate_is_logged_with_its_side_and_file(
+    clusters: TlsClusters, client: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The brokers only close the connection when they do not accept a client's certificate."""
+    stores, others = clusters.stores, Stores(tmp_path / "others")
+    gone = stores.identity("gone", datetime.now(UTC) - timedelta(days=1))
+    java = {
+        "bootstrap.servers": clusters.mutual.sasl_bootstrap_servers,
+        "security.protocol": "SSL",
+        **trusting_pem(others if client == "distrustful" else stores),
+    }
+    if client == "expired":
+        java |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(gone)}
+    expected = {
+        "expired": f"{gone}, which has expired at",
+        "without": "this side has no certificate (ssl.keystore.*)",
+        "distrustful": f"it trusts {others.authority}",
+    }[client]
+    admin = create_admin(translate(java, ClientKind.ADMIN).properties)
+
+    def told() -> str:
+        admin.poll(0.05)
+        return str([vars(record).get("reason") for record in caplog.records])
+
+    eventually(lambda: expected in told(), WAIT_S, told)
+    assert "PRIVATE" not in told()

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyconnect_agent.core.clients.configs import connector_producer
+from pyconnect_agent.core.clients.configs import connector_producer, producers_admin
 from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_sandbox.connect_worker import worker_properties
 from tests.agent.tasks.source.source_loop import Source, record
@@ -33,24 +34,36 @@ WAIT_S = 60
 def producer(kafka_broker: SharedBroker) -> Iterator[TaskProducer]:
     """The one of a source task."""
     worker = DistributedConfig.parse(worker_properties(kafka_broker.bootstrap_servers, "order"))
-    made = TaskProducer(connector_producer(worker, {}, "order").build().properties)
+    config = connector_producer(worker, {}, "order").build().properties
+    made = TaskProducer(config, lambda: Admin(producers_admin(worker, {}, "a").build().properties))
     yield made
     made.close(0)
 
 
 @pytest.mark.parametrize("takes_runs", [True, False])
+@pytest.mark.parametrize("partitions", [1, 12])
 @pytest.mark.parametrize("task", range(TOPICS // TOPICS_OF_A_TASK))
 def test_records_are_in_order_in_a_topic_just_created(
-    kafka_broker: SharedBroker, producer: TaskProducer, task: int, *, takes_runs: bool
+    kafka_broker: SharedBroker,
+    producer: TaskProducer,
+    task: int,
+    partitions: int,
+    *,
+    takes_runs: bool,
 ) -> None:
-    """One partition, one request in flight, no idempotence: Kafka Connect's settings."""
+    """One request in flight, no idempotence: Kafka Connect's settings."""
+    bootstrap = kafka_broker.bootstrap_servers
     source = Source(producer=producer)
     source.sender.takes_runs = takes_runs
     topics = [unique_name(f"new-{task}") for _ in range(TOPICS_OF_A_TASK)]
+    everywhere = [(number, part) for number in range(RECORDS) for part in range(partitions)]
     for topic in topics:
-        create_topics(kafka_broker.bootstrap_servers, [topic])
-        source.poll(*(record(number, topic=topic) for number in range(RECORDS)))
+        create_topics(bootstrap, [topic], partitions=partitions)
+        source.poll(*(record(n, topic=topic, kafka_partition=part) for n, part in everywhere))
     assert producer.drain(WAIT_S, until=lambda: producer.in_flight() == 0)
     for topic in topics:
-        found = [each.value() for each in read_topic(kafka_broker.bootstrap_servers, topic)]
-        assert found == [f"v{number}".encode() for number in range(RECORDS)], topic
+        found: dict[int, list[bytes]] = {}
+        for each in read_topic(bootstrap, topic):
+            found.setdefault(each.partition() or 0, []).append(each.value() or b"")
+        in_order = [f"v{number}".encode() for number in range(RECORDS)]
+        assert found == dict.fromkeys(range(partitions), in_order), topic

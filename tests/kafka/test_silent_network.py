@@ -104,6 +104,7 @@ BOTH = {"requests": True, "answers": True}
             (40, {"requests": True, "answers": False}),
             (40, {"requests": False, "answers": True}),
             (120, BOTH),
+            (600, BOTH),
         ],
     ),
 )

@@ -116,13 +116,11 @@ PICKY = 400
 """A target with a constraint refuses each row whose id is a multiple."""
 
 
-def picky_config(
-    postgres: PostgresServer, database: str, topic: str, dead_letters: str
-) -> dict[str, str]:
+def picky(config: dict[str, str], table: str, dead_letters: str) -> dict[str, str]:
     """Return a sink into a table that refuses some rows, which go to a dead letter queue."""
     return {
-        **sink_config(postgres, database, topic),
-        "table.name.format": "picky",
+        **config,
+        "table.name.format": table,
         "errors.tolerance": "all",
         "errors.deadletterqueue.topic.name": dead_letters,
         "errors.deadletterqueue.topic.replication.factor": "1",
@@ -130,17 +128,22 @@ def picky_config(
 
 
 # A row that is written twice, as a new row or over an old one, leaves two rows here.
-WRITES_OF_KEYED = """
+TARGETS = f"""
 CREATE TABLE keyed (id bigint PRIMARY KEY, note text NOT NULL, changed timestamptz NOT NULL);
-CREATE TABLE writes (id bigint);
-CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN INSERT INTO writes VALUES (NEW.id); RETURN NULL; END $$;
+CREATE TABLE picky (id bigint CHECK (id % {PICKY} <> 0), note text, changed timestamptz);
+CREATE TABLE picky_keyed
+  (id bigint PRIMARY KEY CHECK (id % {PICKY} <> 0), note text, changed timestamptz);
+CREATE TABLE writes_of_keyed (id bigint);
+CREATE TABLE writes_of_picky_keyed (id bigint);
+CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  EXECUTE format('INSERT INTO writes_of_%s VALUES ($1)', TG_TABLE_NAME) USING NEW.id;
+  RETURN NULL;
+END $$;
 CREATE TRIGGER note_write AFTER INSERT OR UPDATE ON keyed
   FOR EACH ROW EXECUTE FUNCTION note_write();
+CREATE TRIGGER note_write AFTER INSERT OR UPDATE ON picky_keyed
+  FOR EACH ROW EXECUTE FUNCTION note_write();
 """
-PICKY_TABLE = (
-    f"CREATE TABLE picky (id bigint CHECK (id % {PICKY} <> 0), note text, changed timestamptz)"
-)
 
 
 def count(postgres: PostgresServer, database: str, query: str) -> int:
@@ -155,7 +158,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
 ) -> None:
     """No target hides a repeated row: it has no primary key, or notes each write.
 
-    One of them refuses rows: those are in the dead letter queue, the others come once.
+    Two of them refuse rows: those are in the dead letter queues, the others come once.
     """
     seed = picked_seed()
     database = postgres.new_database()
@@ -166,17 +169,19 @@ def test_every_row_arrives_once_though_tasks_are_killed(
             "CREATE TABLE orders (id bigserial PRIMARY KEY, note text NOT NULL,"
             " changed timestamptz NOT NULL DEFAULT now())"
         )
-        connection.execute(WRITES_OF_KEYED)
-        connection.execute(PICKY_TABLE.encode())
+        connection.execute(TARGETS.encode())
     writer = Writer(postgres, database, seed)
     agent = agents.start(properties=QUICK)
+    inserts = sink_config(postgres, database, topic)
+    upserts = upsert_config(postgres, database, topic)
+    queues = [unique_name("refused"), unique_name("refused")]
     configs = {
         unique_name("from-sql"): source_config(postgres, database, topic),
-        unique_name("inserts"): sink_config(postgres, database, topic),
-        unique_name("upserts"): upsert_config(postgres, database, topic),
+        unique_name("inserts"): inserts,
+        unique_name("upserts"): upserts,
+        unique_name("picky"): picky(inserts, "picky", queues[0]),
+        unique_name("picky-upserts"): picky(upserts, "picky_keyed", queues[1]),
     }
-    queue = unique_name("refused")
-    configs[unique_name("picky")] = picky_config(postgres, database, topic, queue)
     names = tuple(configs)
     for name, config in configs.items():
         agent.create(name, config)
@@ -203,7 +208,7 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     written = count(postgres, database, "SELECT count(*) FROM orders")
 
     good = count(postgres, database, f"SELECT count(*) FROM orders WHERE id % {PICKY} <> 0")
-    wanted = {"target": written, "keyed": written, "picky": good}
+    wanted = {"target": written, "keyed": written, "picky": good, "picky_keyed": good}
 
     def arrived() -> bool:
         restart_failed(agent, names)
@@ -224,16 +229,18 @@ def test_every_row_arrives_once_though_tasks_are_killed(
     with postgres.connect(database) as connection:
         stored = connection.execute("SELECT DISTINCT connector FROM pyconnect_offsets").fetchall()
     assert sorted(stored) == sorted((name,) for name in names[1:])
-    totals = {"target": written, "writes": written, "picky": good}
+    totals = {"target": written, "picky": good}
+    totals |= {"writes_of_keyed": written, "writes_of_picky_keyed": good}
     for table, expected in totals.items():
         total = count(postgres, database, f"SELECT count(*) FROM {table}")
         assert total == expected, f"seed {seed}: {total - expected} rows came twice into {table}"
 
-    def refused() -> bool:
+    def refused(queue: str) -> bool:
         records = read_topic(kafka_broker.bootstrap_servers, queue)
         values = [json.loads(record.value() or b"") for record in records]
         found = {value["payload"]["id"] for value in values}
         assert all(number % PICKY == 0 for number in found)
         return len(found) == written - good
 
-    eventually(refused, WAIT_S)
+    for queue in queues:
+        eventually(lambda queue=queue: refused(queue), WAIT_S)  # type: ignore[misc]

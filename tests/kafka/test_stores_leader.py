@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pyconnect_agent.core.clients.configs import InternalTopic
-from pyconnect_agent.core.errors import PrivilegedWriteError
+from pyconnect_agent.core.errors import PrivilegedRecordTooLargeError, PrivilegedWriteError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
@@ -105,12 +105,23 @@ def single_writer(
         InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties, settings=small
     )
     writer = leader_writer(bootstrap, topic.name, properties)
-    store = ConfigStore(config_log(topic))
+    store = ConfigStore(config_log(topic), writer)
     store.start(lambda snapshot, changes: None)
     writer.claim()
     yield writer, store
     store.stop()
-    writer.relinquish()
+
+
+def test_a_config_that_the_topic_does_not_take_is_a_wrong_request(
+    single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
+) -> None:
+    """The error says so; the leader goes on once it has claimed the right again."""
+    _, store = single_writer
+    with pytest.raises(PrivilegedRecordTooLargeError, match=r"max\.message\.bytes"):
+        store.put_connector_config("c", {"too": "large" * 1_000}, TargetState.STOPPED)
+    store.claim_write_privileges()
+    store.put_connector_config("d", {}, None)
+    assert store.snapshot().connectors() == ("d",)
 
 
 def test_a_failed_write_is_aborted(
@@ -120,7 +131,7 @@ def test_a_failed_write_is_aborted(
     writer, store = single_writer
     accepted = config_records.connector_config("c", {})
     refused = config_records.connector_config("c", {"too": "large" * 1_000})
-    with pytest.raises(PrivilegedWriteError):
+    with pytest.raises(PrivilegedRecordTooLargeError):
         writer.write([accepted, refused], TIMEOUT_MS)
     store.refresh(TIMEOUT_MS)
     assert store.snapshot().connectors() == ()

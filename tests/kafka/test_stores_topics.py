@@ -320,7 +320,7 @@ def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
         assert other_configs.snapshot().task_count("c") == 2
         assert other_configs.snapshot().target_state("c") is TargetState.STOPPED
         running = Status(state=State.RUNNING, worker_id="w:1", generation=1)
-        statuses.put_connector("c", running)
+        statuses.put("c", running)
         statuses.flush(TIMEOUT_MS)
         eventually(lambda: other_statuses.connector("c") == running)
         offsets.write({b'["c",{"f":"x"}]': b'{"p":1}'}, TIMEOUT_MS)

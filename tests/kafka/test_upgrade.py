@@ -13,13 +13,14 @@ from confluent_kafka import Producer
 
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
-from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
+from pyconnect_cli.upgrade.cluster.broker_facts import aborted_offsets
 from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 from pyconnect_cli.upgrade.plan.run import Entry, Finished, StepChanged, StepStarted, StepVerified
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
 from tests.support.kafka import SharedBroker
 from tests.support.names import unique_name
+from tests.support.seeds import chosen
 from tests.support.sequences import Sequences
 from tests.support.topics import open_records
 from tests.support.upgrade_cluster import Tool, phases, upgradable_cluster
@@ -112,6 +113,38 @@ def test_up_and_down_with_a_source_running_and_kills_on_the_way(
     check_complete(sequences, 80)
     leaders_last = [entry for entry in tool.journal() if isinstance(entry, StepVerified)]
     assert len(leaders_last) == 9
+
+
+# A worker has changed its phase and is about to restart, or has restarted; the journal does not say
+# so yet, or says it already.
+POINTS = chosen(
+    ["StepStarted after 1", "StepChanged before 2"],
+    long=[
+        "Started after 1",
+        "StepStarted before 2",
+        "StepChanged after 1",
+        "StepVerified before 1",
+        "StepVerified after 3",
+        "LegFinished before 1",
+        "LegFinished after 1",
+        "Finished before 1",
+    ],
+)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_killed_at_a_point_of_its_journal_is_continued(
+    cluster: Cluster, tool: Tool, sequences: Sequences, point: str
+) -> None:
+    """The second run ends it: every worker is at the target, and the source has lost nothing."""
+    tool.upgrade_killed_at(point, "preparing")
+    sequences.allow(10)
+    assert "continues" in tool.must_upgrade("preparing")
+    assert phases(cluster) == ["preparing"] * 3
+    assert isinstance(tool.journal()[-1], Finished)
+    cluster.wait_until_running({sequences.topic: 2}, 60)
+    check_complete(sequences, 10)
+    tool.must_upgrade("disabled")
 
 
 def test_a_full_stop_skips_preparing(

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_clients.plugin_jars.kafka_api import TABLE, kafka_api
+
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = [pytest.mark.wire, pytest.mark.timeout(400)]
@@ -94,7 +96,8 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     }
     scripts = {f"pyconnect.{shell}" for shell in ("bash", "fish", "zsh")}
     java = {"pyconnect-java-host.jar", "org.apache.logging.log4j.spi.Provider"}
-    assert data == {"py.typed", "kafka-4.3.1.sha256", *java, *scripts}
+    kafka = {f"kafka-{version}.sha256" for version in kafka_api().versions}
+    assert data == {"py.typed", TABLE, *kafka, *java, *scripts}
 
 
 def test_a_wheel_built_without_a_compiler_reports_the_missing_host(tmp_path: Path) -> None:
@@ -195,7 +198,7 @@ def test_the_command_needs_nothing_of_the_agent(wheel: Path, tmp_path: Path) -> 
     done = installed.run("python", "-c", f"{load}; print(len([*map(load_noun, NOUNS)]))")
     assert int(done.stdout) > 15, done.stderr
     assert installed.run("pyconnect", "--url", "http://127.0.0.1:9", "status").returncode == 7
-    assert installed.run("python", "-c", "import pyconnect_agent.acl_probe").returncode == 0
+    assert installed.run("python", "-c", "import pyconnect_agent.worker.acl_probe").returncode == 0
     agent = installed.run("pyconnect-agent", "worker.properties")
     assert agent.returncode == 3
     assert "are not installed: msgspec, prometheus_client, regex, starlette" in agent.stderr

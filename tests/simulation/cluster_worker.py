@@ -21,8 +21,9 @@ from pyconnect_agent.core.assign.leader_ids import LeaderIds
 from pyconnect_agent.core.errors import NoAnswerError, PrivilegedWriteError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import FenceZombies, Request, SubmitTaskConfigs
+from pyconnect_agent.core.herder.requests import FenceZombies, Request, SubmitTaskConfigs
 from pyconnect_agent.core.herder.state import HerderSettings, SessionKeySettings, WritePrivilege
+from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
@@ -203,10 +204,10 @@ class Worker(World):
 
     def _perform_on_statuses(self, effect: do.Effect) -> None:
         match effect:
-            case do.PutConnectorStatus(connector=connector, status=status, safe=True):
+            case do.PutStatus(item=str() as connector, status=status, safe=True):
                 if _newer(self.connector_statuses.get(connector), status):
                     return
-            case do.PutTaskStatus(task_id=task_id, status=status, safe=True):
+            case do.PutStatus(item=ConnectorTaskId() as task_id, status=status, safe=True):
                 if _newer(self.task_statuses.get(task_id), status):
                     return
             case _:

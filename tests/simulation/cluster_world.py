@@ -16,8 +16,8 @@ from pyconnect_agent.core.errors import (
     NotLeaderError,
 )
 from pyconnect_agent.core.herder import effects as do
-from pyconnect_agent.core.herder.requests.messages import Request
-from pyconnect_agent.core.herder.state import Life, Phase, owned_work
+from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.herder.state import Life, MembershipPhase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.protocol.messages import ProtocolVersion, Work
@@ -189,7 +189,7 @@ class Cluster:
         snapshot = workers[0].replayed()
         check_count_records(snapshot)
         for worker in workers:
-            assert worker.state.phase is Phase.RESOLVED
+            assert worker.state.phase is MembershipPhase.RESOLVED
             assert worker.state.snapshot == snapshot
             assert not worker.state.scheduled_rebalance
             assert not worker.state.rebalance_expected

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.membership.local_group import local_assignment
-from pyconnect_agent.core.herder.requests.messages import FenceZombies
+from pyconnect_agent.core.herder.requests import FenceZombies
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
@@ -94,9 +94,9 @@ class Performer(Surroundings):
             case do.ReadStatus(effect_id=effect_id, connector=connector):
                 done = on.EffectDone(effect_id=effect_id, result=self._state_info(connector))
                 self.inbox.append(done)
-            case do.PutConnectorStatus(connector=connector, status=status):
+            case do.PutStatus(item=str() as connector, status=status):
                 self.connector_statuses[connector] = status
-            case do.PutTaskStatus(task_id=task_id, status=status):
+            case do.PutStatus(item=ConnectorTaskId() as task_id, status=status):
                 self.task_statuses[task_id] = status
             case do.CleanStatuses(snapshot=snapshot):
                 for connector in self.connector_statuses.keys() - snapshot.connector_configs.keys():

@@ -14,13 +14,14 @@ from typing import Any
 from pyconnect_agent.core.errors import PrivilegedWriteError, RetriableKafkaError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import Request
+from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.herder.steps import Timer
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
-from pyconnect_agent.core.reporting import ConnectorStateInfo, Status
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported, Status
 
 
 @dataclass(slots=True)
@@ -69,7 +70,7 @@ class Surroundings:
     state: HerderState = field(init=False)
     inbox: deque[on.Event] = field(init=False)
     answers: list[Answer] = field(init=False)
-    timers: list[tuple[int, on.Timer]] = field(init=False)
+    timers: list[tuple[int, Timer]] = field(init=False)
     tail: ConfigLog = field(init=False)
     tailed: int = field(init=False)
     generation: int = field(init=False)
@@ -210,14 +211,14 @@ class Surroundings:
         self.answers.append(Answer(f"task {task_id}", report))
 
     def _report_connector(self, connector: str, state: State, trace: str | None = None) -> None:
-        event = on.ConnectorReported(connector=connector, state=state, trace=trace, version="1")
-        self.inbox.append(event)
+        report = Reported(state=state, trace=trace, version="1")
+        self.inbox.append(on.InstanceReported(item=connector, report=report))
 
     def _report_task(
         self, task_id: ConnectorTaskId, state: State, trace: str | None = None
     ) -> None:
-        event = on.TaskReported(task_id=task_id, state=state, trace=trace, version="1")
-        self.inbox.append(event)
+        report = Reported(state=state, trace=trace, version="1")
+        self.inbox.append(on.InstanceReported(item=task_id, report=report))
 
     def _state_info(self, connector: str) -> ConnectorStateInfo | None:
         status = self.connector_statuses.get(connector)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.decide import decide
+from pyconnect_agent.core.herder.requests.operations import RequestExpiry
 from pyconnect_agent.core.herder.state import Life
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
@@ -92,7 +93,7 @@ class World(Performer):
             self.read_log()
         elif self.answers:
             self.answer(self.answerable()[0])
-        elif any(not isinstance(timer, on.RequestExpiry) for _, timer in self.timers):
+        elif any(not isinstance(timer, RequestExpiry) for _, timer in self.timers):
             self._drop_stale_deadlines()
             self.pass_time()
         else:
@@ -151,7 +152,7 @@ class World(Performer):
         self.timers = [
             (at_ms, timer)
             for at_ms, timer in self.timers
-            if not (isinstance(timer, on.RequestExpiry) and timer.request_id in self.replies)
+            if not (isinstance(timer, RequestExpiry) and timer.request_id in self.replies)
         ]
 
 

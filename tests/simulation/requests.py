@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from tests.simulation.herder_world import TASKS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from tests.simulation.cluster_world import Cluster
 from tests.simulation.herder_world import TASKS

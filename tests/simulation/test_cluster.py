@@ -10,10 +10,10 @@ import pytest
 from pyconnect_agent.core.errors import ConflictError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS
-from pyconnect_agent.core.herder.requests import messages as ask
-from pyconnect_agent.core.herder.state import Phase
+from pyconnect_agent.core.herder.membership.rebalance import UNREADABLE_BACKOFF_MS, JoinRetry
+from pyconnect_agent.core.herder.state import MembershipPhase
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from tests.simulation.cluster_worker import Worker
@@ -233,7 +233,7 @@ def test_a_worker_that_cannot_read_the_config_topic_leaves_the_group_for_a_while
     slow.lagging = True
     kept = work_of(slow)
     cluster.ask(cluster.leader(), connectors(3, 2)[2])
-    cluster.run_until(lambda: slow.state.phase is Phase.BACKING_OFF)
+    cluster.run_until(lambda: slow.state.phase is MembershipPhase.BACKING_OFF)
     assert work_of(slow) == kept
     assert len(cluster.coordinator.seats) == 1
     slow.lagging = False
@@ -276,10 +276,10 @@ def test_a_worker_that_cannot_decode_its_assignment_can_be_drained() -> None:
     worker = cluster.follower()
     cluster.coordinator.left_out.add(worker.name)
     cluster.ask(worker, connectors(3, 2)[2])
-    cluster.run_until(lambda: any(isinstance(timer, on.JoinRetry) for _, timer in worker.timers))
+    cluster.run_until(lambda: any(isinstance(timer, JoinRetry) for _, timer in worker.timers))
     worker.inbox.append(on.Drain())
     cluster.settle()
-    assert worker.state.phase is Phase.DRAINED
+    assert worker.state.phase is MembershipPhase.DRAINED
     assert work_of(worker).empty
     cluster.coordinator.left_out.clear()
     worker.inbox.append(on.Undrain())
@@ -291,7 +291,9 @@ def test_a_change_that_is_read_during_a_join_does_not_refuse_restarts_for_ever()
     """The leader made the assignment from the changed configs already."""
     state = settled_cluster(2, connectors(1, 2)).leader().state
     assert state.membership is not None
-    state = replace(state, phase=Phase.JOINING, rejoin_wanted=True, rebalance_expected=True)
+    state = replace(
+        state, phase=MembershipPhase.JOINING, rejoin_wanted=True, rebalance_expected=True
+    )
     generation = state.membership.generation + 1
     joined = on.Joined(
         member_id=state.membership.member_id,
@@ -299,5 +301,5 @@ def test_a_change_that_is_read_during_a_join_does_not_refuse_restarts_for_ever()
         assignment=state.membership.assignment,
     )
     after, _ = decide(state, joined, now_ms=0)
-    assert (after.phase, after.rejoin_wanted) == (Phase.RESOLVED, False)
+    assert (after.phase, after.rejoin_wanted) == (MembershipPhase.RESOLVED, False)
     assert not after.rebalance_expected

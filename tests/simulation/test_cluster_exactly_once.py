@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import Step
 from pyconnect_agent.core.ids import TargetState
 from tests.simulation.cluster_worker import Worker

@@ -7,9 +7,9 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from pyconnect_agent.core.errors import ServiceUnavailableError
 from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.events import Drain, Undrain
-from pyconnect_agent.core.herder.requests import messages as ask
-from pyconnect_agent.core.herder.state import Phase, owned_work
+from pyconnect_agent.core.herder.state import MembershipPhase, owned_work
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.simulation.herder_world import TASKS, World
 from tests.simulation.test_herder_schedules import COMMON, HerderMachine
@@ -33,12 +33,12 @@ class DrainedMachine(HerderMachine):
     def settle_drained(self) -> None:
         self.drain()
         self.world.settle()
-        assert self.world.state.phase is Phase.DRAINED
+        assert self.world.state.phase is MembershipPhase.DRAINED
 
     @invariant()
     def nothing_runs_on_a_drained_worker(self) -> None:
         world = self.world
-        if world.state.phase is Phase.DRAINED:
+        if world.state.phase is MembershipPhase.DRAINED:
             assert world.connectors == {}
             assert world.tasks == {}
             assert owned_work(world.state.work).empty
@@ -89,7 +89,7 @@ def test_a_drained_worker_has_stopped_flushed_and_left(world: WatchedWorld) -> N
     wanted = [do.StopWork, do.FlushStatuses, do.LeaveGroup]
     assert [kind for kind in world.emitted if kind in wanted] == wanted
     assert {status.state for status in world.task_statuses.values()} == {State.UNASSIGNED}
-    assert world.state.phase is Phase.DRAINED
+    assert world.state.phase is MembershipPhase.DRAINED
 
 
 def test_an_undrained_worker_takes_its_work_back(world: World) -> None:
@@ -137,6 +137,6 @@ def test_a_worker_drained_before_its_start_never_joins() -> None:
     world = World()
     world.inbox.appendleft(Drain())
     world.settle()
-    assert world.state.phase is Phase.DRAINED
+    assert world.state.phase is MembershipPhase.DRAINED
     assert world.state.ready
     assert world.generation == 0

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.events import MembershipLost, RejoinNeeded, TaskStartAsked
-from pyconnect_agent.core.herder.requests import messages as ask
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from tests.simulation.herder_world import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.errors import ServiceUnavailableError
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import WritePrivilege
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from tests.simulation.cluster_worker import APACHES_LEADER_ID, Worker

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.core.restart_policy import NoRestart
-
-
-@dataclass(frozen=True, slots=True)
-class Reported:
-    """One reported state."""
-
-    state: State
-    trace: str | None
-    version: str | None
-    no_restart: NoRestart | None = None
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
+from pyconnect_agent.core.reporting import Reported
 
 
 @dataclass
@@ -31,29 +21,11 @@ class RecordingListener:
     expired_leases: int = 0
     starts_asked: list[tuple[ConnectorTaskId, int]] = field(default_factory=list)
 
-    def connector_state(
-        self,
-        connector: str,
-        state: State,
-        *,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None:
-        reported = Reported(state, trace, version, no_restart)
-        self.connectors.setdefault(connector, []).append(reported)
-
-    def task_state(
-        self,
-        task_id: ConnectorTaskId,
-        state: State,
-        *,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None:
-        reported = Reported(state, trace, version, no_restart)
-        self.tasks.setdefault(task_id, []).append(reported)
+    def reported(self, item: Instance, report: Reported) -> None:
+        if isinstance(item, ConnectorTaskId):
+            self.tasks.setdefault(item, []).append(report)
+        else:
+            self.connectors.setdefault(item, []).append(report)
 
     def task_reconfiguration_requested(self, connector: str) -> None:
         self.reconfigurations.append(connector)

@@ -162,7 +162,7 @@ class FakeProducer:
         self.serve()
         return until()
 
-    def settle(self, *, give_up: Callable[[], bool]) -> None:
+    def open_topic(self, topic: str, *, give_up: Callable[[], bool]) -> None:
         """Do not wait: the test delivers."""
 
     def explain(self, failure: Any, topic: str, size: int) -> KafkaError:

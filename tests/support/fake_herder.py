@@ -18,7 +18,7 @@ from pyconnect_agent.core.errors import (
     NotFoundError,
     RequestTimedOutError,
 )
-from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
@@ -36,7 +36,7 @@ from pyconnect_agent.core.reporting import (
     TaskInfo,
 )
 from pyconnect_agent.core.session_key import verify_request
-from pyconnect_agent.version import server_info
+from pyconnect_agent.worker.version import server_info
 
 WORKER_ID = "127.0.0.1:8083"
 SOURCE_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"

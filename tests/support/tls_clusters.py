@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import trustme
@@ -40,9 +41,9 @@ class Stores:
         self.authority = directory / "authority.pem"
         self._authority.cert_pem.write_to_path(str(self.authority))
 
-    def identity(self, name: str) -> Path:
+    def identity(self, name: str, expires: datetime | None = None) -> Path:
         """Key and certificates in one PEM file, the key as PKCS#8 as Java wants it."""
-        issued = self._authority.issue_cert(ports.LOOPBACK, common_name=name)
+        issued = self._authority.issue_cert(ports.LOOPBACK, common_name=name, not_after=expires)
         key = load_pem_private_key(issued.private_key_pem.bytes(), None)
         chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
         path = self.directory / f"{name}.pem"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,8 +12,10 @@ from pathlib import Path
 
 from pyconnect_cli.upgrade.journal import read_entry, read_lines
 from pyconnect_cli.upgrade.plan.run import Entry, Started
+from tests.support import killed_command
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.eventually import eventually
+from tests.support.killed_command import KILLED_AT
 from tests.support.processes import python_environment, run_python
 
 RUN_S = 240
@@ -49,6 +52,16 @@ class Tool:
         done = self.upgrade(phase, *options)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stderr
+
+    def upgrade_killed_at(self, point: str, phase: str, *options: str) -> None:
+        """Run an upgrade that kills itself at a point of its journal; see killed_command.
+
+        SIGKILL, as of a host that runs out of memory.
+        """
+        arguments = ["upgrade", "--phase", phase, "--settle", SETTLE, "--yes", *options]
+        environment = {**self.environment, KILLED_AT: point}
+        done = run_python(["-m", killed_command.__name__, *arguments], environment, RUN_S)
+        assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
 
     def upgrade_until(
         self, reached: Callable[[list[Entry]], bool], phase: str, *options: str

@@ -65,14 +65,15 @@ class WitnessTask(PlainSourceTask):
 
 
 class WitnessSource(PlainSource):
-    """Makes `tasks.max` tasks."""
+    """Makes `tasks.max` tasks, or as many as `tasks` says."""
 
     def task_class(self) -> type[SourceTask]:
         return WitnessTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         name = self.props["name"]
-        return [{**self.props, "task": f"{name}-{n}"} for n in range(max_tasks)]
+        count = int(self.props.get("tasks", max_tasks))
+        return [{**self.props, "task": f"{name}-{n}"} for n in range(count)]
 
 
 class Journal:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
+from pyconnect_agent.children.launch import DEFAULT_PRELOAD, Launcher
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from tests.support.bad_plugins import bad_source
 from tests.support.children_world import children_world
@@ -45,3 +49,23 @@ async def test_use_and_limits_are_described() -> None:
             return details.rss_bytes is not None and details.cpu_percent is not None
 
         await eventually_async(known)
+
+
+@asynchronous
+async def test_a_worker_without_processes_says_so_and_recovers() -> None:
+    """Connector and task are FAILED with the limits to look at; nothing is tried in a loop."""
+    launcher = Launcher(preload=(*DEFAULT_PRELOAD, "tests.support.few_processes"))
+    async with children_world(launcher=launcher) as w:
+        config = bad_source()
+        w.start_connector(config)
+        await w.connector_is("c", State.FAILED)
+        trace = w.listener.connectors["c"][-1].trace
+        assert "could not be started" in trace
+        assert "RLIMIT_NPROC" in trace
+        assert "pids.max" in trace
+        assert w.listener.connector_states("c") == [State.FAILED]
+        assert launcher._server is not None
+        os.kill(launcher._server.pid, signal.SIGUSR1)
+        task_id = await w.run_task({**config, "name": "later"})
+        await w.task_is(task_id, State.RUNNING)
+    launcher.close()

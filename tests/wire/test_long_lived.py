@@ -12,7 +12,7 @@ pytestmark = pytest.mark.wire
 
 PROGRAM = """
 import threading
-from pyconnect_agent import long_lived
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.observability.logging import configure_logging
 
 configure_logging()

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.wire
 
 PROGRAM = """
 import psutil
-from pyconnect_agent import memory
+from pyconnect_agent.process import memory
 
 def resident():
     return psutil.Process().memory_info().rss

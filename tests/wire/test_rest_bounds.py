@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from pyconnect_agent.core.herder.requests.messages import GetConnectorInfo
+from pyconnect_agent.core.herder.requests import GetConnectorInfo
 from pyconnect_agent.rest.body_memory import BodyMemory
 from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, Connection
 from pyconnect_agent.rest.server import RestServer

@@ -15,7 +15,7 @@ import trustme
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError, NotLeaderError
-from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.tls import client_context

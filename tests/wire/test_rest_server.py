@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pyconnect_agent.core.errors import WorkerStartError
-from pyconnect_agent.core.herder.requests.messages import GetConnectorInfo, Probe
+from pyconnect_agent.core.herder.requests import GetConnectorInfo, Probe
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.rest.app import MAIN_ROUTES, RestApplication
 from pyconnect_agent.rest.exchange import Services

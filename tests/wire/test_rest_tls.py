@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import trustme
 
-from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.errors import NoAnswerError, WorkerConfigError
 from pyconnect_agent.rest.server import RestServer
 from pyconnect_agent.rest.tls import client_context, server_context
 from tests.support.fake_herder import FakeHerder
 from tests.support.rest_client import call_url
 from tests.support.rest_services import rest_config, serving
-from tests.support.tls_clusters import STORE_PASSWORD, Stores
+from tests.support.tls_clusters import STORE_PASSWORD, Stores, trusting_pem
 
 pytestmark = pytest.mark.wire
 
@@ -73,6 +76,93 @@ def test_required_client_certificates_are_asked_for(authority: trustme.CA, tmp_p
         assert call_url(url, "GET", "/", ssl_context=known).status == 200
         with pytest.raises((ssl.SSLError, ConnectionError)):
             call_url(url, "GET", "/", ssl_context=stranger)
+
+
+EXPIRED = "{own}, which has expired at 2"
+CASES = {
+    # Name: the client's identity and trust, its text, and the server's. A client that accepts no
+    # certificate goes without a word.
+    "expired": ("gone", "ours", EXPIRED, "verify failed: certificate has expired"),
+    "foreign": ("theirs", "ours", "this side's certificate: {own}, which is valid", "local issuer"),
+    "without": (None, "ours", "this side has no certificate (ssl.keystore.*)", "not return a cert"),
+    "distrustful": ("good", "theirs", "side's certificate; it trusts {trusted}", None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_refused_certificate_is_reported_with_its_side_and_file(
+    case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By both sides; the worker serves others, and says it once."""
+    stores = {name: Stores(tmp_path / name) for name in ("ours", "theirs")}
+    past = datetime.now(UTC) - timedelta(days=1)
+    identities = {
+        "good": stores["ours"].identity("good"),
+        "gone": stores["ours"].identity("gone", past),
+        "theirs": stores["theirs"].identity("good"),
+    }
+
+    def config(identity: str | None, trust: str) -> WorkerConfig:
+        properties = trusting_pem(stores[trust])
+        if identity is not None:
+            properties["ssl.keystore.location"] = str(identities[identity])
+        auth = {"ssl.client.auth": "required"}
+        return rest_config(listeners="https://127.0.0.1:0", **properties, **auth)
+
+    own, trusted, text, logged = CASES[case]
+    served = config("good", "ours")
+    with serving(served, FakeHerder()) as server:
+        url = f"https://{server.listeners[0].netloc}/"
+        for _ in range(2):
+            failure = asked(config(own, trusted), url)
+        names = {"own": identities.get(own or ""), "trusted": stores[trusted].authority}
+        assert text.format(**names) in failure
+        assert asked(served, url) == ""
+    told = [r for r in caplog.records if r.message == "TLS handshake with a client failed"]
+    assert len(told) == (0 if logged is None else 1)
+    assert all(str(logged) in vars(record)["reason"] for record in told)
+    assert "PRIVATE" not in failure + str([vars(record) for record in told])
+
+
+def asked(config: WorkerConfig, url: str) -> str:
+    """Return the error of a request to another worker; empty after an answer."""
+
+    async def ask() -> str:
+        client = RestServer(config).client
+        try:
+            await client.send("GET", url)
+        except NoAnswerError as exc:
+            return exc.message
+        finally:
+            await client.close()
+        return ""
+
+    return asyncio.run(ask())
+
+
+def test_a_certificate_that_expires_ends_no_connection(tmp_path: Path) -> None:
+    """The worker goes on: connections that are open are served, new clients are told why not."""
+    stores = Stores(tmp_path / "stores")
+    end = datetime.now(UTC) + timedelta(seconds=3)
+    config = rest_config(
+        listeners="https://127.0.0.1:0",
+        **trusting_pem(stores),
+        **{"ssl.keystore.location": str(stores.identity("soon", end))},
+    )
+
+    async def ask(url: str) -> None:
+        client = RestServer(config).client
+        try:
+            assert (await client.send("GET", url)).status == 200
+            await asyncio.sleep((end - datetime.now(UTC)).total_seconds() + 0.5)
+            assert (await client.send("GET", url)).status == 200
+        finally:
+            await client.close()
+
+    with serving(config, FakeHerder()) as server:
+        url = f"https://{server.listeners[0].netloc}/"
+        asyncio.run(ask(url))
+        assert "certificate has expired" in asked(config, url)
 
 
 def test_keys_may_be_given_as_text(authority: trustme.CA) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError
-from pyconnect_agent.restarting import Restart, restart_of
+from pyconnect_agent.process.restarting import Restart, restart_of
 from pyconnect_agent.worker.lifecycle import RUN_AGAIN
 from tests.support.processes import run_python
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.wire
 
 WORKER = """
 import argparse, os, pathlib, signal, sys
-import pyconnect_agent.command
+import pyconnect_agent.worker.command
 from pyconnect_agent import __main__
 lives = pathlib.Path(sys.argv[1])
 def run(options, launcher):
@@ -29,7 +29,7 @@ def run(options, launcher):
     return int(sys.argv[1 + len(lives.read_text().splitlines())])
 class NoForkServer:
     def close(self): pass
-pyconnect_agent.command.run = run
+pyconnect_agent.worker.command.run = run
 __main__._fork_server = NoForkServer
 __main__._parser = lambda: argparse.Namespace(parse_args=lambda given: None)
 sys.exit(__main__.main())

@@ -217,6 +217,22 @@ def test_no_failure_ends_the_thread(error: BaseException, caplog: pytest.LogCapt
     assert "SECRET" not in str([vars(record) for record in caplog.records])
 
 
+def test_a_wall_clock_that_is_set_back_puts_no_fetch_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers, whose clocks are right, would refuse the old token meanwhile."""
+    fetched: list[Token] = []
+
+    def fetch() -> Token:
+        fetched.append(token(0.5))
+        return fetched[-1]
+
+    source = TokenSource(fetch, QUICK)
+    source.wait(60.0)
+    right, count = time.time, len(fetched)
+    monkeypatch.setattr(time, "time", lambda: right() - 3600)
+    eventually(lambda: len(fetched) > count + 1)
+    assert source.token() in fetched
+
+
 def threads_of_sources() -> int:
     return sum(thread.name == "token-refresh" for thread in threading.enumerate())
 

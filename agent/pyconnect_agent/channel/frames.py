@@ -30,7 +30,7 @@ import msgspec
 
 from pyconnect_agent.channel.jobs import Job
 from pyconnect_agent.channel.reports import Report
-from pyconnect_agent.channel.requests import Request
+from pyconnect_agent.channel.requests import ChildRequest
 
 VERSION = 2
 FRAME_HEADER = struct.Struct(">I")
@@ -38,7 +38,7 @@ MAX_FRAME_BYTES = 1 << 28
 """Of a frame from a child, without its header: the worker process has to hold the frames of all."""
 _BODY = FRAME_HEADER.size + 1
 
-Message = Job | Request | Report
+Message = Job | ChildRequest | Report
 
 
 class ChannelError(Exception):

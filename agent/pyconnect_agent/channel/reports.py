@@ -14,6 +14,8 @@ from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.core.offsets.changes import ChangeStage
 from pyconnect_agent.core.offsets.connector_offsets import CommittedOffset
+from pyconnect_agent.core.reporting import Reported
+from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_api.config_key import KeyInfo
 
 
@@ -28,6 +30,15 @@ class StateReported:
     trace: str | None = None
     version: str | None = None
     permanent: bool = False
+
+    def reported(self, version: str | None) -> Reported:
+        """As the herder hears it; `version` of this message or of an earlier one."""
+        return Reported(
+            state=self.state,
+            trace=self.trace,
+            version=version,
+            no_restart=NoRestart.PERMANENT if self.permanent else None,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

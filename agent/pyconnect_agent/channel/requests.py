@@ -120,7 +120,7 @@ class DumpStacks:
     request_id: int
 
 
-Request = (
+ChildRequest = (
     SetTargetStateRequest
     | GenerateTaskConfigsRequest
     | Stop

@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.channel import (
     MAX_FRAME_BYTES,
     ChannelError,
@@ -27,6 +26,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.children.child_end import ChildEnd
 from pyconnect_agent.children.child_pipe import ChildPipe
 from pyconnect_agent.children.launch import Launched, Launcher
+from pyconnect_agent.process import long_lived
 
 LOG = logging.getLogger(__name__)
 

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.channel import (
     Job,
     Lease,
@@ -56,6 +55,7 @@ from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.reporting import STACKS_FOLLOW
 from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.process import long_lived
 
 LOG = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.startups import Startups
 from pyconnect_agent.core.plugins.catalog import Catalog
-from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.reporting import Reported
 
 LOG = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class ConnectorChildren:
         if target_state is TargetState.STOPPED:
             # Without a process the plugin's code does not run.
             entry.version = self._catalog.connector_version(config)
-            self._report(connector, entry, State.STOPPED, None)
+            self._report(connector, entry, _state(entry, State.STOPPED))
         else:
             self._launch(connector, entry, target_state)
 
@@ -126,7 +126,7 @@ class ConnectorChildren:
         entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
         for name, entry in entries.items():
             if entry.child is None and entry.state is State.STOPPED:
-                self._report(name, entry, State.UNASSIGNED, None)
+                self._report(name, entry, _state(entry, State.UNASSIGNED))
         children = {entry.child: name for name, entry in entries.items() if entry.child is not None}
 
         def abandon(child: Child) -> None:
@@ -139,7 +139,7 @@ class ConnectorChildren:
                     "last_state": entry.state.value if entry.state else "starting",
                 },
             )
-            self._report(children[child], entry, State.UNASSIGNED, None)
+            self._report(children[child], entry, _state(entry, State.UNASSIGNED))
 
         await stop_children(tuple(children), graceful_s=graceful_s, on_cancel=abandon)
         for name, entry in entries.items():
@@ -154,7 +154,7 @@ class ConnectorChildren:
         if entry.child is not None:
             entry.child.send(SetTargetStateRequest(target_state=target_state))
         elif target_state is TargetState.STOPPED:
-            self._report(connector, entry, State.STOPPED, None)
+            self._report(connector, entry, _state(entry, State.STOPPED))
         elif entry.state is State.STOPPED:
             self._launch(connector, entry, target_state)
 
@@ -204,9 +204,7 @@ class ConnectorChildren:
         match message:
             case StateReported():
                 entry.version = message.version or entry.version
-                self._report(
-                    connector, entry, message.state, message.trace, permanent=message.permanent
-                )
+                self._report(connector, entry, message.reported(entry.version))
                 # Unless it was resumed meanwhile.
                 if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
                     self._retire(entry)
@@ -272,39 +270,29 @@ class ConnectorChildren:
             # The child reports a stop() that raised as FAILED; a death is the requested end.
             if entry.state is not State.FAILED:
                 LOG.warning("connector process died while it was stopped", extra={"how": text})
-                self._report(connector, entry, State.UNASSIGNED, None)
+                self._report(connector, entry, _state(entry, State.UNASSIGNED))
             return
         if end.lease_expired:
             LOG.warning("connector ended because its lease ran out", extra={"connector": connector})
             self._listener().lease_expired()
-            self._report(connector, entry, State.UNASSIGNED, None)
+            self._report(connector, entry, _state(entry, State.UNASSIGNED))
             return
         LOG.error("connector process ended by itself", extra={"connector": connector, "how": text})
         # The process's own report is more exact.
         if entry.state is not State.FAILED:
-            self._report(connector, entry, State.FAILED, text)
+            self._report(connector, entry, _state(entry, State.FAILED, text))
 
-    def _report(
-        self,
-        connector: str,
-        entry: ConnectorChild,
-        state: State,
-        trace: str | None,
-        *,
-        permanent: bool = False,
-    ) -> None:
-        if entry.state is not state:
+    def _report(self, connector: str, entry: ConnectorChild, report: Reported) -> None:
+        if entry.state is not report.state:
             entry.since_ms = _now_ms()
-        entry.state = state
+        entry.state = report.state
         if not entry.came_up:
-            entry.came_up = self.startups.reported(state, time.monotonic() * 1000)
-        self._listener().connector_state(
-            connector,
-            state,
-            trace=trace,
-            version=entry.version,
-            no_restart=NoRestart.PERMANENT if permanent else None,
-        )
+            entry.came_up = self.startups.reported(report.state, time.monotonic() * 1000)
+        self._listener().reported(connector, report)
+
+
+def _state(entry: ConnectorChild, state: State, trace: str | None = None) -> Reported:
+    return Reported(state=state, trace=trace, version=entry.version)
 
 
 def _now_ms() -> int:

@@ -6,6 +6,7 @@ Layer: children. The host is named by a string, since `children` does not import
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import json
 import logging
@@ -38,6 +39,10 @@ DESCRIPTORS_WANTED = 65_536
 """Each child takes three descriptors in the worker and two in the fork server."""
 ANSWER_S = 60.0
 """Time limit for the first answer of a fork server, which has to load its modules before."""
+_NO_PROCESS = (
+    "The system allows no further process: see pids.max of the worker's cgroup (TasksMax of its"
+    " service), RLIMIT_NPROC of its user (ulimit -u) and kernel.pid_max"
+)
 LATER_ANSWER_S = 10.0
 """Time limit for further answers, which take milliseconds."""
 
@@ -207,7 +212,7 @@ class _ForkServer:
             if pid is None:
                 raise EOFError(self._end())
             if pid < 0:
-                raise OSError(-pid, os.strerror(-pid))
+                raise OSError(-pid, _NO_PROCESS if pid == -errno.EAGAIN else os.strerror(-pid))
         except BaseException:
             ours.close()
             os.close(fate)

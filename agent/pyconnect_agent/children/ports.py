@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits
 
 
@@ -49,30 +49,9 @@ class SourceOffsets(Protocol):
 class ChildListener(Protocol):
     """Implemented by the herder's shell; called on the event loop."""
 
-    def connector_state(
-        self,
-        connector: str,
-        state: State,
-        *,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None:
-        """RUNNING, PAUSED, STOPPED, FAILED or UNASSIGNED (after a stop).
-
-        `no_restart`: why a restart would not help a FAILED connector.
-        """
+    def reported(self, item: Instance, report: Reported) -> None:
+        """RUNNING, PAUSED, STOPPED (connectors), FAILED or UNASSIGNED (after a stop)."""
         ...
-
-    def task_state(
-        self,
-        task_id: ConnectorTaskId,
-        state: State,
-        *,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None: ...
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
         """An exactly-once task asks to begin; the answer is `ChildProcesses.answer_task_start`.

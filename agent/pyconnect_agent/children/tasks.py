@@ -37,6 +37,7 @@ from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from pyconnect_agent.core.task_limits import NO_LIMITS, TaskLimits, UseOverTime
 
@@ -194,9 +195,7 @@ class TaskChildren:
                     task.since_ms = _now_ms()
                 task.state, task.state_reported = message.state, True
                 task.version = message.version or task.version
-                self._note(task_id, task, message.state)
-                why = NoRestart.PERMANENT if message.permanent else None
-                self._report(task_id, message.state, message.trace, task.version, why)
+                self._report(task_id, task, message.reported(task.version))
             case ConfirmStart(request_id=request_id):
                 task.start_number, task.start_request_id = next(self._start_numbers), request_id
                 self._listener().task_start_asked(task_id, task.start_number)
@@ -224,44 +223,39 @@ class TaskChildren:
         ended_by_kernel = self.over_limit(task_id)
         if task.killed_because is None and not task.child.cancelled:
             task.killed_because = ended_by_kernel
+        version = task.version
         if task.killed_because is not None:
-            self._note(task_id, task, State.FAILED)
-            trace, why = task.killed_because, task.no_restart
-            self._report(task_id, State.FAILED, trace, task.version, why)
+            failed = Reported(
+                state=State.FAILED,
+                trace=task.killed_because,
+                version=version,
+                no_restart=task.no_restart,
+            )
+            self._report(task_id, task, failed)
             return
+        gone = Reported(state=State.UNASSIGNED, version=version)
         if end.lease_expired:
             LOG.warning("task ended because its lease ran out", extra={"task": str(task_id)})
             self._listener().lease_expired()
-            self._report(task_id, State.UNASSIGNED, None, task.version)
+            self._listener().reported(task_id, gone)
             return
         if task.child.cancelled or (task.state_reported and task.state in FINAL_STATES):
             return
         text = end.describe("task process", f"(task {task_id})")
         LOG.error("task process ended by itself", extra={"task": str(task_id), "how": text})
         if task.child.stopping:
-            self._report(task_id, State.UNASSIGNED, None, task.version)
+            self._listener().reported(task_id, gone)
         else:
-            self._note(task_id, task, State.FAILED)
-            self._report(task_id, State.FAILED, text, task.version)
+            failed = Reported(state=State.FAILED, trace=text, version=version)
+            self._report(task_id, task, failed)
 
-    def _report(
-        self,
-        task_id: ConnectorTaskId,
-        state: State,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None:
-        self._listener().task_state(
-            task_id, state, trace=trace, version=version, no_restart=no_restart
-        )
-
-    def _note(self, task_id: ConnectorTaskId, task: TaskChild, state: State) -> None:
+    def _report(self, task_id: ConnectorTaskId, task: TaskChild, report: Reported) -> None:
         """Count a start, and keep the figures of a failed task."""
         if not task.came_up:
-            task.came_up = self.startups.reported(state, time.monotonic() * 1000)
-        if state is State.FAILED:
+            task.came_up = self.startups.reported(report.state, time.monotonic() * 1000)
+        if report.state is State.FAILED:
             self._ended[task_id] = task.figures
+        self._listener().reported(task_id, report)
 
 
 def _now_ms() -> int:

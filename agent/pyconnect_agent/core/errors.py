@@ -69,6 +69,12 @@ class PrivilegedWriteError(AgentError):
     retriable = True
 
 
+class PrivilegedRecordTooLargeError(PrivilegedWriteError):
+    """A broker refused the leader's write because of its size; the right to write is lost too."""
+
+    retriable = False
+
+
 class RequestError(AgentError):
     """A request to the worker cannot be served."""
 

@@ -32,6 +32,10 @@ class ConnectorTaskId(NamedTuple):
         return cls(*found)
 
 
+Instance = str | ConnectorTaskId
+"""A connector, by its name, or a task."""
+
+
 class TargetState(Enum):
     """The state that a user asked a connector to have (KIP-52, KIP-875)."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.restart_policy import NoRestart
 
 STACKS_FOLLOW = "Its stacks before that:"
 """The line of a trace after the reason for a kill; the stacks of the process follow."""
@@ -41,6 +42,20 @@ class TaskInfo:
             "id": {"connector": self.id.connector, "task": self.id.task},
             "config": dict(self.config),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """The state of a connector or task, as its process or the end of its process reports it.
+
+    `version` is the plugin's, None when not known. `no_restart`: why a restart would not help
+    FAILED work.
+    """
+
+    state: State
+    trace: str | None = None
+    version: str | None = None
+    no_restart: NoRestart | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

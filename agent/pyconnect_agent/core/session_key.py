@@ -131,10 +131,13 @@ def needs_new_key(
     ttl_ms: int,
     now_ms: int,
 ) -> bool:
-    """Whether the leader has to write a new session key: none, too old, or made otherwise."""
+    """Whether the leader has to write a new session key: none, too old, or made otherwise.
+
+    A key from the future was made while a clock was wrong, and would hardly ever get too old.
+    """
     return (
         current is None
-        or now_ms - current.created_ms >= ttl_ms
+        or not -ttl_ms <= now_ms - current.created_ms < ttl_ms
         or current.algorithm != algorithm
         or len(current.key) != key_length_bytes(algorithm, size_bits)
     )

@@ -9,9 +9,8 @@ import logging
 from collections.abc import Callable
 
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.ids import ConnectorTaskId, State
-from pyconnect_agent.core.reporting import STACKS_FOLLOW
-from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
+from pyconnect_agent.core.reporting import STACKS_FOLLOW, Reported
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.status import StatusStore
 
@@ -34,49 +33,17 @@ class ChildEvents:
         self._clock = clock
         self._track_topics = track_topics
 
-    def connector_state(
-        self,
-        connector: str,
-        state: State,
-        *,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None:
-        fields = {"connector": connector, "state": state.value}
-        if state is State.FAILED:
-            LOG.error("connector has failed", extra={**fields, "reason": _innermost(trace)})
+    def reported(self, item: Instance, report: Reported) -> None:
+        if isinstance(item, ConnectorTaskId):
+            kind, failed, changed = "task", "task has failed", "task changed state"
         else:
-            LOG.info("connector changed state", extra=fields)
-        self._post(
-            on.ConnectorReported(
-                connector=connector,
-                state=state,
-                trace=trace,
-                version=version,
-                no_restart=no_restart,
-            )
-        )
-
-    def task_state(
-        self,
-        task_id: ConnectorTaskId,
-        state: State,
-        *,
-        trace: str | None,
-        version: str | None,
-        no_restart: NoRestart | None = None,
-    ) -> None:
-        fields = {"task": str(task_id), "state": state.value}
-        if state is State.FAILED:
-            LOG.error("task has failed", extra={**fields, "reason": _innermost(trace)})
+            kind, failed, changed = "connector", "connector has failed", "connector changed state"
+        fields = {kind: str(item), "state": report.state.value}
+        if report.state is State.FAILED:
+            LOG.error(failed, extra={**fields, "reason": _innermost(report.trace)})
         else:
-            LOG.info("task changed state", extra=fields)
-        self._post(
-            on.TaskReported(
-                task_id=task_id, state=state, trace=trace, version=version, no_restart=no_restart
-            )
-        )
+            LOG.info(changed, extra=fields)
+        self._post(on.InstanceReported(item=item, report=report))
 
     def task_start_asked(self, task_id: ConnectorTaskId, request_id: int) -> None:
         self._post(on.TaskStartAsked(task_id=task_id, request_id=request_id))

@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Callable
 
 from pyconnect_agent.core.herder.decide import decide
-from pyconnect_agent.core.herder.effects import Abort, PerformedEffect
+from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.events import Event
-from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
 from pyconnect_agent.herder.clock import WorkerClock
@@ -29,7 +29,7 @@ EVENTS_BETWEEN_YIELDS = 100
 
 IDLE_TICK_S = 1.0
 
-Perform = Callable[[PerformedEffect], None]
+Perform = Callable[[Effect], None]
 
 
 class HerderAbortedError(Exception):
@@ -114,9 +114,9 @@ class HerderLoop:
     def _phase_changed(self) -> None:
         now_ms = self._clock.now_ms()
         match self._state.phase:
-            case Phase.JOINING:
+            case MembershipPhase.JOINING:
                 self.rebalances.under_way(now_ms)
-            case Phase.RESOLVED:
+            case MembershipPhase.RESOLVED:
                 self.rebalances.over(now_ms)
             case _:
                 pass

@@ -1,4 +1,4 @@
-"""Perform the herder's effects: one method per kind, none waits on the event loop.
+"""Perform the herder's effects: one table, and no entry waits on the event loop.
 
 Layer: herder. Threads: `leader-writes` writes to the config topic, in order; `config-reads` reads
 it to its end, so that a read never queues behind a slow write; `herder-io` runs other calls that
@@ -15,18 +15,19 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, assert_never
+from typing import Any, Protocol, TypeVar
 
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.core.errors import AgentError, BadRequestError
 from pyconnect_agent.core.herder import effects as do
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.ids import Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import (
     ConfigSnapshot,
     ConnectorConfig,
     SessionKey,
 )
+from pyconnect_agent.core.reporting import ConnectorStateInfo, Reported
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.statuses import StatusView
 from pyconnect_agent.stores.config import ConfigStore
@@ -38,8 +39,9 @@ FLUSH_TIMEOUT_MS = 10_000
 IO_THREADS = 4
 
 
-SendTaskConfigs = Callable[[str, str, tuple[ConnectorConfig, ...]], Coroutine[Any, Any, None]]
-RequestFencing = Callable[[str | None, str], Coroutine[Any, Any, None]]
+E = TypeVar("E", bound=do.Effect)
+Entry = tuple[type[do.Effect], Callable[[Any], object]]
+"""A kind of effect, and the call that begins it; that of an awaited one returns a coroutine."""
 
 
 class Group(Protocol):
@@ -72,8 +74,8 @@ class Collaborators:
     children: ChildProcesses
     group: Group
     apply_logger_level: Callable[[str, str], object]
-    send_task_configs: SendTaskConfigs
-    request_fencing: RequestFencing
+    send_task_configs: Callable[[str, str, tuple[ConnectorConfig, ...]], Coroutine[Any, Any, None]]
+    request_fencing: Callable[[str | None, str], Coroutine[Any, Any, None]]
 
 
 class EffectPerformer:
@@ -98,19 +100,14 @@ class EffectPerformer:
         self._io = ThreadPoolExecutor(IO_THREADS, thread_name_prefix="herder-io")
         self._under_way: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
+        self.table = dict((*self._here(), *self._on_children(), *self._on_topics()))
 
-    def perform(self, effect: do.PerformedEffect) -> None:
+    def perform(self, effect: do.Effect) -> None:
         """Begin an effect; an event brings its result."""
-        if isinstance(effect, do.GroupEffect):
-            self._perform_on_group(effect)
-        elif isinstance(effect, do.ChildEffect):
-            self._perform_on_children(effect)
-        elif isinstance(effect, do.StatusEffect):
-            self._perform_on_statuses(effect)
-        elif isinstance(effect, do.ConfigWrite):
-            self._write_config(effect)
-        else:
-            self._perform_here(effect)
+        begun = self.table[type(effect)](effect)
+        if isinstance(effect, do.Awaited):
+            assert asyncio.iscoroutine(begun)
+            self._answer(effect, begun)
 
     def in_thread(self, call: Callable[[], Any]) -> Coroutine[Any, Any, Any]:
         """Await a blocking call of a client of the herder in the pool."""
@@ -126,182 +123,150 @@ class EffectPerformer:
         for executor in (self._leader_writes, self._config_reads, self._io):
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def _wake(self, at_ms: int, timer: on.Timer) -> None:
-        delay_s = max(0, at_ms - self._clock.now_ms()) / 1000
+    def _here(self) -> tuple[Entry, ...]:
+        to = self._to
+        return (
+            _on(do.Reply, self._reply),
+            _on(do.WakeAt, self._wake),
+            _on(do.ApplyLoggerLevel, lambda e: to.apply_logger_level(e.namespace, e.level)),
+            _on(do.RequestRejoin, to.group.request_rejoin),
+            _on(do.LeaveGroup, lambda e: to.group.leave(e.reason)),
+            _on(do.WarnOfOtherConfigTopic, _warn_of_other_config_topic),
+            _on(
+                do.SendTaskConfigs,
+                lambda e: to.send_task_configs(e.leader_url, e.connector, e.configs),
+            ),
+            _on(do.RequestFencing, lambda e: to.request_fencing(e.leader_url, e.connector)),
+        )
 
-        def due() -> None:
-            self._timers.discard(handle)
-            self._post(on.TimerDue(timer=timer))
-
-        handle = asyncio.get_running_loop().call_later(delay_s, due)
-        self._timers.add(handle)
-
-    def _perform_here(
-        self,
-        effect: do.Reply
-        | do.WakeAt
-        | do.ReadConfigToEnd
-        | do.ClaimWrites
-        | do.SendTaskConfigs
-        | do.RequestFencing
-        | do.ApplyLoggerLevel,
-    ) -> None:
-        match effect:
-            case do.Reply():
-                self._reply(effect)
-            case do.WakeAt(at_ms=at_ms, timer=timer):
-                self._wake(at_ms, timer)
-            case do.ReadConfigToEnd(effect_id=effect_id, timeout_ms=timeout_ms):
-                read = partial(self._to.config_store.refresh, timeout_ms)
-                self._on_config_topic(self._config_reads, effect_id, read)
-            case do.ClaimWrites(effect_id=effect_id):
-                self._answer(effect_id, _in_thread(self._leader_writes, self._claim_writes))
-            case do.SendTaskConfigs(effect_id=effect_id, leader_url=leader_url):
-                sending = self._to.send_task_configs(leader_url, effect.connector, effect.configs)
-                self._answer(effect_id, sending, about=effect.connector)
-            case do.RequestFencing(effect_id=effect_id, leader_url=leader, connector=connector):
-                fencing = self._to.request_fencing(leader, connector)
-                self._answer(effect_id, fencing, about=connector)
-            case do.ApplyLoggerLevel(namespace=namespace, level=level):
-                self._to.apply_logger_level(namespace, level)
-            case _:
-                assert_never(effect)
-
-    def _perform_on_group(self, effect: do.GroupEffect) -> None:
-        match effect:
-            case do.RequestRejoin():
-                self._to.group.request_rejoin(effect)
-            case do.LeaveGroup(reason=reason):
-                self._to.group.leave(reason)
-            case do.WarnOfOtherConfigTopic():
-                _warn_of_other_config_topic(effect)
-            case _:
-                assert_never(effect)
-
-    def _perform_on_children(self, effect: do.ChildEffect) -> None:
+    def _on_children(self) -> tuple[Entry, ...]:
         children = self._to.children
-        match effect:
-            case do.StartConnector():
-                self._start_connector(effect)
-            case do.StartTask():
-                self._start_task(effect)
-            case do.StopWork(effect_id=effect_id):
-                self._answer(effect_id, self._stop(effect.connectors, effect.tasks))
-            case do.TransitionConnector(connector=connector, target_state=target):
-                children.set_connector_target_state(connector, target)
-            case do.TransitionTask(task_id=task_id, target_state=target):
-                children.set_task_target_state(task_id, target)
-            case do.GenerateTaskConfigs(effect_id=effect_id):
-                generation = children.generate_task_configs(
-                    effect.connector, effect.config, effect.applied_config
-                )
-                self._answer(effect_id, generation, about=effect.connector)
-            case do.ValidateConfig(effect_id=effect_id):
-                self._answer(effect_id, self._validate(effect))
-            case do.FenceProducers(effect_id=effect_id):
-                fencing = children.jobs.fence_producers(
-                    effect.connector,
-                    effect.config,
-                    effect.transactional_ids,
-                    effect.timeout_ms,
-                    ids_if_permitted=effect.ids_if_permitted,
-                )
-                self._answer(effect_id, fencing, about=effect.connector)
-            case do.AnswerTaskStart(task_id=task_id):
-                children.answer_task_start(task_id, effect.request_id, effect.refusal)
-            case do.PrepareOffsetChange(effect_id=effect_id):
-                preparation = children.offset_changes.prepare(
-                    effect.connector, effect.config, effect.offsets, effect.timeout_ms
-                )
-                self._answer(effect_id, preparation, about=effect.connector)
-            case do.CommitOffsetChange(effect_id=effect_id, connector=connector):
-                commit = children.offset_changes.commit(connector)
-                self._answer(effect_id, commit, about=connector)
-            case do.AbandonOffsetChange(connector=connector):
-                children.offset_changes.abandon(connector)
-            case _:
-                assert_never(effect)
+        changes = children.offset_changes
+        return (
+            _on(do.StartConnector, self._start_connector),
+            _on(do.StartTask, self._start_task),
+            _on(do.StopWork, self._stop),
+            _on(
+                do.TransitionConnector,
+                lambda e: children.set_connector_target_state(e.connector, e.target_state),
+            ),
+            _on(
+                do.TransitionTask,
+                lambda e: children.set_task_target_state(e.task_id, e.target_state),
+            ),
+            _on(
+                do.AnswerTaskStart,
+                lambda e: children.answer_task_start(e.task_id, e.request_id, e.refusal),
+            ),
+            _on(
+                do.GenerateTaskConfigs,
+                lambda e: children.generate_task_configs(e.connector, e.config, e.applied_config),
+            ),
+            _on(do.ValidateConfig, self._validate),
+            _on(
+                do.FenceProducers,
+                lambda e: children.jobs.fence_producers(
+                    e.connector,
+                    e.config,
+                    e.transactional_ids,
+                    e.timeout_ms,
+                    ids_if_permitted=e.ids_if_permitted,
+                ),
+            ),
+            _on(
+                do.PrepareOffsetChange,
+                lambda e: changes.prepare(e.connector, e.config, e.offsets, e.timeout_ms),
+            ),
+            _on(do.CommitOffsetChange, lambda e: changes.commit(e.connector)),
+            _on(do.AbandonOffsetChange, lambda e: changes.abandon(e.connector)),
+        )
 
-    def _perform_on_statuses(self, effect: do.StatusEffect) -> None:
-        store, statuses = self._to.status_store, self._to.statuses
-        match effect:
-            case do.PutConnectorStatus(connector=connector, status=status):
-                store.put_connector(connector, status, safe=effect.safe, late=effect.late)
-            case do.PutTaskStatus(task_id=task_id, status=status):
-                store.put_task(task_id, status, safe=effect.safe, late=effect.late)
-            case do.ReadStatus(effect_id=effect_id, connector=connector):
-                info = statuses.state_info(connector, self._snapshot())
-                self._post(on.EffectDone(effect_id=effect_id, result=info))
-            case do.FlushStatuses(effect_id=effect_id):
-                flush = partial(store.flush, FLUSH_TIMEOUT_MS)
-                self._answer(effect_id, _in_thread(self._io, flush))
-            case do.CleanStatuses(snapshot=snapshot, revoked=revoked):
-                statuses.clean(snapshot, revoked)
-            case do.ForgetTopics(connectors=connectors):
-                for connector in connectors:
-                    statuses.forget_topics(connector)
-            case _:
-                assert_never(effect)
+    def _on_topics(self) -> tuple[Entry, ...]:
+        store, statuses, written = self._to.config_store, self._to.statuses, self._to.status_store
+        reads, writes = self._config_reads, self._leader_writes
+        return (
+            self._snap(reads, do.ReadConfigToEnd, lambda e: store.refresh(e.timeout_ms)),
+            _on(do.ClaimWrites, lambda _: _in_thread(writes, self._claim_writes)),
+            self._snap(
+                writes,
+                do.WriteConnectorConfig,
+                lambda e: store.put_connector_config(e.connector, e.config, e.target_state),
+            ),
+            self._snap(
+                writes,
+                do.RemoveConnectorConfig,
+                lambda e: store.remove_connector_config(e.connector),
+            ),
+            self._snap(
+                writes,
+                do.WriteTaskConfigs,
+                lambda e: store.put_task_configs(e.connector, e.configs),
+            ),
+            self._snap(
+                self._io,
+                do.WriteTargetState,
+                lambda e: store.put_target_state(e.connector, e.target_state),
+            ),
+            self._snap(
+                writes,
+                do.WriteRestartRequest,
+                lambda e: store.put_restart_request(
+                    e.connector, only_failed=e.only_failed, include_tasks=e.include_tasks
+                ),
+            ),
+            self._snap(
+                writes,
+                do.WriteTaskCountRecord,
+                lambda e: store.put_task_count_record(e.connector, e.task_count),
+            ),
+            self._snap(writes, do.WriteSessionKey, self._write_session_key),
+            _on(do.PutStatus, lambda e: written.put(e.item, e.status, safe=e.safe, late=e.late)),
+            _on(do.ReadStatus, self._read_status),
+            _on(
+                do.FlushStatuses,
+                lambda _: self.in_thread(partial(written.flush, FLUSH_TIMEOUT_MS)),
+            ),
+            _on(do.CleanStatuses, lambda e: statuses.clean(e.snapshot, e.revoked)),
+            _on(do.ForgetTopics, self._forget_topics),
+        )
 
-    def _write_config(self, effect: do.ConfigWrite) -> None:
-        store = self._to.config_store
-        executor = self._leader_writes
-        match effect:
-            case do.WriteConnectorConfig(connector=connector):
-                write = partial(
-                    store.put_connector_config, connector, effect.config, effect.target_state
-                )
-            case do.RemoveConnectorConfig(connector=connector):
-                write = partial(store.remove_connector_config, connector)
-            case do.WriteTaskConfigs(connector=connector, configs=configs):
-                write = partial(store.put_task_configs, connector, configs)
-            case do.WriteTargetState(connector=connector, target_state=target):
-                write = partial(store.put_target_state, connector, target)
-                executor = self._io
-            case do.WriteRestartRequest(connector=connector):
-                write = partial(
-                    store.put_restart_request,
-                    connector,
-                    only_failed=effect.only_failed,
-                    include_tasks=effect.include_tasks,
-                )
-            case do.WriteTaskCountRecord(connector=connector, task_count=count):
-                write = partial(store.put_task_count_record, connector, count)
-            case do.WriteSessionKey(algorithm=algorithm, length_bytes=length):
-                key = SessionKey(
-                    key=secrets.token_bytes(length),
-                    algorithm=algorithm,
-                    created_ms=self._clock.now_ms(),
-                )
-                write = partial(store.put_session_key, key)
-            case _:
-                assert_never(effect)
-        self._on_config_topic(executor, effect.effect_id, write)
+    def _snap(self, executor: Executor, kind: type[E], call: Callable[[E], None]) -> Entry:
+        """Answer with the snapshot that the tailing thread has published after the call."""
+
+        def call_and_look(effect: E) -> ConfigSnapshot:
+            call(effect)
+            return self._to.config_store.snapshot()
+
+        return kind, lambda effect: _in_thread(executor, partial(call_and_look, effect))
 
     def _claim_writes(self) -> None:
         """Claim even if this worker has the privileges: another worker may have fenced it."""
         self._to.config_store.relinquish_write_privileges()
         self._to.config_store.claim_write_privileges()
 
-    def _on_config_topic(
-        self, executor: Executor, effect_id: int, call: Callable[[], None]
-    ) -> None:
-        """Answer with the snapshot that the tailing thread has published by then."""
+    def _write_session_key(self, effect: do.WriteSessionKey) -> None:
+        key = SessionKey(
+            key=secrets.token_bytes(effect.length_bytes),
+            algorithm=effect.algorithm,
+            created_ms=self._clock.now_ms(),
+        )
+        self._to.config_store.put_session_key(key)
 
-        def call_and_look() -> ConfigSnapshot:
-            call()
-            return self._to.config_store.snapshot()
+    def _wake(self, effect: do.WakeAt) -> None:
+        delay_s = max(0, effect.at_ms - self._clock.now_ms()) / 1000
 
-        self._answer(effect_id, _in_thread(executor, call_and_look))
+        def due() -> None:
+            self._timers.discard(handle)
+            self._post(on.TimerDue(timer=effect.timer))
+
+        handle = asyncio.get_running_loop().call_later(delay_s, due)
+        self._timers.add(handle)
 
     def _start_connector(self, effect: do.StartConnector) -> None:
         try:
             self._to.children.start_connector(effect.connector, effect.config, effect.target_state)
         except AgentError as error:
-            report = on.ConnectorReported(
-                connector=effect.connector, state=State.FAILED, trace=error.message
-            )
-            self._post(report)
+            self._post(_not_started(effect.connector, error))
 
     def _start_task(self, effect: do.StartTask) -> None:
         try:
@@ -313,14 +278,12 @@ class EffectPerformer:
                 task_count=effect.task_count,
             )
         except AgentError as error:
-            report = on.TaskReported(
-                task_id=effect.task_id, state=State.FAILED, trace=error.message
-            )
-            self._post(report)
+            self._post(_not_started(effect.task_id, error))
 
-    async def _stop(self, connectors: tuple[str, ...], tasks: tuple[ConnectorTaskId, ...]) -> None:
+    async def _stop(self, effect: do.StopWork) -> None:
+        children = self._to.children
         await asyncio.gather(
-            self._to.children.stop_tasks(tasks), self._to.children.stop_connectors(connectors)
+            children.stop_tasks(effect.tasks), children.stop_connectors(effect.connectors)
         )
 
     async def _validate(self, effect: do.ValidateConfig) -> None:
@@ -328,9 +291,14 @@ class EffectPerformer:
         if text := infos.error_text():
             raise BadRequestError(text)
 
-    def _answer(
-        self, effect_id: int, work: Coroutine[Any, Any, Any], *, about: str | None = None
-    ) -> None:
+    async def _read_status(self, effect: do.ReadStatus) -> ConnectorStateInfo | None:
+        return self._to.statuses.state_info(effect.connector, self._snapshot())
+
+    def _forget_topics(self, effect: do.ForgetTopics) -> None:
+        for connector in effect.connectors:
+            self._to.statuses.forget_topics(connector)
+
+    def _answer(self, effect: do.Awaited, work: Coroutine[Any, Any, Any]) -> None:
         async def answer() -> None:
             try:
                 result = await work
@@ -341,16 +309,25 @@ class EffectPerformer:
                 LOG.log(
                     logging.DEBUG if isinstance(error, AgentError) else logging.ERROR,
                     "effect failed",
-                    extra={"connector": about or "", "reason": str(error)},
+                    extra={"connector": getattr(effect, "connector", ""), "reason": str(error)},
                     exc_info=None if isinstance(error, AgentError) else error,
                 )
-                self._post(on.EffectFailed(effect_id=effect_id, error=error))
+                self._post(on.EffectFailed(effect_id=effect.effect_id, error=error))
             else:
-                self._post(on.EffectDone(effect_id=effect_id, result=result))
+                self._post(on.EffectDone(effect_id=effect.effect_id, result=result))
 
         task = asyncio.get_running_loop().create_task(answer())
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+
+
+def _on(kind: type[E], call: Callable[[E], object]) -> Entry:
+    return kind, call
+
+
+def _not_started(item: Instance, error: AgentError) -> on.InstanceReported:
+    report = Reported(state=State.FAILED, trace=error.message)
+    return on.InstanceReported(item=item, report=report)
 
 
 def _warn_of_other_config_topic(effect: do.WarnOfOtherConfigTopic) -> None:

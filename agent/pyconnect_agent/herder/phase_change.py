@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyconnect_agent.core.errors import BadRequestError, ConflictError, ForbiddenError
-from pyconnect_agent.phase_file import PhaseFile
+from pyconnect_agent.files.phase_file import PhaseFile
 
 PHASES = ("disabled", "preparing", "enabled")
 NOT_NEEDED = "not needed"

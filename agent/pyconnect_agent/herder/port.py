@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
-from pyconnect_agent.core.herder.requests.messages import Request
+from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,

@@ -19,16 +19,16 @@ from pyconnect_agent.children.ports import ChildListener
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.errors import AgentError, RequestTimedOutError
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.configs import connector_info
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     FenceZombies,
     GetConnectorConfig,
     Probe,
     Request,
 )
+from pyconnect_agent.core.herder.requests.configs import connector_info
+from pyconnect_agent.core.herder.requests.fencing import FENCING_TIMEOUT_MS
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
-from pyconnect_agent.core.herder.work.fencing import FENCING_TIMEOUT_MS
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.metrics.rebalances import Rebalances
@@ -138,7 +138,7 @@ class HerderService:
             session_key=lambda: self.snapshot.session_key,
             signed=self._group_signs,
         )
-        self._performer = EffectPerformer(
+        self.performer = EffectPerformer(
             Collaborators(
                 config_store=stores.config,
                 status_store=stores.status,
@@ -165,7 +165,7 @@ class HerderService:
         self._loop.post(on.Initializing())
         await asyncio.gather(
             *(
-                self._performer.in_thread(start)
+                self.performer.in_thread(start)
                 for start in (
                     self._stores.status.start,
                     self._stores.offset.start,
@@ -174,7 +174,7 @@ class HerderService:
             )
         )
         self._group.begin_after(self._statuses.latest_generation())
-        await self._performer.in_thread(self._group.start)
+        await self.performer.in_thread(self._group.start)
         self._loop.post(on.Started(snapshot=self._stores.config.snapshot()))
 
     def announce_ready(self) -> None:
@@ -187,7 +187,7 @@ class HerderService:
 
     async def run(self) -> None:
         """Decide until cancelled; HerderAbortedError when the worker cannot go on."""
-        await self._loop.run(self._performer.perform)
+        await self._loop.run(self.performer.perform)
 
     async def drain(self, *, hurry: asyncio.Event) -> None:
         """Answer every request, stop all work within its limits (at once with `hurry`)."""
@@ -203,22 +203,22 @@ class HerderService:
         await stopping
         try:
             flush = partial(self._stores.status.flush, 0 if hurry.is_set() else FLUSH_TIMEOUT_MS)
-            await self._performer.in_thread(flush)
+            await self.performer.in_thread(flush)
         except AgentError as error:
             LOG.warning("last statuses were not written", extra={"reason": error.message})
 
     async def close(self) -> None:
         """Leave the group and stop the stores; no request may follow."""
         self._unanswered.refuse()
-        await self._performer.in_thread(partial(self._group.stop, LEAVE_TIMEOUT_MS))
+        await self.performer.in_thread(partial(self._group.stop, LEAVE_TIMEOUT_MS))
         stops = (self._stores.status.stop, self._stores.config.stop, self._stores.offset.stop)
         results = await asyncio.gather(
-            *(self._performer.in_thread(stop) for stop in stops), return_exceptions=True
+            *(self.performer.in_thread(stop) for stop in stops), return_exceptions=True
         )
         for result in results:
             if isinstance(result, BaseException):
                 LOG.warning("store did not stop in order", extra={"reason": str(result)})
-        await self._performer.close()
+        await self.performer.close()
         self._unanswered.fail()
 
     # The clients' side: see port.Herder
@@ -294,7 +294,7 @@ class HerderService:
         return self._stores.status.topics(connector)
 
     async def reset_active_topics(self, connector: str) -> None:
-        await self._performer.in_thread(partial(self._statuses.forget_topics, connector))
+        await self.performer.in_thread(partial(self._statuses.forget_topics, connector))
 
     def plugins(self, *, connectors_only: bool) -> tuple[PluginInfo, ...]:
         return tuple(
@@ -315,7 +315,7 @@ class HerderService:
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
         """Write a level to the config topic; all workers, this one too, read and apply it."""
         write = partial(self._stores.config.put_logger_level, namespace, level)
-        await self._performer.in_thread(write)
+        await self.performer.in_thread(write)
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
         if self._options.permitted_algorithms is not None and self._group_signs():

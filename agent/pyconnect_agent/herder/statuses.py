@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyconnect_agent.core.ids import Instance
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import ConnectorStateInfo
@@ -61,10 +62,9 @@ class StatusView:
             tasks=tasks,
             configured={name: len(snapshot.tasks(name)) for name in snapshot.connector_configs},
         )
-        for task_id in gone_tasks:
-            self._store.delete_task(task_id)
-        for connector in gone_connectors:
-            self._store.delete_connector(connector)
+        gone: list[Instance] = [*gone_tasks, *gone_connectors]
+        for item in gone:
+            self._store.delete(item)
 
     def forget_topics(self, connector: str) -> None:
         """Tombstone all active topics of a connector."""

@@ -13,7 +13,7 @@ from typing import Any
 from pyconnect_agent.core.errors import InternalError, RequestTimedOutError
 from pyconnect_agent.core.herder import events as on
 from pyconnect_agent.core.herder.effects import Reply
-from pyconnect_agent.core.herder.requests.messages import Request
+from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.herder.requests.operations import SHUTTING_DOWN
 from pyconnect_agent.herder.clock import WorkerClock
 

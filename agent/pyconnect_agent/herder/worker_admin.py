@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from pyconnect_agent.children.children import ChildProcesses
@@ -19,12 +20,13 @@ from pyconnect_agent.children.ports import ChildDetails
 from pyconnect_agent.core.config.effective import EffectiveValue
 from pyconnect_agent.core.errors import (
     AgentError,
+    BadRequestError,
     ConflictError,
     InternalError,
     NotAssignedError,
     NotFoundError,
 )
-from pyconnect_agent.core.herder.state import HerderState, Phase
+from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
 from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
@@ -33,9 +35,9 @@ from pyconnect_agent.core.metrics.rebalances import Rebalances
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.restart_policy import NO_RESTARTS, NoRestart, restarts_json, settled
-from pyconnect_agent.herder.acl_reports import AclReports
 from pyconnect_agent.herder.phase_change import PhaseChange
 from pyconnect_agent.herder.service import HerderService
+from pyconnect_clients.acls.facts import ConnectorFacts
 
 KILLED = "The task was killed through the admin interface ({how}). It is not restarted by itself."
 
@@ -59,8 +61,16 @@ class WorkerIdentity:
     plugin_problems: tuple[str, ...] = ()
 
 
+class AclCheck(Protocol):
+    """Asks brokers about the grants of this worker's clients; the composition root supplies it."""
+
+    def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
+        """Ask the brokers (blocks); ValueError for a text that is not a phase."""
+        ...
+
+
 class AgentAdmin:
-    """Implements `admin_port.WorkerAdmin`."""
+    """Implements `admin_port.WorkerAdmin`; `acls` None: a standalone worker, without phases."""
 
     def __init__(
         self,
@@ -68,7 +78,7 @@ class AgentAdmin:
         herder: HerderService,
         children: ChildProcesses,
         phase: PhaseChange,
-        acls: AclReports,
+        acls: AclCheck | None,
         *,
         now_ms: Callable[[], int],
     ) -> None:
@@ -116,9 +126,9 @@ class AgentAdmin:
     async def children(self) -> list[dict[str, Any]]:
         found = await self._children.child_details()
         shown = sorted((*found, *self._without_process(found)), key=lambda child: child.order)
-        now_ms = self._now_ms()
+        now_ms, wall_ms = self._now_ms(), int(time.time() * 1000)
         return [
-            {**child_json(child, now_ms), "restarts": self._restarts(child, now_ms)}
+            {**child_json(child, wall_ms), "restarts": self._restarts(child, now_ms)}
             for child in shown
         ]
 
@@ -154,7 +164,27 @@ class AgentAdmin:
         self._phase.restart()
 
     async def acls(self, phase: str | None) -> dict[str, Any]:
-        return await self._acls.report(phase)
+        if self._acls is None:
+            raise BadRequestError("A standalone worker has no phases whose grants can be checked.")
+        state = self._herder.state
+        snapshot = state.snapshot
+        connectors = tuple(
+            ConnectorFacts(
+                name=name,
+                type=state.settings.connector_type(config),
+                config=config,
+                tasks=snapshot.task_count(name),
+                fenced_tasks=snapshot.task_count_records.get(name),
+                topics=self._herder.active_topics(name),
+            )
+            for name, config in sorted(snapshot.connector_configs.items())
+        )
+        try:
+            return await asyncio.to_thread(self._acls.report, phase, connectors)
+        except ValueError as error:
+            raise BadRequestError(
+                f"phase={phase}: must be disabled, preparing or enabled."
+            ) from error
 
     def drain(self, *, undrain: bool) -> None:
         self._herder.request_drain(undrain=undrain)
@@ -209,22 +239,25 @@ class AgentAdmin:
 def worker_state(state: HerderState) -> str:
     """Return the state of the worker in one word."""
     match state.phase:
-        case Phase.STARTING:
+        case MembershipPhase.STARTING:
             return "starting"
-        case Phase.STOPPED:
+        case MembershipPhase.STOPPED:
             return "stopping"
-        case Phase.DRAINED:
+        case MembershipPhase.DRAINED:
             return "drained"
-        case Phase.DRAINING | Phase.LEAVING:
+        case MembershipPhase.DRAINING | MembershipPhase.LEAVING:
             return "draining"
-        case Phase.RESOLVED:
+        case MembershipPhase.RESOLVED:
             return "draining" if state.drain_wanted else "active"
         case _:
             return "draining" if state.drain_wanted else "rebalancing"
 
 
-def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
-    """`last_activity` is a source's poll or a sink's put; ages and times in ms."""
+def child_json(child: ChildDetails, wall_ms: int) -> dict[str, Any]:
+    """`last_activity` is a source's poll or a sink's put; ages and times in ms.
+
+    `wall_ms`: the wall clock, which the child's own times are of.
+    """
     began_ms = child.transaction_began_ms
     return {
         "connector": child.connector,
@@ -238,7 +271,7 @@ def child_json(child: ChildDetails, now_ms: int) -> dict[str, Any]:
         "responsive": child.responsive,
         "last_activity_ms": child.last_activity_ms,
         "last_commit_ms": child.last_commit_ms,
-        "open_transaction_age_ms": None if began_ms is None else max(0, now_ms - began_ms),
+        "open_transaction_age_ms": None if began_ms is None else max(0, wall_ms - began_ms),
         "queue_size": child.queue_size,
     }
 

@@ -17,10 +17,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.java.errors import JavaFailure, java_error
 from pyconnect_agent.java.frames import HEAD, Kind, frame, from_json, json_bytes
 from pyconnect_agent.java.process import JavaProcess
+from pyconnect_agent.process import long_lived
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)

@@ -20,10 +20,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.java.end import reason_of
 from pyconnect_agent.java.launch import TEMPORARY, JavaInstallation, JavaOptions, is_property
 from pyconnect_agent.java.temporary import TemporaryDirectory, remove_leftovers
+from pyconnect_agent.process import long_lived
 from pyconnect_api import ConnectException
 
 LOG = logging.getLogger(__name__)

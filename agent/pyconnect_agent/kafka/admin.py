@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
@@ -29,6 +29,8 @@ from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 
 _log = logging.getLogger(__name__)
+
+LEADERS_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,28 @@ class Admin:
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the client's
         return self._list_offsets(topic, partitions, latest, timeout_ms)
 
+    def wait_for_leaders(
+        self, topic: str, partitions: int, timeout_ms: int, *, give_up: Callable[[], bool]
+    ) -> None:
+        """Wait until the leader of each partition knows that it leads, which metadata say earlier.
+
+        Afterwards none of them refuses records for this reason. The wait also ends at its timeout
+        and when the brokers deny the question.
+        """
+        deadline = Deadline(timeout_ms)
+        while not give_up():
+            try:
+                self.end_offsets(topic, range(partitions), min(1_000, deadline.remaining_ms()))
+            except KafkaError as exc:
+                if exc.retriable and not deadline.expired():
+                    time.sleep(LEADERS_INTERVAL_S)
+                    continue
+                _log.warning(
+                    "not all partitions of a topic have leaders; records may change their order",
+                    extra={"topic": topic, "reason": str(exc)},
+                )
+            return
+
     def beginning_offsets(
         self, topic: str, partitions: Sequence[int], timeout_ms: int
     ) -> dict[int, int]:
@@ -229,12 +253,11 @@ class Admin:
 
     def _describing_failed(self, topic: str, failure: object, action: str) -> KafkaError:
         """Translate a failure; the text of a denial also names the missing grant."""
-        translated = errors.translate(failure, action)
-        if errors.code_of(failure) not in errors.TOPIC_NOT_AUTHORIZED:
-            return translated
-        return AuthorizationError(
-            f"{translated.message}. Grant Describe on topic '{topic}' to the principal of the "
-            f"admin client '{self._client_id}'."
+        return errors.translate(
+            failure,
+            action,
+            grant=f"Describe on topic '{topic}' to the principal of the admin client"
+            f" '{self._client_id}'",
         )
 
     def _look_up_leaders(self, topic: str, deadline: Deadline) -> None:

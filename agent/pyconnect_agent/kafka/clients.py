@@ -24,7 +24,16 @@ from pyconnect_clients.connections import with_token_callback
 from pyconnect_clients.errors import ClientPropertyError
 from pyconnect_clients.key_stores import with_pem
 from pyconnect_clients.librdkafka import tls_settings
-from pyconnect_clients.security import KEY_STORE, TRUST_STORE, StoreFile, Tls
+from pyconnect_clients.security import (
+    KEY_STORE,
+    TRUST_STORE,
+    PemCertificates,
+    PemFile,
+    PemIdentity,
+    StoreFile,
+    Tls,
+)
+from pyconnect_clients.tls import refused_certificate
 
 ClientConfig = Mapping[str, Any]
 """librdkafka's property names and values."""
@@ -62,15 +71,19 @@ def _create(client_class: Any, config: ClientConfig, kind: str) -> Any:
     logger = logging.getLogger(f"{__name__}.{kind.replace(' ', '_')}")
     logger.addFilter(_is_not_told_otherwise)
     told_s: dict[str, float] = {}
+    tls = _tls(config) if "ssl" in str(config.get("security.protocol", "")).lower() else None
 
     def log_error(error: Any) -> None:
         now_s = time.monotonic()
         if now_s - told_s.get(error.name(), -REPEAT_AFTER_S) < REPEAT_AFTER_S:
             return
         told_s[error.name()] = now_s
+        reason = error.str()
+        if tls is not None and ("SSL" in reason or "Disconnected" in reason):
+            reason = f"{reason}; {refused_certificate(reason, tls)}"
         logger.warning(
             "Kafka client reported an error",
-            extra={"client_id": client_id, "error": error.name(), "reason": error.str()},
+            extra={"client_id": client_id, "error": error.name(), "reason": reason},
         )
 
     try:
@@ -103,6 +116,21 @@ def with_key_stores(config: Mapping[str, Any]) -> dict[str, Any]:
     others = {name: value for name, value in config.items() if name not in read}
     tls = Tls(trust=trust, identity=identity, key_password=config.get("ssl.key.password"))
     return {**tls_settings(with_pem(tls)), **others}
+
+
+def _tls(config: Mapping[str, Any]) -> Tls:
+    """Return the certificates of a client, in whichever of the forms of `tls_settings`."""
+    trust: PemFile | PemCertificates | StoreFile | None = _store(config, TRUST_STORE)
+    if location := config.get("ssl.ca.location"):
+        trust = PemFile(location=location)
+    elif text := config.get("ssl.ca.pem"):
+        trust = PemCertificates(text=text)
+    identity: PemFile | PemIdentity | StoreFile | None = _store(config, KEY_STORE)
+    if location := config.get("ssl.certificate.location"):
+        identity = PemFile(location=location)
+    elif chain := config.get("ssl.certificate.pem"):
+        identity = PemIdentity(key="", chain=chain)
+    return Tls(trust=trust, identity=identity, key_password=config.get("ssl.key.password"))
 
 
 def _store(config: Mapping[str, Any], store: str) -> StoreFile | None:

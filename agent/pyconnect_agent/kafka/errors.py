@@ -102,6 +102,8 @@ UNKNOWN_TOPIC: frozenset[int] = frozenset(
 TOPIC_NOT_AUTHORIZED: frozenset[int] = frozenset(
     {ClientError.CLUSTER_AUTHORIZATION_FAILED, ClientError.TOPIC_AUTHORIZATION_FAILED}
 )
+TRANSACTIONAL_ID_NOT_AUTHORIZED: int = ClientError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+GROUP_NOT_AUTHORIZED: int = ClientError.GROUP_AUTHORIZATION_FAILED
 TIMEOUTS: frozenset[int] = frozenset(
     {
         ClientError.REQUEST_TIMED_OUT,
@@ -125,10 +127,13 @@ def code_of(failure: BaseException | Any) -> int | None:
     return None if error is None else int(error.code())
 
 
-def translate(failure: BaseException | Any, action: str) -> errors.KafkaError:
+def translate(
+    failure: BaseException | Any, action: str, *, grant: str | None = None
+) -> errors.KafkaError:
     """Turn a client's exception or delivery error into ours.
 
-    `action` starts the message: the failed operation and its object.
+    `action` starts the message: the failed operation and its object. `grant` ends that of a denial:
+    the right that lacks, and which client lacks it.
     """
     error = error_of(failure)
     if error is None:
@@ -142,7 +147,7 @@ def translate(failure: BaseException | Any, action: str) -> errors.KafkaError:
     if code in _FENCED:
         return errors.ProducerFencedError(message)
     if code in _AUTHORIZATION:
-        return errors.AuthorizationError(message)
+        return errors.AuthorizationError(f"{message}. Grant {grant}." if grant else message)
     if code in _AUTHENTICATION:
         return errors.AuthenticationError(message)
     if not error.fatal() and (error.retriable() or code in _RETRIABLE):

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.kafka._group_adapter import (
     GroupMembership,
@@ -28,6 +27,7 @@ from pyconnect_agent.kafka._group_adapter import (
     LeaderHooks,
     MembershipSettings,
 )
+from pyconnect_agent.process import long_lived
 
 __all__ = [
     "GroupListener",

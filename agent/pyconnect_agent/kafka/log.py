@@ -28,7 +28,6 @@ from typing import Any, NamedTuple, Protocol
 from confluent_kafka import OFFSET_BEGINNING
 from confluent_kafka import TopicPartition as ClientTopicPartition
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import (
     AuthorizationError,
     KafkaError,
@@ -41,6 +40,7 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.compacted_topic import METADATA_TIMEOUT_MS, CompactedTopic, ensure_topic
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.producer import LogProducer, OnDelivery
+from pyconnect_agent.process import long_lived
 
 _log = logging.getLogger(__name__)
 
@@ -236,10 +236,14 @@ class CompactedLog:
 
     def _denied(self, error: Any, action: str) -> AuthorizationError:
         consumer = self._clients.consumer.get("client.id", "")
-        return AuthorizationError(
-            f"{errors.translate(error, action).message}. Grant Read on topic '{self._topic.name}' "
-            f"to the principal of the consumer '{consumer}'."
+        denial = errors.translate(
+            error,
+            action,
+            grant=f"Read on topic '{self._topic.name}' to the principal of the consumer"
+            f" '{consumer}'",
         )
+        assert isinstance(denial, AuthorizationError)
+        return denial
 
     def _read_first_time(self) -> None:
         deadline = Deadline(READ_AT_START_TIMEOUT_MS)

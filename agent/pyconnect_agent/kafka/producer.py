@@ -13,12 +13,18 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pyconnect_agent import long_lived
-from pyconnect_agent.core.errors import KafkaError, PrivilegedWriteError, RetriableKafkaError
+from pyconnect_agent.core.errors import (
+    KafkaError,
+    PrivilegedRecordTooLargeError,
+    PrivilegedWriteError,
+    RecordTooLargeError,
+    RetriableKafkaError,
+)
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.kafka import clients, errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
+from pyconnect_agent.process import long_lived
 
 _log = logging.getLogger(__name__)
 
@@ -229,7 +235,9 @@ class TransactionalLeaderWriter:
             failure = errors.translate(exc, "Failed to perform fencable send to config topic")
             _log.warning("Failed to write as leader", extra={"reason": str(failure)})
             self.relinquish()
-            raise PrivilegedWriteError("Failed to perform fencable send to config topic") from exc
+            too_large = isinstance(failure, RecordTooLargeError)
+            lost = PrivilegedRecordTooLargeError if too_large else PrivilegedWriteError
+            raise lost("Failed to perform fencable send to config topic") from exc
 
     def relinquish(self) -> None:
         """Release the right, also after a failure; abort an open transaction if possible."""

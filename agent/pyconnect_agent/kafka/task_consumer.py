@@ -118,6 +118,8 @@ class TaskConsumer:
 
     def __init__(self, config: Mapping[str, Any], listener: RebalanceListener) -> None:
         self._listener = listener
+        self._group_id = str(config.get("group.id", ""))
+        self._client_id = str(config.get("client.id", ""))
         self._incremental = (
             config.get("partition.assignment.strategy") == "cooperative-sticky"
             or config.get("group.protocol") == "consumer"
@@ -196,13 +198,12 @@ class TaskConsumer:
         self.seek(partition, positions[partition])
         return True
 
-    @staticmethod
-    def check(message: ConsumedMessage) -> None:
+    def check(self, message: ConsumedMessage) -> None:
         """Handle a message whose `error()` is set: log a temporary error, raise another one."""
         failure = message.error()
         if failure.code() in _IGNORED:
             return
-        error = errors.translate(failure, "Failed to consume")
+        error = self._translated(failure, "Failed to consume", message.topic())
         if _passes(failure):
             LOG.warning("consumer reported an error", extra={"reason": str(error)})
             return
@@ -247,10 +248,10 @@ class TaskConsumer:
         try:
             results = self._consumer.commit(offsets=_client_offsets(offsets), asynchronous=False)
         except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to commit offsets") from exc
+            raise self._translated(exc, "Failed to commit offsets") from exc
         for result in results or ():
             if result.error is not None:
-                raise errors.translate(
+                raise self._translated(
                     result.error, f"Failed to commit {result.topic}-{result.partition}"
                 )
 
@@ -262,7 +263,7 @@ class TaskConsumer:
             self._consumer.commit(offsets=client_offsets, asynchronous=True)
         except errors.CLIENT_ERRORS as exc:
             self._commits.pop()
-            done(errors.translate(exc, "Failed to commit offsets"))
+            done(self._translated(exc, "Failed to commit offsets"))
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
         """Return the group's committed offsets, None without one. On any thread.
@@ -272,7 +273,7 @@ class TaskConsumer:
         if self._offset_reader is None:
             # A call of the consumer would wait for the end of the rebalance that waits for it.
             self._offset_reader = create_consumer(self._reader_config)
-        return _committed(self._offset_reader, [ClientPartition(*each) for each in partitions])
+        return self._committed(self._offset_reader, [ClientPartition(*each) for each in partitions])
 
     @property
     def group_metadata(self) -> GroupMetadata:
@@ -324,7 +325,7 @@ class TaskConsumer:
         while expected != fingerprint:
             expected, done = self._commits.popleft()
         failure = error or next((p.error for p in partitions if p.error is not None), None)
-        done(None if failure is None else errors.translate(failure, "Failed to commit offsets"))
+        done(None if failure is None else self._translated(failure, "Failed to commit offsets"))
 
     def _on_assign(self, consumer: Consumer, partitions: list[Any]) -> None:
         self._read_group_metadata()
@@ -371,7 +372,7 @@ class TaskConsumer:
         """Return start positions: the committed offset, else the one of the reset policy."""
         if not partitions:
             return {}
-        found = _committed(consumer, partitions)
+        found = self._committed(consumer, partitions)
         positions = {p: offset for p, offset in found.items() if offset is not None}
         unknown = [p for p, offset in found.items() if offset is None]
         if unknown:
@@ -379,8 +380,38 @@ class TaskConsumer:
             try:
                 positions |= self._reset_positions(consumer, client_partitions)
             except errors.CLIENT_ERRORS as exc:
-                raise errors.translate(exc, "Failed to read the positions of partitions") from exc
+                raise self._translated(exc, "Failed to read the positions of partitions") from exc
         return positions
+
+    def _committed(
+        self, consumer: Consumer, partitions: list[Any]
+    ) -> dict[TopicPartition, int | None]:
+        """Return the committed offsets of partitions, None without one. Raises KafkaError."""
+        try:
+            found = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
+        except errors.CLIENT_ERRORS as exc:
+            raise self._translated(exc, "Failed to read the positions of partitions") from exc
+        for each in found:
+            if each.error is not None:
+                raise self._translated(
+                    each.error,
+                    f"Failed to read the position of {each.topic}-{each.partition}",
+                    each.topic,
+                )
+        return {
+            TopicPartition(each.topic, each.partition): each.offset if each.offset >= 0 else None
+            for each in found
+        }
+
+    def _translated(self, failure: Any, action: str, topic: str | None = None) -> AgentKafkaError:
+        what = f"topic '{topic}'" if topic else "the connector's topics"
+        if errors.code_of(failure) == errors.GROUP_NOT_AUTHORIZED:
+            what = f"group '{self._group_id}'"
+        return errors.translate(
+            failure,
+            action,
+            grant=f"Read on {what} to the principal of the consumer '{self._client_id}'",
+        )
 
     def _reset_positions(
         self, consumer: Consumer, partitions: Sequence[Any]
@@ -414,8 +445,8 @@ class TaskConsumer:
                     asked.append(ClientPartition(place.topic, place.partition, reset))
                     wait_s = LOOK_UP_RETRY_S
                 else:
-                    raise errors.translate(
-                        place.error, f"Failed to look up the position of {partition}"
+                    raise self._translated(
+                        place.error, f"Failed to look up the position of {partition}", place.topic
                     )
             if wait_s:
                 time.sleep(wait_s)
@@ -437,23 +468,6 @@ def _fingerprint(partitions: Iterable[Any]) -> frozenset[tuple[str, int, int]]:
 
 def _plain(partitions: Iterable[Any]) -> list[TopicPartition]:
     return [TopicPartition(p.topic, p.partition) for p in partitions]
-
-
-def _committed(consumer: Consumer, partitions: list[Any]) -> dict[TopicPartition, int | None]:
-    """Return the committed offsets of partitions, None without one. Raises KafkaError."""
-    try:
-        found = consumer.committed(partitions, timeout=POSITION_TIMEOUT_S)
-    except errors.CLIENT_ERRORS as exc:
-        raise errors.translate(exc, "Failed to read the positions of partitions") from exc
-    for each in found:
-        if each.error is not None:
-            raise errors.translate(
-                each.error, f"Failed to read the position of {each.topic}-{each.partition}"
-            )
-    return {
-        TopicPartition(each.topic, each.partition): each.offset if each.offset >= 0 else None
-        for each in found
-    }
 
 
 def parse_group_metadata(written: bytes) -> GroupMetadata:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import length_hint
 from typing import Any, Protocol, TypeAlias
@@ -25,6 +25,7 @@ from confluent_kafka import KafkaError
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import KafkaError as AgentKafkaError
 from pyconnect_agent.kafka import errors
+from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.clients import create_producer
 
 LOG = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ FORCED: Mapping[str, Any] = {
 }
 
 PRODUCE_SLICE_S = 0.1
+METADATA_S = 5.0
+LEADERS_TIMEOUT_MS = 10_000
 
 _ASYNCHRONOUS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 
@@ -88,12 +91,18 @@ class TaskProducer:
 
     `produce(topic, value, key, partition, on_delivery, timestamp, headers)` is the client's method;
     it raises BufferError when its queue is full and `CLIENT_ERRORS` otherwise. `on_delivery` gets
-    the client's error (None on success) and a `DeliveredMessage`.
+    the client's error (None on success) and a `DeliveredMessage`. `make_admin`: makes a client that
+    asks the same brokers for leaders.
     """
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], make_admin: Callable[[], Admin] | None = None
+    ) -> None:
         self._producer = create_producer({**TUNING, **config, **FORCED})
         self.produce: Callable[..., None] = self._producer.produce
+        self._client_id = str(config.get("client.id", ""))
+        self._make_admin = make_admin
+        self._admin: Admin | None = None
         self._max_message_bytes = int(config.get("message.max.bytes", MAX_REQUEST_BYTES))
 
     def produce_many(self, records: Columns, on_delivery: Iterable[OnDelivery | None]) -> int:
@@ -151,17 +160,28 @@ class TaskProducer:
                 raise errors.translate(exc, "The producer cannot continue") from exc
         return True
 
-    def settle(self, *, give_up: Callable[[], bool]) -> None:
-        """Wait as long as it takes until nothing is in flight. Raises KafkaError as `serve` does.
+    def open_topic(self, topic: str, *, give_up: Callable[[], bool]) -> None:
+        """Wait until a topic's first record is delivered and its partitions have leaders.
+
+        The first wait takes as long as it takes. Raises KafkaError as `serve` does.
 
         The client makes its next request before the last one is answered, also with
         `max.in.flight.requests.per.connection=1`. A broker that does not yet know that it leads a
         new partition may refuse one request and accept the next one: the refused records are
-        repeated behind the others, if the producer is not idempotent. So nothing may follow the
-        first record of a topic until that is delivered.
+        repeated behind the others, if the producer is not idempotent.
         """
         while self.in_flight() and not give_up():
             self.drain(PRODUCE_SLICE_S, until=lambda: self.in_flight() == 0)
+        try:
+            found = self._producer.list_topics(topic, METADATA_S).topics[topic].partitions
+        except errors.CLIENT_ERRORS as exc:
+            LOG.info("partitions of a topic are not known", extra={"reason": str(exc)})
+            return
+        # The leader of a single partition has just taken a record.
+        if len(found) > 1 and self._make_admin is not None:
+            if self._admin is None:
+                self._admin = self._make_admin()
+            self._admin.wait_for_leaders(topic, len(found), LEADERS_TIMEOUT_MS, give_up=give_up)
 
     def explain(self, failure: Any, topic: str, size: int) -> AgentKafkaError:
         """Return the error of a record of `size` bytes that was refused or not delivered."""
@@ -171,7 +191,17 @@ class TaskProducer:
                 f"than {self._max_message_bytes}, the value of the max.request.size configuration "
                 "of the producer, or than the broker's message.max.bytes allows."
             )
-        return errors.translate(failure, f"Failed to send a record of {size} bytes to '{topic}'")
+        return errors.translate(
+            failure,
+            f"Failed to send a record of {size} bytes to '{topic}'",
+            grant=self._grant(failure, (topic,)),
+        )
+
+    def _grant(self, failure: Any, topics: Collection[str]) -> str:  # noqa: ARG002  subclasses use it
+        """Return the right that lacks if `failure` is a denial of records to `topics`."""
+        names = ", ".join(f"'{topic}'" for topic in sorted(topics))
+        word = "topic" if len(topics) == 1 else "each of the topics"
+        return f"Write on {word} {names} to the principal of the producer '{self._client_id}'"
 
     @staticmethod
     def is_asynchronous(failure: BaseException) -> bool:

@@ -17,7 +17,7 @@ from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka import errors
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.initialisation import initialise
-from pyconnect_agent.kafka.task_producer import TaskProducer
+from pyconnect_agent.kafka.task_producer import METADATA_S, TaskProducer
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +25,6 @@ SLICE_S = 0.5
 ABORT_AT_CLOSE_S = 1.0
 REGISTRATION_S = 5.0
 """Maximum wait of an abort for records in flight."""
-METADATA_S = 5.0
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 60_000
 
@@ -50,7 +49,7 @@ class TransactionalProducer(TaskProducer):
         try:
             return initialise(self._producer, self._limit(), give_up)
         except errors.CLIENT_ERRORS as exc:
-            raise errors.translate(exc, "Failed to initialize the producer") from exc
+            raise self._translated(exc, "Failed to initialize the producer") from exc
 
     def begin(self) -> None:
         """Raises KafkaError."""
@@ -66,7 +65,9 @@ class TransactionalProducer(TaskProducer):
         After a KafkaError the transaction is not committed, unless the broker's answer was lost.
         """
         try:
-            self._repeat(self._producer.commit_transaction, "Failed to commit the transaction")
+            self._repeat(
+                self._producer.commit_transaction, "Failed to commit the transaction", topics
+            )
         except KafkaError as exc:
             if errors.code_of(exc.__cause__) != errors.UNDELIVERED:
                 raise
@@ -107,7 +108,7 @@ class TransactionalProducer(TaskProducer):
             try:
                 self._producer.begin_transaction()
             except errors.CLIENT_ERRORS as exc:
-                return errors.translate(exc, "The producer cannot go on")
+                return self._translated(exc, "The producer cannot go on", (topic,))
         return super().explain(failure, topic, size)
 
     def _denial(self, topics: Collection[str]) -> KafkaError | None:
@@ -119,13 +120,26 @@ class TransactionalProducer(TaskProducer):
                 LOG.info("metadata could not be read", extra={"topic": topic, "reason": str(exc)})
                 return None
             if found is not None:
-                return errors.translate(found, f"Failed to send records to '{topic}'")
+                return self._translated(found, f"Failed to send records to '{topic}'", (topic,))
         return None
+
+    def _translated(self, failure: Any, action: str, topics: Collection[str] = ()) -> KafkaError:
+        return errors.translate(failure, action, grant=self._grant(failure, topics))
+
+    def _grant(self, failure: Any, topics: Collection[str]) -> str:
+        if errors.code_of(failure) == errors.TRANSACTIONAL_ID_NOT_AUTHORIZED or not topics:
+            return (
+                f"Write on transactional id '{self.transactional_id}' to the principal of the"
+                f" producer '{self._client_id}'"
+            )
+        return super()._grant(failure, topics)
 
     def _limit(self) -> Deadline:
         return Deadline(math.inf if self._max_block_ms is None else self._max_block_ms)
 
-    def _repeat(self, call: Callable[[float], Any], action: str) -> None:
+    def _repeat(
+        self, call: Callable[[float], Any], action: str, topics: Collection[str] = ()
+    ) -> None:
         limit = self._limit()
         while True:
             try:
@@ -133,6 +147,6 @@ class TransactionalProducer(TaskProducer):
             except errors.CLIENT_ERRORS as exc:
                 error = errors.error_of(exc)
                 if error is None or not error.retriable() or limit.expired():
-                    raise errors.translate(exc, action) from exc
+                    raise self._translated(exc, action, topics) from exc
             else:
                 return

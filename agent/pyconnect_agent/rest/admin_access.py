@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from pyconnect_agent.config_file import load_properties
 from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.files.config_file import load_properties
 from pyconnect_agent.rest.errors import UnauthorizedError
 from pyconnect_api.errors import ConfigException
 

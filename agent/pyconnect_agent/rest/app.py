@@ -1,8 +1,8 @@
 """The worker's REST API as an ASGI application.
 
 Layer: rest. Corresponds to ``RestServer``'s Jersey applications and ``ConnectExceptionMapper``.
-Requests and responses are Starlette's; routing is not (see `routing`). Lives on the event loop;
-knows nothing of sockets (see `server`).
+Requests and responses are Starlette's; the route is chosen as JAX-RS does (see `routing`). Lives on
+the event loop; knows nothing of sockets (see `server`).
 
 It answers before the herder is ready: only resources that need the herder wait for it.
 """
@@ -35,7 +35,7 @@ from pyconnect_agent.rest.resources import (
 )
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
 from pyconnect_agent.rest.routing import Route, Router
-from pyconnect_agent.rest.targets import segments_of
+from pyconnect_agent.rest.targets import decode_segment, segments_of
 
 MAIN_ROUTES: tuple[Route, ...] = (
     *root.ROUTES,
@@ -103,9 +103,10 @@ class RestApplication:
             )
             refused.headers["connection"] = "close"
             return refused
+        segments = segments_of(_raw_path(request))
         match = self._router.match(
             request.method,
-            segments_of(_raw_path(request)),
+            segments,
             content_type=_content_type(request),
             accept=",".join(request.headers.getlist("accept")),
         )
@@ -117,6 +118,7 @@ class RestApplication:
                 room=room,
                 request=request,
                 services=self._services,
+                segments=tuple(map(decode_segment, segments)),
                 parameters=match.parameters,
                 deadline_s=now_s + self._services.request_timeout_ms / 1000,
             )

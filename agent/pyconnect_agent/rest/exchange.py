@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import RequestTimedOutError
-from pyconnect_agent.core.herder.requests import messages as herder_requests
+from pyconnect_agent.core.herder import requests as herder_requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
@@ -61,7 +61,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request whose route was found. `parameters` are those of the path, decoded.
+    """A request whose route was found; `segments` and `parameters` of its path are decoded.
 
     `deadline_s` is on the clock of the event loop. `room`: for the body.
     """
@@ -69,6 +69,7 @@ class Exchange:
     room: BodyRoom
     request: Request
     services: Services
+    segments: tuple[str, ...]
     parameters: Mapping[str, str]
     deadline_s: float
 
@@ -97,20 +98,18 @@ class Exchange:
         self,
         request: herder_requests.Request,
         *,
-        method: str,
-        path: tuple[str, ...],
         body: object = None,
         query: tuple[tuple[str, str], ...] = (),
     ) -> Any:
         """Do as `submit`; a `WorkerResponse` is the answer of the worker it was forwarded to.
 
-        `path` holds decoded segments.
+        The same method and path are sent on, with this body and these query parameters.
         """
         return await self.services.forwarder.complete_or_forward(
             self.submit(request),
             ForwardableRequest(
-                method=method,
-                path=path,
+                method=self.request.method,
+                path=self.segments,
                 body=body,
                 query=query,
                 forward=self.forward,

@@ -68,10 +68,16 @@ class WorkerClient:
     """Sends requests to other workers' REST servers.
 
     `ssl_context` makes the context for `https` targets; it is called once, when first needed.
+    `refusal_text` says whose certificate may be refused, for the text of a failed connection.
     """
 
-    def __init__(self, ssl_context: Callable[[], ssl.SSLContext] | None = None) -> None:
+    def __init__(
+        self,
+        ssl_context: Callable[[], ssl.SSLContext] | None = None,
+        refusal_text: Callable[[str], str] | None = None,
+    ) -> None:
         self._make_ssl_context = ssl_context
+        self._refusal_text = refusal_text
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
     async def send(
@@ -99,7 +105,12 @@ class WorkerClient:
         try:
             response = await client.request(method, url, content=body, headers=sent_headers)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
-            raise NoAnswerError(_io_text(f"{type(exc).__name__}: {exc}")) from exc
+            reason = f"{type(exc).__name__}: {exc}"
+            # A refused client certificate shows as a connection that ends.
+            ended = isinstance(exc, (httpx.RemoteProtocolError, httpx.ReadError)) or "SSL" in reason
+            if ended and self._refusal_text is not None and url.lower().startswith("https:"):
+                reason = f"{reason}; {self._refusal_text(reason)}"
+            raise NoAnswerError(_io_text(reason)) from exc
         permanent = PERMANENT_HEADER in response.headers
         return _understood(response.status_code, response.content, permanent=permanent)
 

@@ -1,16 +1,18 @@
 """The choice of the resource method for a request, as in JAX-RS.
 
-Layer: rest, pure. Starlette's router does not fit: it matches decoded paths, and JAX-RS decides in
-the order path (404), method (405), content type (415), accepted type (406).
+Layer: rest, pure. Path templates are Starlette's. Its router does not fit: it matches decoded
+paths, and JAX-RS decides in the order path (404), method (405), content type (415), accepted type
+(406).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from pyconnect_agent.rest.errors import RouterError
 from pyconnect_agent.rest.exchange import Exchange
@@ -23,7 +25,7 @@ from pyconnect_agent.rest.media_types import (
 )
 from pyconnect_agent.rest.targets import decode_segment
 
-Resource = Callable[[Exchange], Awaitable[Response]]
+ResourceMethod = Callable[[Exchange], Awaitable[Response]]
 
 # The order in which Apache's worker lists methods.
 _LISTED = ("HEAD", "POST", "DELETE", "GET", "OPTIONS", "PUT", "PATCH")
@@ -38,7 +40,7 @@ class Route:
 
     method: str
     template: str
-    resource: Resource
+    resource: ResourceMethod
     any_content: bool = False
     produces: str = JSON
 
@@ -51,35 +53,17 @@ class Match:
     parameters: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
-    segments: tuple[str, ...]
-    routes: dict[str, Route]
-
-    def parameters(self, segments: tuple[str, ...]) -> dict[str, str] | None:
-        """Return the undecoded parameters, None if the segments do not match."""
-        if len(segments) != len(self.segments):
-            return None
-        found: dict[str, str] = {}
-        for pattern, segment in zip(self.segments, segments, strict=True):
-            if pattern.startswith("{"):
-                found[pattern[1:-1]] = segment
-            elif pattern != segment:
-                return None
-        return found
-
-
 class Router:
     """An immutable table of routes; literal segments are preferred to parameters."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        paths: dict[tuple[str, ...], _Path] = {}
+        methods: dict[str, dict[str, Route]] = {}
         for route in routes:
-            segments = tuple(part for part in route.template.split("/") if part)
-            paths.setdefault(segments, _Path(segments, {})).routes[route.method] = route
-        self._paths = sorted(
-            paths.values(), key=lambda path: [part.startswith("{") for part in path.segments]
+            methods.setdefault(route.template, {})[route.method] = route
+        literal_first = sorted(
+            methods, key=lambda path: [part.startswith("{") for part in path.split("/")]
         )
+        self._paths = [(compile_path(path)[0], methods[path]) for path in literal_first]
 
     def match(
         self,
@@ -93,10 +77,10 @@ class Router:
 
         `content_type` is a media type without parameters, None when the request has none.
         """
-        path, parameters = self._path(segments)
+        routes, parameters = self._path("/" + "/".join(segments))
         if method == "OPTIONS":
-            return _options(path, accept)
-        route = path.routes.get("GET" if method == "HEAD" else method)
+            return _options(routes, accept)
+        route = routes.get("GET" if method == "HEAD" else method)
         if route is None:
             raise RouterError(HTTPStatus.METHOD_NOT_ALLOWED)
         if not (route.any_content or content_type is None or consumes_json(content_type)):
@@ -106,16 +90,16 @@ class Router:
         decoded = {name: decode_segment(value) for name, value in parameters.items()}
         return Match(route, decoded)
 
-    def _path(self, segments: tuple[str, ...]) -> tuple[_Path, dict[str, str]]:
-        for path in self._paths:
-            parameters = path.parameters(segments)
-            if parameters is not None:
-                return path, parameters
+    def _path(self, path: str) -> tuple[dict[str, Route], dict[str, str]]:
+        """Return the routes of a path by their method, and its undecoded parameters."""
+        for pattern, routes in self._paths:
+            if found := pattern.match(path):
+                return routes, found.groupdict()
         raise RouterError(HTTPStatus.NOT_FOUND)
 
 
-def _options(path: _Path, accept: str | None) -> Response:
-    allowed = {"OPTIONS", *path.routes}
+def _options(routes: Mapping[str, Route], accept: str | None) -> Response:
+    allowed = {"OPTIONS", *routes}
     if "GET" in allowed:
         allowed.add("HEAD")
     listed = [method for method in _LISTED if method in allowed]

@@ -34,7 +34,7 @@ from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
 from pyconnect_agent.rest.sockets import BACKLOG, BoundListener, bind, local_address
-from pyconnect_agent.rest.tls import client_context, server_context
+from pyconnect_agent.rest.tls import client_context, refusal_text, server_context
 from pyconnect_agent.rest.web_pages import WebPages
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +50,10 @@ class RestServer:
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
-        self.client = WorkerClient(lambda: client_context(config.rest_ssl()))
+        self.client = WorkerClient(
+            lambda: client_context(config.rest_ssl()),
+            lambda reason: refusal_text(config.rest_ssl(), reason),
+        )
         self._main: tuple[BoundListener, ...] = ()
         self._admin: tuple[BoundListener, ...] = ()
         self._metrics: tuple[BoundListener, ...] = ()

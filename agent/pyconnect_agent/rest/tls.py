@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import ssl
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_clients.errors import ClientPropertyError
@@ -20,7 +22,7 @@ from pyconnect_clients.security import (
     StoreFile,
     Tls,
 )
-from pyconnect_clients.tls import load_stores
+from pyconnect_clients.tls import load_stores, refused_certificate
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ _CLIENT_AUTH = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+_REPEAT_AFTER_S = 60.0
 _VERSIONS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
@@ -55,6 +58,7 @@ def server_context(settings: Settings) -> ssl.SSLContext:
         )
     if settings.get("ssl.cipher.suites"):
         LOG.warning("ssl.cipher.suites is ignored: the REST server chooses its cipher suites")
+    context.sslobject_class = _logging_failures(settings)
     return context
 
 
@@ -69,6 +73,39 @@ def client_context(settings: Settings) -> ssl.SSLContext:
     return context
 
 
+def refusal_text(settings: Settings, reason: str) -> str:
+    """Say whose certificate may be refused on a connection to another worker that has failed."""
+    return refused_certificate(reason, _tls(settings))
+
+
+def _logging_failures(settings: Settings) -> type[ssl.SSLObject]:
+    """Return a class of connections that logs failed handshakes, each reason at intervals.
+
+    asyncio logs none of them, and a client often only sees that the connection ends.
+    """
+    told_s: dict[str, float] = {}
+
+    class Connection(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as exc:
+                now_s, reason = time.monotonic(), str(exc)
+                if now_s - told_s.get(reason, -_REPEAT_AFTER_S) >= _REPEAT_AFTER_S:
+                    told_s[reason] = now_s
+                    about = "certificate" in reason.lower() or "unknown ca" in reason
+                    LOG.warning(
+                        "TLS handshake with a client failed",
+                        extra={"reason": reason}
+                        | ({"certificates": refusal_text(settings, reason)} if about else {}),
+                    )
+                raise
+
+    return Connection
+
+
 def _set_versions(context: ssl.SSLContext, settings: Settings) -> None:
     names = settings.get("ssl.enabled.protocols")
     versions = [_VERSIONS[name] for name in names or () if name in _VERSIONS]  # type: ignore[attr-defined]  # a list, by its definition
@@ -77,17 +114,25 @@ def _set_versions(context: ssl.SSLContext, settings: Settings) -> None:
 
 
 def _load_own_certificate(context: ssl.SSLContext, settings: Settings) -> bool:
-    identity = _store(settings, KEY_STORE) or _identity(settings)
-    password = _text(settings, "ssl.key.password") or _text(settings, "ssl.keystore.password")
-    _load(context, Tls(identity=identity, key_password=password))
-    return identity is not None
+    tls = _tls(settings)
+    _load(context, replace(tls, trust=None))
+    return tls.identity is not None
 
 
 def _load_trusted(context: ssl.SSLContext, settings: Settings) -> bool:
+    tls = _tls(settings)
+    _load(context, replace(tls, identity=None))
+    return tls.trust is not None
+
+
+def _tls(settings: Settings) -> Tls:
     text = _text(settings, "ssl.truststore.certificates")
-    trust = PemCertificates(text=text) if text else _store(settings, TRUST_STORE)
-    _load(context, Tls(trust=trust))
-    return trust is not None
+    return Tls(
+        trust=PemCertificates(text=text) if text else _store(settings, TRUST_STORE),
+        identity=_store(settings, KEY_STORE) or _identity(settings),
+        key_password=_text(settings, "ssl.key.password")
+        or _text(settings, "ssl.keystore.password"),
+    )
 
 
 def _identity(settings: Settings) -> PemIdentity | None:

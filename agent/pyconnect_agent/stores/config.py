@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pyconnect_agent.core.errors import (
     BadRequestError,
     KafkaError,
+    PrivilegedRecordTooLargeError,
     RecordTooLargeError,
     RetriableKafkaError,
 )
@@ -219,13 +220,16 @@ def _failing_as(text: str) -> Iterator[None]:
     """Replace the text of a Kafka failure by Apache's; the cause is attached and logged."""
     try:
         yield
-    except KafkaError as exc:
+    except (KafkaError, PrivilegedRecordTooLargeError) as exc:
         _log.error(text, extra={"reason": str(exc)})
+        too_large = (
+            f"{text}: a record is larger than the broker allows (max.message.bytes of the config"
+            " topic). Let it refer to large values by a config provider."
+        )
+        if isinstance(exc, PrivilegedRecordTooLargeError):
+            raise PrivilegedRecordTooLargeError(too_large) from exc
         if isinstance(exc, RecordTooLargeError):
-            raise BadRequestError(
-                f"{text}: a record is larger than the broker allows (max.message.bytes of the"
-                " config topic). Let it refer to large values by a config provider."
-            ) from exc
+            raise BadRequestError(too_large) from exc
         if exc.retriable:
             raise RetriableKafkaError(text) from exc
         raise KafkaError(text) from exc

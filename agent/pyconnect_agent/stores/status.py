@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from queue import SimpleQueue
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError, RetriableKafkaError
-from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.statuslog import (
     StatusLog,
@@ -30,6 +29,7 @@ from pyconnect_agent.core.internal_topics.statuslog import (
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.log import Log, ReadRecord
 from pyconnect_agent.kafka.notices import log_notices
+from pyconnect_agent.process import long_lived
 
 _log = logging.getLogger(__name__)
 
@@ -107,29 +107,19 @@ class StatusStore:
         with self._lock:
             return self._statuses.topic(connector, topic) is not None
 
-    def put_connector(
-        self, connector: str, status: Status, *, safe: bool = False, late: bool = False
+    def put(
+        self, item: Instance, status: Status, *, safe: bool = False, late: bool = False
     ) -> None:
         """Send without waiting. `safe`: only without a later write of another worker (putSafe).
 
         `late`: the topic is read to its end before that is decided.
         """
         with self._lock:
-            self._send(self._statuses.send_connector(connector, status, safe=safe), late=late)
+            self._send(self._statuses.send(item, status, safe=safe), late=late)
 
-    def put_task(
-        self, task_id: ConnectorTaskId, status: Status, *, safe: bool = False, late: bool = False
-    ) -> None:
+    def delete(self, item: Instance) -> None:
         with self._lock:
-            self._send(self._statuses.send_task(task_id, status, safe=safe), late=late)
-
-    def delete_connector(self, connector: str) -> None:
-        with self._lock:
-            self._send(self._statuses.send_connector_removal(connector))
-
-    def delete_task(self, task_id: ConnectorTaskId) -> None:
-        with self._lock:
-            self._send(self._statuses.send_task_removal(task_id))
+            self._send(self._statuses.send_removal(item))
 
     def put_topic(self, connector: str, task: int, topic: str, discovered_ms: int) -> None:
         status = TopicStatus(

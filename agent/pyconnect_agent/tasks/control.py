@@ -23,7 +23,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.channel import (
     EXIT_LEASE_EXPIRED,
     Channel,
@@ -54,6 +53,7 @@ from pyconnect_agent.channel import (
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.metrics.values import Metric
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.stacks import describe_threads
 from pyconnect_api import ConnectException
 

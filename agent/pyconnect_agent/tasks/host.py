@@ -20,7 +20,6 @@ from contextlib import suppress
 from functools import partial
 from types import FrameType
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.channel import (
     ChangeOffsetsJob,
     Channel,
@@ -49,6 +48,7 @@ from pyconnect_agent.observability.logging import (
     masked,
 )
 from pyconnect_agent.plugins.loading import instantiate
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.connector.checks import check_connector_config, task_class_of
 from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector.host import ConnectorHost
@@ -70,13 +70,13 @@ from pyconnect_agent.tasks.setup.plugins import (
 )
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
-from pyconnect_agent.tasks.sink.work import SinkWork
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
 from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
-from pyconnect_agent.tasks.source.work import SourceWork
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
+from pyconnect_agent.tasks.work.sink import SinkWork
+from pyconnect_agent.tasks.work.source import SourceWork
 from pyconnect_api import SinkTask, SourceConnector, SourceTask
 
 LOG = logging.getLogger(__name__)

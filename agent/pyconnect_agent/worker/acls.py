@@ -56,7 +56,7 @@ class Probes(Protocol):
 
 
 class WorkerAcls:
-    """Implements `herder.acl_reports.AclCheck`. Any thread; one check at a time."""
+    """Implements `herder.worker_admin.AclCheck`. Any thread; one check at a time."""
 
     def __init__(
         self,

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pyconnect_agent.children.children import ChildProcesses
-from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.config.effective import effective_values
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.herder.acl_reports import AclReports
+from pyconnect_agent.files.config_file import PropertiesFile
+from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.service import HerderService
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity
-from pyconnect_agent.phase_file import PhaseFile
-from pyconnect_agent.restarting import restart_of
+from pyconnect_agent.process.restarting import restart_of
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.installation import version
 
@@ -59,5 +58,5 @@ def admin_interface(
         PhaseFile(path=file.path),
         restart_of(config, stop_and_run_again),
     )
-    acls = AclReports(WorkerAcls(distributed) if distributed else None, herder)
+    acls = WorkerAcls(distributed) if distributed else None
     return AgentAdmin(identity, herder, children, phase, acls, now_ms=clock.now_ms)

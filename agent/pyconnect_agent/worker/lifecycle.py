@@ -24,13 +24,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pyconnect_agent import long_lived, memory, service_manager
 from pyconnect_agent.channel import WorkerSettings
 from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.settings import ChildSettings
-from pyconnect_agent.config_file import PropertiesFile
 from pyconnect_agent.core.clients.configs import worker_admin
 from pyconnect_agent.core.config.java_keys import OPTIONS, option_words
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
@@ -40,10 +38,11 @@ from pyconnect_agent.core.errors import (
     WorkerConfigError,
     WorkerStartError,
 )
-from pyconnect_agent.core.herder.requests.messages import Probe
+from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.offsets.placement import own_topic
 from pyconnect_agent.core.plugins.catalog import Catalog
+from pyconnect_agent.files.config_file import PropertiesFile
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
@@ -51,13 +50,14 @@ from pyconnect_agent.java.launch import JavaOptions
 from pyconnect_agent.java.temporary import remove_leftovers
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
+from pyconnect_agent.process import long_lived, memory, service_manager
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
-from pyconnect_agent.version import server_info
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_agent.worker.admin import admin_interface
 from pyconnect_agent.worker.group import distributed_settings, group_options
 from pyconnect_agent.worker.plugins import connector_type
 from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS
+from pyconnect_agent.worker.version import server_info
 from pyconnect_api.errors import ConfigException
 
 LOG = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -32,8 +33,8 @@ from pyconnect_api import (
 )
 from pyconnect_api.logical import scale_of
 from pyconnect_connectors.lake.json_values import json_of, plain
-from pyconnect_connectors.lake.odd_value import OddValue, required_default
-from pyconnect_connectors.odd_values import OddValues
+from pyconnect_connectors.lake.odd_value import OddValue
+from pyconnect_connectors.odd_values import OddValues, required_default
 
 LONGEST_SCALE = 38
 Convert: TypeAlias = Callable[[Any], Any]  # values are of any class
@@ -56,9 +57,14 @@ class Columns:
     """Makes Arrow batches of values of one schema."""
 
     def __init__(
-        self, schema: Schema, policy: OddValues = OddValues.FAIL, *, texts: bool = False
+        self,
+        schema: Schema,
+        policy: OddValues = OddValues.FAIL,
+        *,
+        texts: bool = False,
+        narrower: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """`texts`: whether nested values and bytes become texts.
+        """`texts`: whether nested values and bytes become texts; `narrower`: types of columns.
 
         Raises DataException for a schema that is not a struct's.
         """
@@ -67,7 +73,8 @@ class Columns:
         self.connect_schema = schema
         self._policy = policy
         self._types = _Types(policy, texts=texts)
-        self.schema = pa.schema([self._types.field(f.name, f.schema) for f in schema.fields])
+        fields = [self._types.field(f.name, f.schema) for f in schema.fields]
+        self.schema = pa.schema([f.with_type(narrower.get(f.name, f.type)) for f in fields])
         self._converts = [self._types.writing(field.schema) for field in schema.fields]
 
     def batch(self, records: Sequence[SinkRecord], place: str) -> Any:
@@ -146,7 +153,9 @@ def _kind_of(value: object, kind: Any) -> str:
         case Decimal() if not value.is_finite():
             return "NaN or infinity"
         case Decimal():
-            return f"a number of more than {LONGEST_SCALE} digits, or of another scale"
+            return f"a number of more than {kind.precision} digits, or of another scale"
+        case int():
+            return f"a whole number of more than {kind.bit_width} bits"
     return f"a value of class {type(value).__name__}"
 
 

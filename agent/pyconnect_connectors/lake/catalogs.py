@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     TooManyRequestsError,
 )
+from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -121,6 +123,39 @@ def evolved(table: Table, schema: Any) -> Schema:
 def _wanted(table: Table, schema: Any) -> Any:
     known = {column.name for column in table.schema().columns}
     return pa.schema([f if f.name in known else f.with_nullable(True) for f in schema])
+
+
+def narrower_types(schema: Schema, rows: Any) -> Mapping[str, Any]:
+    """Return the types of columns that hold some numbers of the rows, which have wider types."""
+    found = {}
+    for field in schema.as_arrow():
+        index, held = rows.get_field_index(field.name), field.type
+        given: Any = rows.field(index).type if index >= 0 else None
+        is_integer = given == pa.int64() and held == pa.int32()
+        if is_integer or (
+            isinstance(given, pa.Decimal128Type)
+            and isinstance(held, pa.Decimal128Type)
+            and given.scale == held.scale
+        ):
+            found[field.name] = held
+    return found
+
+
+def misfit(schema: Schema, rows: Any) -> str:
+    """Return why rows of an Arrow schema do not fit a table's columns, an empty text if they do."""
+    missing = [c.name for c in schema.fields if c.required and c.name not in rows.names]
+    if missing:
+        return f"the rows lack the required columns {', '.join(missing)}"
+    for field in rows:
+        column = schema.find_field(field.name)
+        try:
+            # The library prints its findings.
+            with redirect_stdout(StringIO()):
+                _check_pyarrow_schema_compatible(Schema(column), pa.schema([field]))
+        except ValueError:
+            given = f"{'' if field.nullable or not column.required else 'optional '}{field.type}"
+            return f"column {column.name} is {column.field_type}, and the rows have {given}"
+    return ""
 
 
 def stored_offsets(table: Table, connector: str) -> dict[str, int]:

@@ -11,7 +11,7 @@ import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from pyconnect_api import OPTIONAL_STRING_SCHEMA, DataException, Schema, SchemaBuilder, Struct
@@ -102,7 +102,9 @@ class _Rows:
         if set(map(len, lines)) != {self._width} or len(self._names) != self._width:
             lines = [self._fitting(line, first + i, bad, i) for i, line in enumerate(lines)]
         # Most rows are kept as they are: to look for an empty text costs less than a copy.
-        rows = [[v or None for v in line] if "" in line else line for line in lines]
+        rows = lines
+        if "" in chain.from_iterable(lines):
+            rows = [[v or None for v in line] if "" in line else line for line in lines]
         if not is_utf8:
             for index, row in enumerate(rows):
                 self._check(row, first + index, bad, index)

@@ -131,9 +131,10 @@ class FileTarget:
             buffer.next = max(buffer.next, record.original_kafka_offset + 1)
 
     def write_due(self) -> None:
-        if self._next_due_ms is not None and self._now_ms() >= self._next_due_ms:
+        # It changes once an interval, and also when the wall clock is set back.
+        if self._next_due_ms != (due_ms := self._due_after(self._now_ms())):
             self.finish(list(self._buffers))
-            self._next_due_ms = self._due_after(self._now_ms())
+            self._next_due_ms = due_ms
 
     def _due_after(self, now_ms: int) -> int | None:
         interval = self._files.schedule_ms
@@ -190,7 +191,7 @@ class FileTarget:
         limit = self._files.rotate_ms
         if limit is None or buffer.begin_ms is None:
             return False
-        return self._clock.time_ms(record) - buffer.begin_ms >= limit
+        return self._clock.has_passed(limit, buffer.begin_ms, record)
 
     def _changes_schema(self, buffer: _Buffer, schema: Schema | None) -> bool:
         if not self._encoders.uses_schemas or schema is buffer.schema or schema == buffer.schema:
@@ -227,7 +228,7 @@ class FileTarget:
                 return index - begin
             if times:
                 begin_ms = self._clock.time_ms(first) if begin_ms is None else begin_ms
-                if self._clock.time_ms(record) - begin_ms >= (self._files.rotate_ms or 0):
+                if self._clock.has_passed(self._files.rotate_ms or 0, begin_ms, record):
                     return index - begin
         return end - begin
 

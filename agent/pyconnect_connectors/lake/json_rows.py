@@ -27,6 +27,10 @@ _CLASSES = bytes(
 )
 _LONG = b"0" * 17
 """A point and 16 digits. A double has any 15 digits, and an integer of 64 bits any 18."""
+_DIGITS = bytes(ord("0" if chr(octet) in "0123456789" else " ") for octet in range(256))
+_DIGITS_OF_MORE = b"0" * 19
+_MORE = re.compile(rb"[1-9]\d{19}|9[2-9]\d{17}")
+"""An integer of more than 64 bits."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -41,13 +45,13 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
     while chunk := list(islice(lines, source.batch_rows)):
         bad: dict[int, DataException] = {}
         try:
-            if _may_be_long(b"".join(chunk)):
+            text = b"".join(chunk)
+            values = list(map(exact if _has_long_number(text) else quick, chunk))
+            if _DIGITS_OF_MORE in text.translate(_DIGITS):
                 values = [
-                    _of_64_bits(exact(line)) if _may_be_long(line) else quick(line)
-                    for line in chunk
+                    _of_64_bits(value) if _MORE.search(line) else value
+                    for value, line in zip(values, chunk, strict=True)
                 ]
-            else:
-                values = list(map(quick, chunk))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             values = []
             for index, line in enumerate(chunk):
@@ -64,16 +68,16 @@ def json_chunks(file: Any, source: Source) -> Iterator[Chunk]:
         row += len(chunk)
 
 
-def _may_be_long(text: bytes) -> bool:
-    """Return whether there may be a number that 64 bits would change, without a loop in Python."""
+def _has_long_number(text: bytes) -> bool:
+    """Return whether there may be a float that 64 bits would change, without a loop in Python."""
     classes = text.translate(_CLASSES)
     return _LONG in classes or b"0e" in classes
 
 
 def _number(digits: str) -> object:
     number = float(digits)
-    # The digits of most numbers are few, and then the nearest double gives them back.
-    if len(digits) <= 15 and "e" not in digits and "E" not in digits:
+    # Most numbers have few digits, or those that programs write of the nearest double.
+    if (len(digits) <= 15 and "e" not in digits and "E" not in digits) or repr(number) == digits:
         return number
     try:
         return kept_number(Decimal(digits))

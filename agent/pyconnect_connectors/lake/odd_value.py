@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pyconnect_api import Schema, SinkRecord
-from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_api import SinkRecord
+from pyconnect_connectors.odd_values import OddValueException, place_of
 
 
 class OddValue(Exception):
@@ -25,13 +25,7 @@ class OddValue(Exception):
         return OddValueException(
             place,
             column=self.column or "(value)",
-            row=f"{record.original_topic}-{record.original_kafka_partition}"
-            f"@{record.original_kafka_offset}",
+            row=place_of(record),
             kind=self.kind,
             target=self.target,
         )
-
-
-def required_default(schema: Schema) -> object:
-    """Return what null means in a sink: the default of a field that is required, else None."""
-    return None if schema.optional else schema.default

@@ -24,6 +24,7 @@ from pyconnect_connectors.lake.names import (
     Partitioning,
 )
 from pyconnect_connectors.lake.settings import FileSettings
+from pyconnect_connectors.odd_values import required_default
 
 MOST_KNOWN = 10_000
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -55,6 +56,11 @@ class Clock:
     def __init__(self, settings: FileSettings) -> None:
         self._extractor = settings.extractor
         self._field = settings.timestamp_field
+
+    def has_passed(self, limit_ms: int, begin_ms: int, record: SinkRecord) -> bool:
+        """Return whether a record is so much later; also when the wall clock was set back."""
+        passed_ms = self.time_ms(record) - begin_ms
+        return passed_ms >= limit_ms or (passed_ms < 0 and self._extractor is Extractor.WALLCLOCK)
 
     def time_ms(self, record: SinkRecord) -> int:
         """Raises DataException for a record without a time."""
@@ -177,7 +183,7 @@ def field_of(record: SinkRecord, name: str) -> object:
         field = value.schema.field(name)
         if field is not None:
             found = value.get_without_default(field)
-            return field.schema.default if found is None and not field.schema.optional else found
+            return required_default(field.schema) if found is None else found
     elif isinstance(value, Mapping) and name in value:
         return value[name]
     raise DataException(f"The value has no field {name}")

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from pyconnect_api import Config, ConfigDef, SinkConnector, SinkTask, TopicPartition
-from pyconnect_connectors import version
+from pyconnect_api import (
+    ConnectException,
+    SinkConnector,
+    SinkTask,
+    TopicPartition,
+)
+from pyconnect_connectors.connectors import ConfiguredConnector
 from pyconnect_connectors.lake.commit_log import CommitLog
 from pyconnect_connectors.lake.definitions import sink_config_def
+from pyconnect_connectors.lake.names import CATALOG_URI, URL
 from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.lake.storage import Storage
-from pyconnect_connectors.lake.validation import check_sink, validated
+from pyconnect_connectors.lake.validation import check_sink
 
 
-class LakeSinkConnector(SinkConnector):
+class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
     """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
 
     def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
+        super().__init__(sink_config_def, SinkSettings, URL)
 
-    def version(self) -> str:
-        return version()
-
-    def config(self) -> ConfigDef:
-        return sink_config_def()
-
-    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(sink_config_def(), connector_configs, SinkSettings.parse, check_sink)
+    def problems(self, settings: SinkSettings) -> Iterable[tuple[str, str]]:
+        try:
+            check_sink(settings)
+        except ConnectException as error:
+            yield URL if settings.tables is None else CATALOG_URI, str(error)
 
     def task_class(self) -> type[SinkTask]:
         return LakeSinkTask
-
-    def start(self, props: Mapping[str, str]) -> None:
-        SinkSettings.parse(props)
-        self._props = props
-
-    def stop(self) -> None:
-        """Nothing runs in the background."""
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props] * max_tasks
 
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyconnect_api import (
-    Config,
-    ConfigDef,
     ConnectException,
     ExactlyOnceSupport,
     SourceConnector,
@@ -14,11 +12,12 @@ from pyconnect_api import (
     SourcePartition,
     SourceTask,
 )
-from pyconnect_connectors import version
+from pyconnect_connectors.connectors import ConfiguredConnector
 from pyconnect_connectors.lake.definitions import source_config_def
 from pyconnect_connectors.lake.names import (
     TASK_COUNT,
     TASK_NUMBER,
+    URL,
 )
 from pyconnect_connectors.lake.settings import SourceSettings
 from pyconnect_connectors.lake.source_task import (
@@ -27,23 +26,18 @@ from pyconnect_connectors.lake.source_task import (
     ROW_FIELD,
     LakeSourceTask,
 )
-from pyconnect_connectors.lake.validation import check_source, validated
+from pyconnect_connectors.lake.storage import Storage
 
 
-class LakeSourceConnector(SourceConnector):
+class LakeSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     """Gives each task a number; a file's path says which task reads it."""
 
     def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
+        super().__init__(source_config_def, SourceSettings, URL)
 
-    def version(self) -> str:
-        return version()
-
-    def config(self) -> ConfigDef:
-        return source_config_def()
-
-    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(source_config_def(), connector_configs, SourceSettings.parse, check_source)
+    def problems(self, settings: SourceSettings) -> Iterable[tuple[str, str]]:
+        Storage.open(settings.location, writes=False).check()
+        return ()
 
     def task_class(self) -> type[SourceTask]:
         return LakeSourceTask
@@ -53,13 +47,6 @@ class LakeSourceConnector(SourceConnector):
     ) -> ExactlyOnceSupport:
         """Each row has a position of its own."""
         return ExactlyOnceSupport.SUPPORTED
-
-    def start(self, props: Mapping[str, str]) -> None:
-        SourceSettings.parse(props)
-        self._props = props
-
-    def stop(self) -> None:
-        """Nothing runs in the background."""
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [

@@ -11,7 +11,7 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from pyconnect_api import (
     RetriableException,
@@ -24,7 +24,8 @@ from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.lake.names import Order
 from pyconnect_connectors.lake.reading import Batch, batches
 from pyconnect_connectors.lake.settings import SourceSettings
-from pyconnect_connectors.lake.storage import Storage, StoredFile, storage_errors
+from pyconnect_connectors.lake.storage import Storage, storage_errors
+from pyconnect_connectors.offsets import LazyOffsets
 
 FILE_FIELD = "file"
 ROW_FIELD = "row"
@@ -113,7 +114,8 @@ class LakeSourceTask(SourceTask):
             for file in self._storage.files(settings.prefix)
             if file.path not in self._seen and self._is_read(file.path)
         ]
-        new.sort(key=_by_time if settings.order is Order.TIME else _by_name)
+        by_time = settings.order is Order.TIME
+        new.sort(key=lambda file: (file.modified, file.path) if by_time else (file.path,))
         partitions = [{FILE_FIELD: file.path} for file in new]
         offsets = {
             partition[FILE_FIELD]: offset
@@ -136,9 +138,15 @@ class LakeSourceTask(SourceTask):
         )
 
     def _records(self, path: str, batch: Batch) -> SourceRecords:
+        end = batch.first + len(batch.values)
+
+        def offset(row: int) -> Mapping[str, object]:
+            is_done = batch.is_last and row == end
+            return {ROW_FIELD: row, DONE_FIELD: True} if is_done else {ROW_FIELD: row}
+
         return SourceRecords(
             {FILE_FIELD: path},
-            _Offsets(batch.first + 1, len(batch.values), is_last=batch.is_last),
+            LazyOffsets(range(batch.first + 1, end + 1), offset),
             self._settings.topic,
             batch.schema,
             batch.values,
@@ -150,36 +158,3 @@ class _Place(NamedTuple):
 
     path: str
     row: int
-
-
-class _Offsets(Sequence[Mapping[str, object]]):
-    """Offsets behind consecutive rows; each is made when it is looked at."""
-
-    def __init__(self, first: int, count: int, *, is_last: bool) -> None:
-        self._rows = range(first, first + count)
-        self._is_last = is_last
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, object]: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Mapping[str, object]]: ...
-    def __getitem__(
-        self, index: int | slice
-    ) -> Mapping[str, object] | Sequence[Mapping[str, object]]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        row = self._rows[index]
-        if self._is_last and row == self._rows[-1]:
-            return {ROW_FIELD: row, DONE_FIELD: True}
-        return {ROW_FIELD: row}
-
-
-def _by_name(file: StoredFile) -> tuple[object, ...]:
-    return (file.path,)
-
-
-def _by_time(file: StoredFile) -> tuple[object, ...]:
-    return file.modified, file.path

@@ -21,7 +21,7 @@ from urllib.parse import quote_plus
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationError
-from pyiceberg.io.pyarrow import _check_pyarrow_schema_compatible, _dataframe_to_data_files
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table
 
@@ -34,6 +34,8 @@ from pyconnect_connectors.lake.catalogs import (
     evolved,
     has_commit,
     load_table,
+    misfit,
+    narrower_types,
     new_table,
     open_catalog,
     stored_offsets,
@@ -44,7 +46,8 @@ from pyconnect_connectors.lake.names import (
 )
 from pyconnect_connectors.lake.partitioners import field_of
 from pyconnect_connectors.lake.settings import SinkSettings, TableSettings
-from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES
+from pyconnect_connectors.lake.storage import LONGEST_NAME_BYTES, reason
+from pyconnect_connectors.odd_values import place_of
 
 LOG = logging.getLogger(__name__)
 COMMIT_ATTEMPTS = 20
@@ -107,16 +110,15 @@ class _Fit:
     def check(self, records: Sequence[SinkRecord]) -> None:
         """Raise DataException for rows that cannot be written."""
         if self.refusal is not None:
-            raise DataException(self.refusal)
+            raise DataException(f"{self.refusal} (record {place_of(records[0])})")
         for name in self.named:
             for record in records:
                 text = field_of(record, name)
                 size = len(f"{quote_plus(name)}={quote_plus(str(text or ''))}")
                 if size > LONGEST_NAME_BYTES:
                     raise DataException(
-                        f"Field {name} of {record.original_topic}-"
-                        f"{record.original_kafka_partition}@{record.original_kafka_offset} would "
-                        f"name a directory by {size} bytes; the limit is {LONGEST_NAME_BYTES}"
+                        f"Field {name} of {place_of(record)} would name a directory by {size} "
+                        f"bytes; the limit is {LONGEST_NAME_BYTES}"
                     )
 
 
@@ -126,7 +128,7 @@ class TableTarget:
     def __init__(
         self,
         settings: SinkSettings,
-        now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        now_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000),
     ) -> None:
         assert settings.tables is not None
         self._settings = settings
@@ -225,15 +227,24 @@ class TableTarget:
         """Look how rows fit a table as it is, before they are buffered with others."""
         rows, table = columns.schema, load_table(self._catalog(), name)
         try:
+            if table is not None:
+                schema = evolved(table, rows) if self._tables.evolve else table.schema()
+                self._check_columns(name, schema, rows)
+                columns = Columns(
+                    columns.connect_schema,
+                    self._settings.odd_values,
+                    narrower=narrower_types(schema, rows),
+                )
+                rows = columns.schema
+                if problem := misfit(schema, rows):
+                    raise DataException(f"The rows do not fit table {name}: {problem}")
             pa.unify_schemas([*self._buffer(name).schemas, rows], promote_options="permissive")
             if table is None:
                 named = [text for text in self._tables.partition_by if "(" not in text]
                 return _Fit(columns=columns, named=_texts(rows, named))
-            schema = evolved(table, rows) if self._tables.evolve else table.schema()
-            self._check_columns(name, schema, rows)
-            _check_pyarrow_schema_compatible(schema, rows)
         except (pa.ArrowException, ValueError, ValidationError) as error:
-            return _Fit(columns=columns, refusal=_misfit(name, error))
+            text = f"The rows do not fit table {name}: {reason(error)}"
+            return _Fit(columns=columns, refusal=text)
         except DataException as error:
             return _Fit(columns=columns, refusal=str(error))
         sources = [f.source_id for f in table.spec().fields if str(f.transform) == "identity"]
@@ -358,17 +369,9 @@ class TableTarget:
 
 def _data_files(name: str, table: Table, rows: Any) -> Sequence[DataFile]:
     """Write the rows; `Table.append` would write them again at each attempt to commit."""
-    metadata = table.metadata
-    try:
-        _check_pyarrow_schema_compatible(metadata.schema(), rows.schema)
-    except ValueError as error:
-        raise ConnectException(_misfit(name, error)) from None
-    return list(_dataframe_to_data_files(metadata, rows, table.io))
-
-
-def _misfit(name: str, error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"The rows do not fit table {name}: {lines[0] if lines else type(error).__name__}"
+    if problem := misfit(table.schema(), rows.schema):
+        raise ConnectException(f"The rows do not fit table {name}: {problem}")
+    return list(_dataframe_to_data_files(table.metadata, rows, table.io))
 
 
 def _texts(rows: Any, names: Sequence[str]) -> Sequence[str]:

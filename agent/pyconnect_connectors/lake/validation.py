@@ -1,49 +1,13 @@
-"""Validation of a connector's config: settings that fit each other, and storage that answers."""
+"""A look at the sink's target, before its config is taken and before its tasks write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
 from urllib.parse import quote
 
-from pyconnect_api import Config, ConfigDef, ConfigException, ConnectException
-from pyconnect_connectors.lake.names import (
-    CATALOG_URI,
-    URL,
-)
+from pyconnect_api import ConnectException
 from pyconnect_connectors.lake.partitioners import path_template
-from pyconnect_connectors.lake.settings import SinkSettings, SourceSettings
+from pyconnect_connectors.lake.settings import SinkSettings
 from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
-
-Settings = TypeVar("Settings", SinkSettings, SourceSettings)
-
-
-def validated(
-    definition: ConfigDef,
-    props: Mapping[str, str | None],
-    parse: Callable[[Mapping[str, object]], Settings],
-    check: Callable[[Settings], None],
-) -> Config:
-    """Return the values with all errors; reaches the lake when there is no other error."""
-    values = definition.validate_all(props)
-    config = Config(config_values=list(values.values()))
-    if any(value.error_messages for value in values.values()):
-        return config
-    place = values[URL]
-    try:
-        settings = parse(props)
-        if isinstance(settings, SinkSettings) and settings.tables is not None:
-            place = values[CATALOG_URI]
-        check(settings)
-    except ConfigException as error:
-        key, _, broken = str(error).partition(": ")
-        if key in values:
-            values[key].add_error_message(broken)
-        else:
-            place.add_error_message(str(error))
-    except ConnectException as error:
-        place.add_error_message(str(error))
-    return config
 
 
 def check_sink(settings: SinkSettings) -> None:
@@ -67,8 +31,3 @@ def check_sink(settings: SinkSettings) -> None:
             "The storage overwrites a file although it was asked not to: conditional writes "
             "(If-None-Match) are missing. Use delivery.guarantee=at-least-once"
         )
-
-
-def check_source(settings: SourceSettings) -> None:
-    """Reach the files; ConnectException if that fails."""
-    Storage.open(settings.location, writes=False).check()

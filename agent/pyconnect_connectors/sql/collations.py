@@ -10,15 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, Table, types
+from sqlalchemy.dialects.postgresql import CITEXT
 
-from pyconnect_connectors.sql.column_types import MYSQL
+from pyconnect_connectors.sql.column_types import MYSQL, pragma
 
 _TELLS_APART = re.compile(r"binary|.*_nopad_bin|utf8mb4_0900_bin")
 _POSTGRES = (
-    "SELECT a.attname, coalesce(l.collname, t.typname) FROM pg_attribute a"
-    " JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation"
-    " WHERE a.attrelid = %s::regclass AND a.attnum > 0"
-    " AND (NOT l.collisdeterministic OR t.typname = 'citext')"
+    "SELECT attname, collname FROM pg_attribute JOIN pg_collation l ON l.oid = attcollation"
+    " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT collisdeterministic"
 )
 
 
@@ -43,7 +42,8 @@ def folding_columns(
     if connection.dialect.name == "postgresql":
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         rows = connection.exec_driver_sql(_POSTGRES, (quoted,))
-        return {name: collation for name, collation in rows if name in {c.name for c in texts}}
+        found = {column.name: "citext" for column in texts if isinstance(column.type, CITEXT)}
+        return found | {n: collation for n, collation in rows if n in {c.name for c in texts}}
     if connection.dialect.name == "sqlite":
         return _sqlite_collations(connection, table, {column.name for column in texts})
     return {}
@@ -63,13 +63,9 @@ def _mysql_collations(
 
 
 def _sqlite_collations(connection: Connection, table: Table, names: set[str]) -> Mapping[str, str]:
-    quote = connection.dialect.identifier_preparer.quote_identifier
-    schema = f"{quote(table.schema)}." if table.schema else ""
-    found = {}
-    indexes = connection.exec_driver_sql(f"PRAGMA {schema}index_list({quote(table.name)})")
-    for index in indexes.mappings().all():
-        parts = connection.exec_driver_sql(f"PRAGMA {schema}index_xinfo({quote(index['name'])})")
-        for part in parts.mappings():
-            if index["unique"] and part["name"] in names and part["coll"] != "BINARY":
-                found[part["name"]] = part["coll"]
-    return found
+    return {
+        part["name"]: part["coll"]
+        for index in pragma(connection, table.schema, "index_list", table.name)
+        for part in pragma(connection, table.schema, "index_xinfo", index["name"])
+        if index["unique"] and part["name"] in names and part["coll"] != "BINARY"
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Connection, Dialect, MetaData, Table, types
@@ -20,6 +20,10 @@ MYSQL = frozenset({"mysql", "mariadb"})
 
 class Geometry(types.TypeEngine[bytes]):
     """A geometry of MariaDB or MySQL: the bytes that it stores, which are the SRID and WKB."""
+
+
+class NumericAffinity(types.NullType):
+    """A type of SQLite such as STRING or UUID: a text that is a number becomes one."""
 
 
 BINARIES = (
@@ -53,6 +57,8 @@ _BASE_TYPES_OF_DOMAINS = """
     WHERE type NOT IN (SELECT oid FROM pg_type WHERE typtype = 'd')
 """
 """SQLAlchemy drops the arguments of the types below domains."""
+_NUMBERS = ("NUM", "DEC", "MONEY", "CURRENCY")
+"""Beginnings of the names of SQLite's types for decimals."""
 
 
 def reflected(connection: Connection, name: str, schema: str | None) -> Table:
@@ -70,7 +76,24 @@ def reflected(connection: Connection, name: str, schema: str | None) -> Table:
         quoted = connection.dialect.identifier_preparer.format_table(table).replace("%%", "%")
         for column_name, form in connection.exec_driver_sql(_BASE_TYPES_OF_DOMAINS, (quoted,)):
             _set_base_type(table.columns[column_name], form)
+    if connection.dialect.name == "sqlite":
+        # SQLAlchemy takes types that it does not know for decimals.
+        for row in pragma(connection, schema, "table_xinfo", name):
+            column = table.columns.get(row["name"])
+            is_number = row["type"].upper().startswith(_NUMBERS)
+            if column is not None and type(column.type) is types.NUMERIC and not is_number:
+                column.type = NumericAffinity()
     return table
+
+
+def pragma(
+    connection: Connection, schema: str | None, name: str, argument: str
+) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a pragma of SQLite."""
+    quote = connection.dialect.identifier_preparer.quote_identifier
+    prefix = f"{quote(schema)}." if schema else ""
+    found = connection.exec_driver_sql(f"PRAGMA {prefix}{name}({quote(argument)})")
+    return [dict(row) for row in found.mappings()]
 
 
 def _set_base_type(column: Column[Any], form: str) -> None:

@@ -48,6 +48,8 @@ _VALUES = (
     # PostgreSQL: invalid input syntax for type integer: "5x"; value "9" is out of range
     (re.compile(r': ".*"', re.DOTALL), ": (hidden)"),
     (re.compile(r'value ".*" is', re.DOTALL), "value (hidden) is"),
+    (re.compile(r'^".*" is not a valid', re.DOTALL), "(hidden) is not a valid"),
+    (re.compile(r'near ".*"', re.DOTALL), "near (hidden)"),
     # MariaDB: Duplicate entry '5' for key 'PRIMARY'; Incorrect integer value: '5x' for column
     (re.compile(r"(entry|value:?) '.*'(?= for )", re.DOTALL), r"\1 (hidden)"),
     (re.compile(r"(value:?) '.*'", re.DOTALL), r"\1 (hidden)"),
@@ -60,6 +62,11 @@ _POSTGRES_ROW_CLASSES = frozenset({"22", "23", "44"})
 """Data exceptions, constraints, and the check options of views."""
 _POSTGRES_ROWS = frozenset({"42804", "42846", "54000", "P0001"})
 """A value of another type than the column's, a row that is too large, a trigger's own error."""
+_POSTGRES_TEXTS = frozenset({"42601", "42602", "XX000"})
+"""A statement's syntax, a name, an internal error; types such as TSQUERY, JSONPATH and HSTORE also
+raise these for a text that is none of theirs."""
+_POSTGRES_VALUE = re.compile(r"\$\d+ = |^COPY .+, .+, .+: \"")
+"""The context of an error of a value: a parameter, or a column of COPY."""
 _MYSQL_ROWS = frozenset(
     # Null, unknown value of a column, too long, wrong value, out of range, wrong text; partitions;
     # constraints; a trigger's or function's own error; a row or packet that is too large.
@@ -253,6 +260,9 @@ def concerns_row(error: DBAPIError) -> bool:
     if number is not None:
         return isinstance(error, DataError | IntegrityError) or number in _MYSQL_ROWS
     state = _postgres_code(error)
+    if state in _POSTGRES_TEXTS:
+        context = getattr(getattr(error.orig, "diag", None), "context", None)
+        return _POSTGRES_VALUE.search(context or "") is not None
     if state is not None:
         return str(state)[:2] in _POSTGRES_ROW_CLASSES or state in _POSTGRES_ROWS
     return not may_pass(error) and isinstance(error, DataError | IntegrityError)
@@ -276,14 +286,10 @@ def _postgres_code(error: DBAPIError) -> object:
     return getattr(original, "sqlstate", None) or getattr(original, "pgcode", None)
 
 
-def connection_problem(settings: Connection, *, writes: bool) -> str | None:
-    """Return why no connection can be made, None when one can; for validation."""
-    try:
-        engine = open_engine(settings, writes=writes)
-        with closing(connected(engine)):
-            return None
-    except (ConfigException, ConnectException) as error:
-        return str(error)
+def check_connection(settings: Connection) -> None:
+    """Connect once; ConfigException, RetriableException or ConnectException if that fails."""
+    with closing(connected(open_engine(settings, writes=False))):
+        pass
 
 
 def abandon(connection: DatabaseConnection) -> None:

@@ -31,6 +31,7 @@ PK_FIELDS = "pk.fields"
 AUTO_CREATE = "auto.create"
 AUTO_EVOLVE = "auto.evolve"
 DELETES = "delete.enabled"
+FOLDING_KEYS = "pk.folding.keys"
 TABLE_FORMAT = "table.name.format"
 OFFSETS_TABLE = "offsets.table.name"
 
@@ -59,6 +60,13 @@ class InsertMode(StrEnum):
     INSERT = "insert"
     UPSERT = "upsert"
     UPDATE = "update"
+
+
+class FoldingKeys(StrEnum):
+    """What becomes of key columns that take different texts for equal."""
+
+    FAIL = "fail"
+    ALLOW = "allow"
 
 
 class PrimaryKeyMode(StrEnum):
@@ -129,6 +137,11 @@ pk.mode  STRING  HIGH  none
 pk.fields  LIST  MEDIUM  ""
     Fields of the primary key, and its columns. By default all fields of the key, or
     __connect_topic, __connect_partition and __connect_offset.
+pk.folding.keys  STRING  MEDIUM  fail
+    What happens when a key column of a table that exists takes different texts for equal, as it
+    does with a collation that ignores case, accents or spaces at the end: upsert, update and delete
+    would make one row of several keys. fail: the connector is refused, and its task fails. allow:
+    such keys are one row.
 table.name.format  STRING  MEDIUM  ${topic}
     Name of the table of a topic, whose name replaces ${topic}; a point separates a schema from it.
 delivery.guarantee  STRING  HIGH  exactly-once
@@ -175,6 +188,7 @@ def sink_config_def() -> ConfigDef:
         {
             INSERT_MODE: ValidString.one_of(*InsertMode),
             PK_MODE: ValidString.one_of(*PrimaryKeyMode),
+            FOLDING_KEYS: ValidString.one_of(*FoldingKeys),
             TABLE_FORMAT: NonEmptyString(),
             GUARANTEE: ValidString.one_of(*Guarantee),
             OFFSETS_TABLE: NonEmptyString(),

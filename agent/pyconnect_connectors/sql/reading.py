@@ -20,8 +20,9 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias
 
 from sqlalchemy import (
     BindParameter,
@@ -33,7 +34,6 @@ from sqlalchemy import (
     Table,
     and_,
     bindparam,
-    cast,
     func,
     or_,
     select,
@@ -44,11 +44,12 @@ from sqlalchemy import (
 
 from pyconnect_api import ConnectException, SchemaBuilder, SourceRecords, Struct
 from pyconnect_connectors.odd_values import OddValueException
-from pyconnect_connectors.sql.column_types import MYSQL, has_zone, is_decimal
+from pyconnect_connectors.offsets import LazyOffsets
+from pyconnect_connectors.sql.column_types import NumericAffinity, has_zone, is_decimal
 from pyconnect_connectors.sql.database import database_time
 from pyconnect_connectors.sql.definitions import Mode
 from pyconnect_connectors.sql.queries import with_rows_of
-from pyconnect_connectors.sql.reading_columns import ReadColumn
+from pyconnect_connectors.sql.reading_columns import ReadColumn, as_selected
 from pyconnect_connectors.sql.settings import SourceSettings
 from pyconnect_connectors.sql.sqlite_times import (
     begun_version,
@@ -116,8 +117,10 @@ class TableReader:
                 return
             for batch in rows:
                 columns = list(zip(*batch, strict=True))
-                found = _Offsets({name: columns[index] for name, index in parts.items()})
-                offsets: Sequence[Offset | None] = found if parts else [None] * len(batch)
+                offsets: Sequence[Offset | None] = [None] * len(batch)
+                if parts:
+                    found = {name: columns[index] for name, index in parts.items()}
+                    offsets = LazyOffsets(range(len(batch)), partial(_offset, found))
                 for records, count in make(columns, offsets):
                     # Behind these rows only: the generator may be closed before an odd one.
                     self.position = offsets[count - 1] if count else self.position
@@ -236,7 +239,7 @@ class TableReader:
                 conditions.append(is_ordered(time))
             order.insert(0, time)
             parts = {TIMESTAMP_FIELD: len(columns), **parts}
-            columns.append(_time_text(time, connection.dialect))
+            columns.append(as_selected(time, connection.dialect))
             conditions.append(time < bindparam(_BEFORE))
             if _AFTER_TIME in limits:
                 # Untyped: it may be a text, such as that of a time that Python has not.
@@ -261,11 +264,13 @@ class TableReader:
 
     def _identity(self, name: str, dialect: Dialect) -> ColumnElement[Any]:
         column = self._column(name)
-        if not isinstance(column.type, types.Integer | types.Numeric | types.String):
+        if not isinstance(
+            column.type, types.Integer | types.Numeric | types.String | NumericAffinity
+        ):
             raise ConnectException(
                 f"Column {name} of table {self._table.fullname} is neither a number nor a text"
             )
-        if dialect.name == "sqlite" and is_decimal(column.type):
+        if dialect.name == "sqlite" and not isinstance(column.type, types.Integer):
             # Not as the binary float that SQLAlchemy would make of it.
             return type_coerce(column, String())
         return column
@@ -312,34 +317,6 @@ class TableReader:
             return {_AFTER_TIME: datetime.fromisoformat(str(stored))}
         except ValueError:
             return {_AFTER_TIME: stored}
-
-
-def _time_text(time: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
-    """Return the selection of a time with all its digits."""
-    if dialect.name == "postgresql":
-        return type_coerce(cast(time, types.Text()), types.NullType())
-    if dialect.name in MYSQL:
-        return type_coerce(cast(time, types.CHAR()), types.NullType())
-    return type_coerce(time, types.NullType())
-
-
-class _Offsets(Sequence[Offset]):
-    """Positions after rows. Each is made when it is read: most are never read."""
-
-    def __init__(self, columns: Mapping[str, Sequence[object]]) -> None:
-        self._columns = columns
-
-    def __len__(self) -> int:
-        return min(map(len, self._columns.values()), default=0)
-
-    @overload
-    def __getitem__(self, index: int) -> Offset: ...
-    @overload
-    def __getitem__(self, index: slice) -> _Offsets: ...
-    def __getitem__(self, index: int | slice) -> Offset | _Offsets:
-        if isinstance(index, slice):
-            return _Offsets({name: values[index] for name, values in self._columns.items()})
-        return {name: _stored(values[index]) for name, values in self._columns.items()}
 
 
 class _RecordMaker:
@@ -441,6 +418,10 @@ class _RecordMaker:
             target=column.target,
             is_key=column.is_key,
         )
+
+
+def _offset(columns: Mapping[str, Sequence[object]], row: int) -> Offset:
+    return {name: _stored(values[row]) for name, values in columns.items()}
 
 
 def _stored(value: object) -> object:

@@ -9,10 +9,10 @@ any type in any column, so that each value is looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Context, Decimal, Inexact, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -35,13 +35,27 @@ from pyconnect_connectors.odd_values import OddValues
 from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
 
 Convert: TypeAlias = Callable[[Any], Any]  # values of a driver are of any class
-_Whole: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+_Quick: TypeAlias = Callable[[Sequence[Any]], Sequence[Any] | None]
 _EXACT = Context(prec=2000, traps=[Inexact, InvalidOperation])
 _HIGHEST = 2**63 - 1
 _DAY = " 00:00:00+00:00"
 """The rest of a time that is a day only, as SQLite may have it."""
 _UNFIT = (ValueError, TypeError, ArithmeticError, KeyError)
 """What conversions raise for a value that does not fit; `OverflowError` is one of them."""
+
+
+class _Form(NamedTuple):
+    """How a column is read.
+
+    `convert` makes a field's value of the driver's, and is None if they are the same; `quick` makes
+    many if all are usual, and returns None, or fails as `convert` does, if one is not.
+    """
+
+    builder: SchemaBuilder
+    convert: Convert | None = None
+    quick: _Quick | None = None
+    may_be_odd: bool = False
+    """Whether the column can hold values that the schema cannot."""
 
 
 class ReadColumn:
@@ -52,17 +66,22 @@ class ReadColumn:
     ) -> None:
         self.name = column.name
         self.is_key = column.primary_key
-        may_be_odd = _may_be_odd(column, dialect)
-        binary = isinstance(column.type, types.LargeBinary)
-        as_text = policy is OddValues.TEXT and may_be_odd and not binary
-        builder = SchemaBuilder.string() if as_text else _builder(column.type, dialect)
+        if dialect.name == "sqlite":
+            form = _sqlite_form(column.type, zone)
+            may_be_odd = not (isinstance(column.type, types.Integer) and column.primary_key)
+        else:
+            form = _form(column.type, dialect, zone)
+            may_be_odd = form.may_be_odd
+        is_binary = isinstance(column.type, types.LargeBinary)
+        if policy is OddValues.TEXT and may_be_odd and not is_binary:
+            as_text = _sqlite_text if dialect.name == "sqlite" else _text_of
+            form = _Form(SchemaBuilder.string(), as_text)
         # SQLite says of its integer keys that they may be null, which they are not.
-        optional = column.nullable and not column.primary_key
         self._becomes_null = policy is OddValues.NULL and may_be_odd and not column.primary_key
-        optional = optional or self._becomes_null
-        self.schema: Schema = (builder.optional() if optional else builder).build()
-        self.selected = _selected(column, dialect)
-        self._convert, self._whole = _conversion(column.type, dialect, zone, as_text=as_text)
+        optional = (column.nullable and not column.primary_key) or self._becomes_null
+        self.schema: Schema = (form.builder.optional() if optional else form.builder).build()
+        self.selected = as_selected(column, dialect)
+        self._convert, self._quick = form.convert, form.quick
 
     @property
     def target(self) -> str:
@@ -72,10 +91,14 @@ class ReadColumn:
 
     def values(self, found: Sequence[Any], odd: dict[int, tuple[ReadColumn, str]]) -> Sequence[Any]:
         """Return the values of a batch; `odd` gets the rows whose value does not fit, and why."""
-        if self._convert is None:
+        convert = self._convert
+        if convert is None:
             return found
         try:
-            return self._whole(found)
+            quick = None if self._quick is None else self._quick(found)
+            if quick is not None:
+                return quick
+            return [None if value is None else convert(value) for value in found]
         except _UNFIT:
             return [self._value(value, row, odd) for row, value in enumerate(found)]
 
@@ -118,60 +141,80 @@ _KINDS: Sequence[tuple[re.Pattern[str], str]] = (
 )
 
 
-def _may_be_odd(column: Column[Any], dialect: Dialect) -> bool:
-    """Return whether a column can hold values that the schema of its type cannot."""
-    found = column.type
-    if dialect.name == "sqlite":
-        return not (isinstance(found, types.Integer) and column.primary_key)
-    if isinstance(found, types.BigInteger) and getattr(found, "unsigned", False):
-        return True
-    if isinstance(found, types.Time) and found.timezone:
-        return False
-    if is_decimal(found):
-        return dialect.name not in MYSQL and getattr(found, "scale", None) is not None
-    return isinstance(found, types.DateTime | types.Date | types.Time)
-
-
-def _builder(found: types.TypeEngine[Any], dialect: Dialect) -> SchemaBuilder:
+def _form(found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo) -> _Form:  # noqa: C901  one case a type
+    """Return how a column of a server is read."""
     if is_decimal(found):
         scale = getattr(found, "scale", None)
-        return SchemaBuilder.string() if scale is None else decimal_builder(scale)
+        if scale is None:
+            return _Form(SchemaBuilder.string(), _text_of)
+        if dialect.name in MYSQL:
+            return _Form(decimal_builder(scale))
+        return _Form(decimal_builder(scale), lambda v: _scaled(v, scale), may_be_odd=True)
     match found:
         case types.Boolean():
-            return SchemaBuilder.boolean()
-        case mysql.YEAR():
-            return SchemaBuilder.string()
-        case types.Integer():
-            return _integer(found, dialect)
-        case types.REAL() if dialect.name != "sqlite":
-            return SchemaBuilder.float32()
+            return _Form(SchemaBuilder.boolean())
+        case types.BigInteger() if getattr(found, "unsigned", False):
+            return _Form(SchemaBuilder.int64(), _int64, _all_int64, may_be_odd=True)
+        case types.Integer() if not isinstance(found, mysql.YEAR):
+            return _Form(_integer(found))
+        case types.REAL():
+            return _Form(SchemaBuilder.float32())
         case types.Float():
-            return SchemaBuilder.float64()
+            return _Form(SchemaBuilder.float64())
         case types.DateTime():
-            return timestamp_builder()
+            return _Form(timestamp_builder(), *_instants(UTC if has_zone(found) else zone), True)
         case types.Date():
-            return date_builder()
+            return _Form(date_builder(), _date, may_be_odd=True)
         case types.Time() if not found.timezone:
-            return time_builder()
+            return _Form(time_builder(), _time, may_be_odd=True)
         case mysql.BIT():
-            return SchemaBuilder.bytes()
+            return _Form(SchemaBuilder.bytes(), bytes)
         case _ if isinstance(found, BINARIES):
-            return SchemaBuilder.bytes()
-    return SchemaBuilder.string()
+            return _Form(SchemaBuilder.bytes(), bytes)
+    if dialect.name == "postgresql":
+        # Each of them was selected as text.
+        return _Form(SchemaBuilder.string())
+    return _Form(SchemaBuilder.string(), _text_of, _all_of(str))
 
 
-def _integer(found: types.Integer, dialect: Dialect) -> SchemaBuilder:
-    wide = dialect.name == "sqlite" or isinstance(found, types.BigInteger)
+def _sqlite_form(found: types.TypeEngine[Any], zone: ZoneInfo) -> _Form:
+    """Return how a column of SQLite is read, where any value may be odd."""
+    if is_decimal(found):
+        scale = getattr(found, "scale", None)
+        if scale is None:
+            return _Form(SchemaBuilder.string(), _number_text)
+        return _Form(decimal_builder(scale), lambda value: _scaled(_number_text(value), scale))
+    match found:
+        case types.Boolean():
+            return _Form(SchemaBuilder.boolean(), {0: False, 1: True}.__getitem__)
+        case types.Integer():
+            return _Form(SchemaBuilder.int64(), _int64, _all_of(int))
+        case types.Float():
+            return _Form(SchemaBuilder.float64(), _float, _all_of(float))
+        case types.DateTime():
+            return _Form(timestamp_builder(), *_instants(zone))
+        case types.Date():
+            return _Form(date_builder(), _date)
+        case types.Time():
+            return _Form(time_builder(), _time)
+        case _ if isinstance(found, BINARIES):
+            return _Form(SchemaBuilder.bytes(), _bytes, _all_of(bytes))
+        case types.String():
+            return _Form(SchemaBuilder.string(), _unicode, _all_unicode)
+    # JSON, and expressions in views, which have no type.
+    return _Form(SchemaBuilder.string(), _sqlite_value_text)
+
+
+def _integer(found: types.Integer) -> SchemaBuilder:
     unsigned = bool(getattr(found, "unsigned", False))
-    if wide or (unsigned and not isinstance(found, types.SmallInteger)):
-        return SchemaBuilder.int64()
-    if isinstance(found, types.SmallInteger) and not unsigned:
-        return SchemaBuilder.int16()
-    return SchemaBuilder.int32()
+    if isinstance(found, types.SmallInteger):
+        return SchemaBuilder.int32() if unsigned else SchemaBuilder.int16()
+    is_wide = unsigned or isinstance(found, types.BigInteger)
+    return SchemaBuilder.int64() if is_wide else SchemaBuilder.int32()
 
 
-def _selected(column: Column[Any], dialect: Dialect) -> ColumnElement[Any]:
-    """Return what a query selects for a column, with the driver's own values."""
+def as_selected(column: ColumnElement[Any], dialect: Dialect) -> ColumnElement[Any]:
+    """Return what a query selects for a column, with the driver's own values and all digits."""
     found, selected = column.type, column
     plain: types.TypeEngine[Any] = types.NullType()
     match dialect.name:
@@ -190,7 +233,7 @@ def _selected(column: Column[Any], dialect: Dialect) -> ColumnElement[Any]:
     return type_coerce(selected, plain)
 
 
-def _postgres_text(column: Column[Any]) -> ColumnElement[Any]:
+def _postgres_text(column: ColumnElement[Any]) -> ColumnElement[Any]:
     match column.type:
         case postgresql.ARRAY():
             return cast(func.to_json(column), types.Text())
@@ -208,104 +251,17 @@ def _postgres_text(column: Column[Any]) -> ColumnElement[Any]:
     return cast(column, types.Text())
 
 
-def _conversion(
-    found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo, *, as_text: bool
-) -> tuple[Convert | None, _Whole]:
-    """Return the conversion of a value, None for values that stay as they are, and that of many."""
-    if dialect.name == "sqlite":
-        made: tuple[Convert | None, _Whole | None] = _sqlite_conversion(
-            found, zone, as_text=as_text
-        )
-    elif as_text:
-        made = _text_of, None
-    else:
-        made = _server_conversion(found, dialect, zone)
-    convert, whole = made
-
-    def each(values: Sequence[Any]) -> Sequence[Any]:
-        assert convert is not None
-        return [None if value is None else convert(value) for value in values]
-
-    return convert, whole or each
-
-
-def _server_conversion(
-    found: types.TypeEngine[Any], dialect: Dialect, zone: ZoneInfo
-) -> tuple[Convert | None, _Whole | None]:
-    if is_decimal(found):
-        scale = getattr(found, "scale", None)
-        if dialect.name in MYSQL:
-            return None, None
-        if scale is None:
-            return _text_of, None
-        return (lambda value: _scaled(value, scale)), None
-    match found:
-        case types.DateTime():
-            return _instants(UTC if has_zone(found) else zone)
-        case types.Date():
-            return _date, None
-        case types.Time() if not found.timezone:
-            return _time, None
-        case types.BigInteger() if getattr(found, "unsigned", False):
-            return _int64, _all_int64
-        case mysql.BIT():
-            return bytes, None
-        case _ if isinstance(found, BINARIES):
-            return bytes, None
-        case types.Boolean() | types.Float():
-            return None, None
-        case types.Integer() if not isinstance(found, mysql.YEAR):
-            return None, None
-    if dialect.name == "postgresql":
-        # Each of them was selected as text.
-        return None, None
-    return _text_of, _checked({str}, _text_of)
-
-
-def _sqlite_conversion(
-    found: types.TypeEngine[Any], zone: ZoneInfo, *, as_text: bool
-) -> tuple[Convert, _Whole | None]:
-    if as_text:
-        return _sqlite_text, None
-    if is_decimal(found):
-        scale = getattr(found, "scale", None)
-        if scale is None:
-            return _number_text, None
-        return (lambda value: _scaled(_number_text(value), scale)), None
-    match found:
-        case types.Boolean():
-            return {0: False, 1: True}.__getitem__, _booleans
-        case types.Integer():
-            return _int64, _checked({int}, _int64)
-        case types.Float():
-            return _float, _checked({float}, _float)
-        case types.DateTime():
-            return _instants(zone)
-        case types.Date():
-            return _date, None
-        case types.Time():
-            return _time, None
-        case _ if isinstance(found, BINARIES):
-            return _bytes, _checked({bytes}, _bytes)
-        case types.JSON():
-            return _sqlite_value_text, None
-        case types.String():
-            return _unicode, _all_unicode
-    # Expressions in views have no type.
-    return _sqlite_value_text, None
-
-
 # Values. Each function raises one of `_UNFIT` for a value that does not fit.
 
 
-def _instants(zone: ZoneInfo | Any) -> tuple[Convert, _Whole]:
+def _instants(zone: tzinfo) -> tuple[Convert, _Quick | None]:
     def instant(value: Any) -> datetime:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=zone)
         return moment.astimezone(UTC)
 
-    def instants(values: Sequence[Any]) -> Sequence[Any]:
+    def instants(values: Sequence[Any]) -> Sequence[Any] | None:
         try:
             # To parse a zone costs less than to add one afterwards.
             parse, day = datetime.fromisoformat, len("2024-06-01")
@@ -315,13 +271,9 @@ def _instants(zone: ZoneInfo | Any) -> tuple[Convert, _Whole]:
             ]
         except _UNFIT:
             # Some have a zone of their own, or no time.
-            return each(values)
+            return None
 
-    def each(values: Sequence[Any]) -> Sequence[Any]:
-        return [None if value is None else instant(value) for value in values]
-
-    in_utc = zone is UTC or getattr(zone, "key", "") == "UTC"
-    return instant, instants if in_utc else each
+    return instant, instants if zone is UTC or getattr(zone, "key", "") == "UTC" else None
 
 
 def _date(value: Any) -> date:
@@ -361,11 +313,6 @@ def _float(value: Any) -> float:
     if value.__class__ is not float:
         raise TypeError("not a number")
     return float(value)
-
-
-def _booleans(values: Sequence[Any]) -> Sequence[Any]:
-    meanings = {None: None, 0: False, 1: True}
-    return [meanings[value] for value in values]
 
 
 def _bytes(value: Any) -> bytes:
@@ -428,13 +375,7 @@ def _sqlite_text(value: Any) -> str:
     return f"X'{value.hex().upper()}'" if isinstance(value, bytes) else _sqlite_value_text(value)
 
 
-def _checked(classes: Collection[type], convert: Convert) -> _Whole:
-    """Return a conversion of values that mostly are of the classes, which then stay as they are."""
-    expected = {*classes, type(None)}
-
-    def whole(values: Sequence[Any]) -> Sequence[Any]:
-        if set(map(type, values)) <= expected:
-            return values
-        return [None if value is None else convert(value) for value in values]
-
-    return whole
+def _all_of(usual: type) -> _Quick:
+    """Return a quick conversion of values that are all of a class, and stay as they are."""
+    expected = {usual, type(None)}
+    return lambda values: values if set(map(type, values)) <= expected else None

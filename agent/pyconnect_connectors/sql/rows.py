@@ -23,7 +23,7 @@ from pyconnect_api import (
     SinkRecord,
     Struct,
 )
-from pyconnect_connectors.odd_values import OddValueException
+from pyconnect_connectors.odd_values import OddValueException, place_of, required_default
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
 from pyconnect_connectors.sql.settings import SinkSettings
@@ -217,22 +217,13 @@ def _key_part(
 def _struct_values(schema: Schema, value: Callable[[SinkRecord], Any]) -> _Take:
     # Null is a value of an optional field: a converter has put the default in its place, or not, as
     # `replace.null.with.default` says.
-    defaults = {
-        index: field.schema.default
-        for index, field in enumerate(schema.fields)
-        if field.schema.default is not None and not field.schema.optional
-    }
-    if not defaults:
+    defaults = [required_default(field.schema) for field in schema.fields]
+    if not any(default is not None for default in defaults):
         return lambda record: value(record).stored_values()
-
-    def with_defaults(record: SinkRecord) -> list[object]:
-        stored = list(value(record).stored_values())
-        for index, default in defaults.items():
-            if stored[index] is None:
-                stored[index] = default
-        return stored
-
-    return with_defaults
+    return lambda record: [
+        default if found is None else found
+        for found, default in zip(value(record).stored_values(), defaults, strict=True)
+    ]
 
 
 def _kafka_values(record: SinkRecord) -> Row:
@@ -241,9 +232,3 @@ def _kafka_values(record: SinkRecord) -> Row:
         record.original_kafka_partition,
         record.original_kafka_offset,
     )
-
-
-def place_of(record: SinkRecord) -> str:
-    """Return where a record is in Kafka, as topic-partition@offset."""
-    topic, partition = record.original_topic, record.original_kafka_partition
-    return f"{topic}-{partition}@{record.original_kafka_offset}"

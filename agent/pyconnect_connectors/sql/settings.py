@@ -14,6 +14,7 @@ from pyconnect_connectors.odd_values import OUT_OF_RANGE, OddValues, tolerates_e
 from pyconnect_connectors.settings import GUARANTEE, Guarantee, bound, refuse, setting
 from pyconnect_connectors.sql.definitions import (
     EXCLUDE,
+    FOLDING_KEYS,
     INCLUDE,
     INCREMENTING,
     PK_FIELDS,
@@ -21,6 +22,7 @@ from pyconnect_connectors.sql.definitions import (
     QUERY,
     TIMESTAMP,
     WHITELIST,
+    FoldingKeys,
     InsertMode,
     Mode,
     PrimaryKeyMode,
@@ -108,6 +110,7 @@ class SinkSettings:
     insert_mode: InsertMode = setting("insert.mode")
     pk_mode: PrimaryKeyMode = setting(PK_MODE)
     pk_fields: tuple[str, ...] = setting(PK_FIELDS)
+    folding_keys: FoldingKeys = setting(FOLDING_KEYS)
     auto_create: bool = setting("auto.create")
     auto_evolve: bool = setting("auto.evolve")
     deletes: bool = setting("delete.enabled")
@@ -132,6 +135,11 @@ class SinkSettings:
     @property
     def exactly_once(self) -> bool:
         return self.guarantee is Guarantee.EXACTLY_ONCE
+
+    @property
+    def replaces_rows(self) -> bool:
+        """Whether rows are found by their keys."""
+        return self.deletes or self.insert_mode is not InsertMode.INSERT
 
     def problems(self) -> list[tuple[str, str]]:
         """Return rules across settings that are broken, as pairs of a setting and a text."""

@@ -2,53 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyconnect_api import (
-    Config,
-    ConfigDef,
     ConnectException,
     SinkConnector,
     SinkTask,
     TopicPartition,
 )
-from pyconnect_connectors import version
+from pyconnect_connectors.connectors import ConfiguredConnector
 from pyconnect_connectors.sql.database import connected, database_errors, open_engine
-from pyconnect_connectors.sql.definitions import OFFSETS_TABLE, TABLE_FORMAT, sink_config_def
+from pyconnect_connectors.sql.definitions import (
+    FOLDING_KEYS,
+    OFFSETS_TABLE,
+    TABLE_FORMAT,
+    URL,
+    sink_config_def,
+)
 from pyconnect_connectors.sql.fencing import OffsetTable
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
-from pyconnect_connectors.sql.target_tables import check_names, table_name
-from pyconnect_connectors.sql.validation import validated
+from pyconnect_connectors.sql.target_tables import (
+    check_names,
+    found_table,
+    refuse_folding,
+    table_name,
+)
 
 
-class SqlSinkConnector(SinkConnector):
+class SqlSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):
     """`tasks.max` tasks of the same config; the consumer group deals partitions to them."""
 
     def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
+        super().__init__(sink_config_def, SinkSettings, URL)
 
-    def version(self) -> str:
-        return version()
-
-    def config(self) -> ConfigDef:
-        return sink_config_def()
-
-    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(sink_config_def(), connector_configs, SinkSettings.parse, _name_problems)
+    def problems(self, settings: SinkSettings) -> list[tuple[str, str]]:
+        """Return what is wrong with names, and with tables that exist."""
+        engine = open_engine(settings.connection, writes=True)
+        names = [
+            (TABLE_FORMAT, table_name(settings.table_format, topic)[1]) for topic in settings.topics
+        ]
+        found = []
+        for key, name in [*names, (OFFSETS_TABLE, settings.offsets_table.rpartition(".")[2])]:
+            try:
+                check_names(engine.dialect, name)
+            except ConnectException as error:
+                found.append((key, str(error)))
+        with database_errors("Cannot look at the tables"), connected(engine) as connection:
+            for topic in () if found else settings.topics:
+                table = found_table(connection, settings, topic)
+                try:
+                    if table is not None:
+                        keys = settings.pk_fields or table.primary_key.columns.keys()
+                        refuse_folding(connection, settings, table, keys)
+                except ConnectException as error:
+                    found.append((FOLDING_KEYS, str(error)))
+        return found
 
     def task_class(self) -> type[SinkTask]:
         return SqlSinkTask
-
-    def start(self, props: Mapping[str, str]) -> None:
-        SinkSettings.parse(props)
-        self._props = props
-
-    def stop(self) -> None:
-        """Nothing runs in the background."""
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props] * max_tasks
 
     def alter_offsets(
         self, connector_config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
@@ -64,18 +76,3 @@ class SqlSinkConnector(SinkConnector):
                 for partition in sorted(offsets):
                     table.replace(connection, partition, offsets[partition])
         return True
-
-
-def _name_problems(settings: SinkSettings) -> list[tuple[str, str]]:
-    """Return names of tables that the database cannot keep."""
-    dialect = open_engine(settings.connection, writes=False).dialect
-    found = []
-    names = [
-        (TABLE_FORMAT, table_name(settings.table_format, topic)[1]) for topic in settings.topics
-    ]
-    for key, name in [*names, (OFFSETS_TABLE, settings.offsets_table.rpartition(".")[2])]:
-        try:
-            check_names(dialect, name)
-        except ConnectException as error:
-            found.append((key, str(error)))
-    return found

@@ -24,7 +24,7 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.attempts import Attempts
-from pyconnect_connectors.odd_values import OddValues
+from pyconnect_connectors.odd_values import OddValues, place_of
 from pyconnect_connectors.sql.database import (
     concerns_row,
     connected,
@@ -35,7 +35,7 @@ from pyconnect_connectors.sql.database import (
 )
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, place_of, runs, shape_of
+from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, runs, shape_of
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables

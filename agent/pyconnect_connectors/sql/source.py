@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyconnect_api import (
-    Config,
-    ConfigDef,
     ConnectException,
     ExactlyOnceSupport,
     SourceConnector,
@@ -16,10 +14,12 @@ from pyconnect_api import (
     SourcePartition,
     SourceTask,
 )
-from pyconnect_connectors import version
+from pyconnect_connectors.connectors import ConfiguredConnector
+from pyconnect_connectors.sql.database import check_connection
 from pyconnect_connectors.sql.definitions import (
     MODE,
     TABLES,
+    URL,
     WHITELIST,
     Mode,
     source_config_def,
@@ -28,30 +28,24 @@ from pyconnect_connectors.sql.reading import INCREMENTING_FIELD, TIMESTAMP_FIELD
 from pyconnect_connectors.sql.settings import SourceSettings
 from pyconnect_connectors.sql.source_tables import found_tables
 from pyconnect_connectors.sql.source_task import SqlSourceTask
-from pyconnect_connectors.sql.validation import validated
 
 LOG = logging.getLogger(__name__)
 
 
-class SqlSourceConnector(SourceConnector):
+class SqlSourceConnector(ConfiguredConnector[SourceSettings], SourceConnector):
     """Deals tables to tasks, again when tables come or go."""
 
     def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
+        super().__init__(source_config_def, SourceSettings, URL)
         self._settings: SourceSettings
         self._tables: tuple[str, ...] = ()
         self._stopped = threading.Event()
 
-    def version(self) -> str:
-        return version()
-
-    def config(self) -> ConfigDef:
-        return source_config_def()
-
-    def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
-        return validated(
-            source_config_def(), connector_configs, SourceSettings.parse, _table_problems
-        )
+    def problems(self, settings: SourceSettings) -> Iterable[tuple[str, str]]:
+        if settings.query is not None:
+            check_connection(settings.connection)
+        elif problem := found_tables(settings).problem:
+            yield WHITELIST, problem
 
     def task_class(self) -> type[SourceTask]:
         return SqlSourceTask
@@ -136,8 +130,3 @@ class SqlSourceConnector(SourceConnector):
                     + ", ".join(sorted(wanted))
                 )
         return True
-
-
-def _table_problems(settings: SourceSettings) -> list[tuple[str, str]]:
-    problem = found_tables(settings).problem if settings.query is None else None
-    return [] if problem is None else [(WHITELIST, problem)]

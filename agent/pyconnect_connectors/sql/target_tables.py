@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,10 +14,15 @@ from pyconnect_connectors.settings import GUARANTEE
 from pyconnect_connectors.sql.collations import folding_columns
 from pyconnect_connectors.sql.column_types import column_type, reflected
 from pyconnect_connectors.sql.database import create_once
-from pyconnect_connectors.sql.definitions import AUTO_CREATE, AUTO_EVOLVE, TABLE_FORMAT
+from pyconnect_connectors.sql.definitions import (
+    AUTO_CREATE,
+    AUTO_EVOLVE,
+    FOLDING_KEYS,
+    TABLE_FORMAT,
+    FoldingKeys,
+)
 from pyconnect_connectors.sql.settings import SinkSettings
 
-LOG = logging.getLogger(__name__)
 LONGEST_NAME_BYTES = 63
 _WITHOUT_TRANSACTIONS = frozenset({"myisam", "aria", "memory", "csv", "archive"})
 
@@ -38,7 +42,6 @@ class TargetTables:
     def __init__(self, settings: SinkSettings) -> None:
         self._settings = settings
         self._tables: dict[str, Table] = {}
-        self._looked_at: set[str] = set()
 
     def forget(self) -> None:
         """Have each table reflected again: it may have been changed from outside."""
@@ -57,41 +60,16 @@ class TargetTables:
         """
         table = self._tables.get(topic)
         if table is None or not columns.keys() <= set(table.columns.keys()):
-            table = self._reflected(connection, topic)
+            table = found_table(connection, self._settings, topic)
             if table is None:
                 table = self._created(connection, topic, columns, keys)
             missing = {n: s for n, s in columns.items() if n not in table.columns}
             if missing:
                 self._add_columns(connection, table, missing)
-                table = self._reflected(connection, topic)
+                table = found_table(connection, self._settings, topic)
                 assert table is not None
-            self._warn_of_folding(connection, table, keys)
+            refuse_folding(connection, self._settings, table, keys)
             self._tables[topic] = table
-        return table
-
-    def _warn_of_folding(self, connection: Connection, table: Table, keys: Sequence[str]) -> None:
-        """Warn of key columns in which different texts are equal: their rows become one."""
-        if not keys or table.fullname in self._looked_at:
-            return
-        self._looked_at.add(table.fullname)
-        with connection.begin():
-            folding = folding_columns(connection, table, keys)
-        for column, collation in folding.items():
-            LOG.warning(
-                "a key column takes different texts for equal, so that their rows become one; "
-                "give it a binary collation without padding",
-                extra={"table": table.fullname, "column": column, "collation": collation},
-            )
-
-    def _reflected(self, connection: Connection, topic: str) -> Table | None:
-        schema, name = table_name(self._settings.table_format, topic)
-        if not inspect(connection).has_table(name, schema=schema):
-            connection.rollback()
-            return None
-        table = reflected(connection, name, schema)
-        connection.rollback()
-        if self._settings.exactly_once:
-            _refuse_without_transactions(table)
         return table
 
     def _created(
@@ -113,7 +91,7 @@ class TargetTables:
         ]
         table = Table(name, MetaData(), *made, schema=schema)
         create_once(connection, table)
-        found = self._reflected(connection, topic)
+        found = found_table(connection, self._settings, topic)
         assert found is not None
         return found
 
@@ -149,6 +127,33 @@ class TargetTables:
                 found = inspect(connection).get_columns(table.name, schema=table.schema)
             if column not in {described["name"] for described in found}:
                 raise
+
+
+def found_table(connection: Connection, settings: SinkSettings, topic: str) -> Table | None:
+    """Return the table of a topic as it is now; ConnectException if it cannot be written."""
+    schema, name = table_name(settings.table_format, topic)
+    exists = inspect(connection).has_table(name, schema=schema)
+    table = reflected(connection, name, schema) if exists else None
+    connection.rollback()
+    if table is not None and settings.exactly_once:
+        _refuse_without_transactions(table)
+    return table
+
+
+def refuse_folding(
+    connection: Connection, settings: SinkSettings, table: Table, keys: Sequence[str]
+) -> None:
+    """Raise ConnectException for a key column in which different texts are equal."""
+    if settings.folding_keys is FoldingKeys.ALLOW or not settings.replaces_rows:
+        return
+    with connection.begin():
+        folding = folding_columns(connection, table, keys)
+    for column, collation in folding.items():
+        raise ConnectException(
+            f"Key column {column} of table {table.fullname} takes different texts for equal "
+            f"({collation}), so that rows of several keys would become one; give it a binary "
+            f"collation without padding, or set {FOLDING_KEYS}=allow"
+        )
 
 
 def _refuse_without_transactions(table: Table) -> None:

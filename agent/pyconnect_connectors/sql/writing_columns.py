@@ -19,7 +19,13 @@ from sqlalchemy.dialects import mysql, postgresql
 
 from pyconnect_api import Struct
 from pyconnect_api.validation import to_float32
-from pyconnect_connectors.sql.column_types import BINARIES, MYSQL, has_zone, is_decimal
+from pyconnect_connectors.sql.column_types import (
+    BINARIES,
+    MYSQL,
+    NumericAffinity,
+    has_zone,
+    is_decimal,
+)
 from pyconnect_connectors.sql.json_text import array_literal, checked_json, json_text
 
 Convert: TypeAlias = Callable[[Any], Any]  # a record's value to the driver's
@@ -36,6 +42,9 @@ _POSTGRES_TIMES = {
 """Forms of times that PostgreSQL has and Python has not."""
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _EXACT_FLOAT = 2**53
+_NUMBER = re.compile(r"-?(0|[1-9]\d*)?(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+"""Texts that are numbers and nothing else: 007 or +49 may be a code, whose digits count."""
+_SQLITE_NUMBER = re.compile(r"[ \t-\r]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t-\r]*", re.ASCII)
 
 
 class Unfit(ValueError):
@@ -104,9 +113,10 @@ def _conversion(  # noqa: C901  one case a type
             narrow = isinstance(found, mysql.FLOAT) or (
                 isinstance(found, types.REAL) and name == "postgresql"
             )
+            scale = getattr(found, "scale", None)
             return (
-                float if name == "postgresql" else None,
-                lambda v: _float(v, name, narrow=narrow),
+                float if name == "postgresql" and not narrow else None,
+                lambda v: _float(v, name, narrow=narrow, scale=scale),
             )
         case _ if isinstance(found, BINARIES):
             exact = found.length if isinstance(found, types.BINARY) and name in MYSQL else None
@@ -122,7 +132,7 @@ def _conversion(  # noqa: C901  one case a type
         case postgresql.ARRAY():
             return None, array_literal
         case types.NullType() if name == "sqlite":
-            return None, _any
+            return None, _any_number if isinstance(found, NumericAffinity) else _any
     return str, _text
 
 
@@ -253,7 +263,7 @@ def _integer(value: Any, most: int) -> int:
     match value:
         case int():
             number = int(value)
-        case str() if re.fullmatch(r"[+-]?\d{1,100}", value):
+        case str() if re.fullmatch(r"0|-?[1-9]\d{,99}", value, re.ASCII):
             number = int(value)
         case Decimal() if value.is_finite() and value.adjusted() < 100:
             number = int(value)
@@ -268,42 +278,53 @@ def _integer(value: Any, most: int) -> int:
     return number
 
 
-def _float(value: Any, dialect: str, *, narrow: bool) -> float:
-    if isinstance(value, float):
-        odd = not math.isfinite(value) if dialect in MYSQL else math.isnan(value)
-        if odd and dialect != "postgresql":
-            raise Unfit("infinity" if math.isinf(value) else "NaN (not a number)")
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-        raise Unfit("a value that is not a number")
-    exact = Decimal(value)
+def _float(value: Any, dialect: str, *, narrow: bool, scale: int | None = None) -> float:
+    """Return a number that the column gives back with the same digits."""
+    is_usual = isinstance(value, float) and math.isfinite(value) and scale is None
+    if is_usual and (not narrow or to_float32(value) == value):
+        return float(value)
+    exact = _exact_number(value)
     number = float(exact)
     if not exact.is_finite():
-        return _float(number, dialect, narrow=narrow)
-    if Decimal(_shortest(number, narrow=narrow)) != exact:
-        raise Unfit("a number with more digits than a binary float has")
+        if dialect in MYSQL or (dialect == "sqlite" and exact.is_nan()):
+            raise Unfit("NaN (not a number)" if exact.is_nan() else "infinity")
+        return number
+    held = to_float32(number) if narrow else number
+    digits = len(exact.as_tuple().digits)
+    has_few = digits <= (6 if narrow else 15)
+    if Decimal(f"{held:.{digits - 1}e}" if has_few else _shortest(held, narrow=narrow)) != exact:
+        raise Unfit(f"a number with more digits than a float of {4 if narrow else 8} bytes has")
+    if scale is not None and round(exact, scale) != exact:
+        raise Unfit("a number with more digits than the column's scale")
     return number
 
 
-def _shortest(number: float, *, narrow: bool) -> str:
+def _exact_number(value: Any) -> Decimal:
+    """Return a number with all its digits; PostgreSQL's words for others are those of Java."""
+    if isinstance(value, str):
+        if value not in ("NaN", "Infinity", "-Infinity") and not _NUMBER.fullmatch(value):
+            raise Unfit("a text that is not a number")
+    elif isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise Unfit("a value that is not a number")
+    try:
+        return Decimal(repr(value) if isinstance(value, float) else value)
+    except InvalidOperation:
+        raise Unfit("a text that is not a number") from None
+
+
+def _shortest(held: float, *, narrow: bool) -> str:
     """Return the shortest text of a number that means the same in a float of 4 or 8 bytes."""
-    if not narrow or not math.isfinite(number):
-        return repr(number)
-    rounded = to_float32(number)
-    texts = (f"{rounded:.{digits}g}" for digits in range(6, 10))
-    return next(text for text in texts if to_float32(float(text)) == rounded)
+    if not narrow or not math.isfinite(held):
+        return repr(held)
+    texts = (f"{held:.{digits}g}" for digits in range(6, 10))
+    return next(text for text in texts if to_float32(float(text)) == held)
 
 
 def _decimals(found: Any, dialect: str) -> Convert:
     scale = getattr(found, "scale", None)
 
     def convert(value: Any) -> Any:
-        if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
-            raise Unfit("a value that is not a number")
-        try:
-            number = Decimal(repr(value) if isinstance(value, float) else value)
-        except InvalidOperation:
-            raise Unfit("a text that is not a number") from None
+        number = _exact_number(value)
         if not number.is_finite():
             if dialect == "postgresql":
                 return number
@@ -391,3 +412,12 @@ def _any(value: Any) -> Any:
         case bytes():
             return value
     return _text(value)
+
+
+def _any_number(value: Any) -> Any:
+    """Return a value as SQLite stores it where a text that is a number becomes one."""
+    if isinstance(value, Decimal):
+        return _decimals(types.Numeric(), "sqlite")(value)
+    if isinstance(value, str) and _SQLITE_NUMBER.fullmatch(value):
+        raise Unfit("a text that SQLite would make a number of")
+    return _any(value)

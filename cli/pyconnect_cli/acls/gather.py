@@ -25,14 +25,9 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.protocol import kafka_protocol
 from pyconnect_cli.kafka.reader import task_counts
-from pyconnect_cli.kafka.security import (
-    existing_topics,
-    has_old_brokers,
-    list_acls,
-)
+from pyconnect_cli.kafka.security import existing_topics, has_old_brokers, list_acls
 from pyconnect_cli.rest.agent_client import AgentClient
-from pyconnect_cli.rest.binding import Json, as_list, as_object, optional_text
-from pyconnect_cli.rest.model import ConnectorView
+from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, optional_text
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import worker_properties
 from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
@@ -174,7 +169,7 @@ def _with_principals(worker: WorkerFacts, reports: Mapping[str, Json]) -> Worker
 
 def _connector_views(session: Session, options: AclOptions) -> list[ConnectorView]:
     try:
-        views = session.client.connector_views()
+        views = session.client.connector_views(options.connectors)
     except Unreachable as error:
         if not (options.worker_configs or options.worker_properties):
             raise
@@ -189,10 +184,7 @@ def _connector_views(session: Session, options: AclOptions) -> list[ConnectorVie
 
 
 def _connectors(
-    session: Session,
-    views: Sequence[ConnectorView],
-    options: AclOptions,
-    counts: Mapping[str, int],
+    session: Session, views: Sequence[ConnectorView], options: AclOptions, counts: Mapping[str, int]
 ) -> list[ConnectorFacts]:
     sources = [view.name for view in views if view.type != "sink"]
     with ThreadPoolExecutor(_AT_ONCE) as executor:
@@ -292,7 +284,7 @@ def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:
     return found
 
 
-_COMMAND = [sys.executable, "-m", "pyconnect_agent.acl_probe"]
+_COMMAND = [sys.executable, "-m", "pyconnect_agent.worker.acl_probe"]
 _EXIT_CONFIG = 2
 # Values for missing keys that only a running worker needs.
 _UNIMPORTANT = {"key.converter": "unused", "value.converter": "unused"}

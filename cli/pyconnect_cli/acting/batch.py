@@ -1,4 +1,7 @@
-"""Run one action on many objects: parallelism, one result line each, exit code 8."""
+"""Run one action on many objects: question, parallelism, a result line each, exit code 8.
+
+Second looks (`…_shows`) read the state after a change that was sent and not answered.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from functools import partial
+from typing import Protocol
 
-from pyconnect_cli.acting.confirmation import UNCHANGED, Asks, confirm_plan
+from pyconnect_cli.acting.wait import describe, has_state
 from pyconnect_cli.errors import (
     ExitCode,
+    NotFound,
     OutOfTime,
     PartialFailure,
     PyconnectError,
@@ -20,10 +26,68 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.render.outcomes import BatchRecord, ObjectResult, Outcome, counted, summary
-from pyconnect_cli.render.styles import json_text
+from pyconnect_cli.render.styles import json_text, printable
 from pyconnect_cli.rest.background import in_background
-from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.client import Config, ConnectClient
+from pyconnect_cli.rest.model import TaskId
 from pyconnect_cli.session import Session
+
+UNCHANGED = "unchanged"
+
+
+class Asks(Enum):
+    """Which changes need consent. Consent is `--yes`, or an answer on a terminal."""
+
+    SEVERAL = "a change of several objects; without a terminal it goes on"
+    ALWAYS = "every change; without a terminal it is refused"
+    BEFORE = "none: the command has asked already"
+
+
+class Planned(Protocol):
+    """One object of a plan; `changes`: its changes, each as `old -> new`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def changes(self) -> tuple[str, ...]: ...
+
+
+def confirm_plan(
+    session: Session, verb: str, steps: Sequence[Planned], asks: Asks, *, what: str = "connector"
+) -> None:
+    """Show the plan and ask for consent as `asks` says; see Session.confirm."""
+    needed = asks is Asks.ALWAYS or (
+        asks is Asks.SEVERAL and len(steps) > 1 and session.interactive
+    )
+    if not needed or session.settings.yes:
+        return
+    for line in plan_lines(steps):
+        session.output.message(line)
+    same = sum(step.changes == (UNCHANGED,) for step in steps)
+    total = f", {same} of them unchanged" if same else ""
+    session.confirm(f"{verb} {len(steps)} {what}{'' if len(steps) == 1 else 's'}{total}?")
+
+
+def confirm_names(
+    session: Session, verb: str, names: Sequence[str], *, what: str = "connector"
+) -> None:
+    """Ask for consent to a plan that the command has shown; see Session.confirm."""
+    if not session.settings.yes:
+        session.output.message(f"{verb}: {', '.join(names)}")
+    session.confirm(f"{verb} {len(names)} {what}{'' if len(names) == 1 else 's'}?")
+
+
+def plan_lines(steps: Sequence[Planned]) -> list[str]:
+    """Return a line for each change of each object, the objects' names in a column."""
+    width = max((len(printable(step.name)) for step in steps), default=0)
+    lines = []
+    for step in steps:
+        for at, change in enumerate(step.changes or ("",)):
+            name = printable(step.name) if at == 0 else ""
+            lines.append(f"  {name.ljust(width)}  {printable(change)}".rstrip())
+    return lines
+
 
 MOST_PARALLEL = 64
 # A deadline also ends requests and second looks, a little later.
@@ -266,3 +330,52 @@ def _print_plan(session: Session, verb: str, steps: Sequence[BatchStep]) -> None
         for step in steps:
             changes = f": {', '.join(step.changes)}" if step.changes else ""
             session.output.line(f"would {verb} {step.name}{changes}")
+
+
+def state_shows(name: str, state: str, client: ConnectClient) -> Seen:
+    """Return whether the connector has this state; its tasks may follow later."""
+    try:
+        status = client.connector_status(name)
+    except NotFound:
+        return Seen("it does not exist", done=False)
+    reached = status.connector.state == state or has_state(status, state)
+    return Seen(f"it is {describe(status)}", done=reached)
+
+
+def restart_shows(name: str, client: ConnectClient) -> Seen:
+    """Return the state only: a restart ends in the state in which it began."""
+    try:
+        return Seen(f"it is {describe(client.connector_status(name))}", done=False)
+    except NotFound:
+        return Seen("it has no status", done=False)
+
+
+def task_shows(task: TaskId, client: ConnectClient) -> Seen:
+    """Show a task's state; see `restart_shows`."""
+    try:
+        state = client.task_status(task.connector, task.task)
+    except NotFound:
+        return Seen("it has no status", done=False)
+    return Seen(f"it is {state.state}", done=False)
+
+
+def deletion_shows(name: str, client: ConnectClient) -> Seen:
+    """Return whether a connector is gone."""
+    gone = not client.exists(name)
+    return Seen("it is gone" if gone else "it is still there", done=gone)
+
+
+def config_shows(name: str, config: Config, client: ConnectClient, *, whole: bool = True) -> Seen:
+    """Return whether a connector has this configuration or, without `whole`, these keys of it.
+
+    A key with None has to be absent.
+    """
+    try:
+        stored = client.connector_config(name)
+    except NotFound:
+        return Seen("it does not exist", done=False)
+    wanted = {**config, "name": name}
+    same = all(stored.get(key) == value for key, value in wanted.items())
+    if same and not (whole and set(stored) - set(wanted)):
+        return Seen("its configuration is the new one", done=True)
+    return Seen("its configuration is not the new one", done=False)

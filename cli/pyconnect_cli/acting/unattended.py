@@ -48,12 +48,13 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
     given = session.given
     if given.get("summary_json"):
         given["quiet"] = True
-    started = time.time()
+    started, began_s = time.time(), time.monotonic()
     code = int(ExitCode.OK)
     error: str | None = None
     try:
         with _lock(session, given.get("lock")), _deadline(given.get("deadline")):
-            _jitter(given.get("jitter"))
+            if jitter := given.get("jitter"):
+                time.sleep(random.uniform(0, parse_duration(str(jitter), what="--jitter")))
             limit_requests(session, given.get("deadline"))
             yield
     except PyconnectError as failure:
@@ -70,7 +71,7 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
             command=command,
             exit_code=code,
             started_s=started,
-            duration_s=time.time() - started,
+            duration_s=time.monotonic() - began_s,
             error=error,
             results=session.record.results(),
         )
@@ -215,8 +216,3 @@ def limit_requests(session: Session, deadline: object) -> None:
         session.budget.end_within(
             parse_duration(str(deadline), what="--deadline") + DEADLINE_MARGIN_S
         )
-
-
-def _jitter(text: object) -> None:
-    if text:
-        time.sleep(random.uniform(0, parse_duration(str(text), what="--jitter")))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from pyconnect_cli.errors import (
-    NotFound,
     OutOfTime,
     PyconnectError,
     ServerError,
@@ -16,10 +17,11 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
-from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView, root_cause
 from pyconnect_cli.session import Session
+from pyconnect_cli.settings.resolved import NO_ORIGIN
 
+Found = TypeVar("Found")
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 # Workers write a status within a poll of their config topic; the reader's view follows at once.
@@ -83,7 +85,7 @@ def wait_for_state(
         # A connector that was in the state is read again as long as the state has to last.
         looked_at = list(names) if stable_s else waiting
         with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
-            statuses = _statuses(session, looked_at)
+            statuses = session.client.connector_statuses(looked_at)
         now = time.monotonic()
         for name in looked_at:
             if has_state(statuses.get(name), state):
@@ -115,16 +117,54 @@ def wait_for_state(
         pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
+def looks(
+    session: Session, pause_s: float, look: Callable[[], Found], *, at_once: bool = True
+) -> Iterator[Found]:
+    """Yield one look after another, until the reader is gone or, if it was given, for --timeout.
+
+    `at_once` False: the first look comes after a pause.
+    """
+    limited = session.settings.origins["timeout"] != NO_ORIGIN
+    while True:
+        if not at_once:
+            over = limited and session.budget.remaining_s() <= pause_s
+            if session.output.unwritten or over:
+                return
+            time.sleep(pause_s)
+            if not limited:
+                session.renew_time()
+        at_once = False
+        try:
+            found = look()
+        except (OutOfTime, Unreachable):
+            if limited and session.budget.spent:
+                return
+            raise
+        yield found
+
+
 def delete_and_see(session: Session, name: str) -> None:
     """Delete a connector; ServerError if the cluster still has it although a worker reported so."""
     session.client.delete_connector(name)
-    until = time.monotonic() + min(GONE_S, session.budget.remaining_s())
-    pause = FIRST_PAUSE_S
-    while name in session.client.connector_names():
-        if time.monotonic() + pause >= until:
-            raise ServerError(f"the worker reported the deletion, but {name} still exists")
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+    still = ServerError(f"the worker reported the deletion, but {name} still exists")
+    wait_until(session, lambda: not session.client.exists(name), lambda: still, most_s=GONE_S)
+
+
+def wait_until(
+    session: Session,
+    holds: Callable[[], bool],
+    late: Callable[[], PyconnectError],
+    *,
+    most_s: float = math.inf,
+    pause_s: float = FIRST_PAUSE_S,
+) -> None:
+    """Ask again and again, with longer pauses; raise `late` when `most_s` or the run is over."""
+    until = time.monotonic() + min(most_s, session.budget.remaining_s())
+    while not holds():
+        if time.monotonic() + pause_s >= until:
+            raise late()
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
 
 
 @contextmanager
@@ -160,16 +200,6 @@ def describe(status: ConnectorStatus | None) -> str:
         return "without a status"
     tasks = " ".join(f"{task.id}:{task.state}" for task in status.tasks)
     return f"{status.connector.state} with {f'tasks {tasks}' if tasks else 'no tasks'}"
-
-
-def _statuses(session: Session, names: Sequence[str]) -> Mapping[str, ConnectorStatus]:
-    """Read all statuses with one request; a name without a status is missing in the result."""
-    if len(names) > 1:
-        return session.client.connector_statuses()
-    try:
-        return {name: session.client.connector_status(name) for name in names}
-    except NotFound:
-        return {}
 
 
 def _least_s(status: ConnectorStatus | None, state: str) -> float:

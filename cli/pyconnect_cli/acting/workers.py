@@ -1,14 +1,15 @@
-"""Requests to each single worker of a cluster."""
+"""Requests to each single worker of a cluster, all at once; automatic restarts by agents."""
 
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from pyconnect_cli.acting.background import ask_all
 from pyconnect_cli.errors import (
     NotFound,
     OutOfTime,
@@ -17,11 +18,13 @@ from pyconnect_cli.errors import (
     Unreachable,
     UsageError,
 )
-from pyconnect_cli.rest.agent_client import AgentClient
+from pyconnect_cli.parsing.durations import format_duration
+from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AutomaticRestarts
+from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.rest.client import ConnectClient
 from pyconnect_cli.rest.endpoint import base_url
 from pyconnect_cli.rest.exchange import Exchange
-from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, Health
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorStatus, Health
 from pyconnect_cli.session import Session
 
 Answer = TypeVar("Answer")
@@ -49,13 +52,8 @@ class WorkerHealth:
 def worker_urls(session: Session, *, everywhere: bool) -> list[str]:
     """Return the addresses in force; with `everywhere` also those that statuses name."""
     if everywhere:
-        return all_worker_urls(session, session.client.connector_views())
+        return urls_with(session, assigned_workers(session.client.connector_statuses().values()))
     return list(session.client.exchange.urls)
-
-
-def all_worker_urls(session: Session, views: Mapping[str, ConnectorView]) -> list[str]:
-    """Return the addresses in force and those that the statuses of these connectors name."""
-    return urls_with(session, _assigned_workers(views))
 
 
 def urls_with(session: Session, workers: Iterable[str]) -> list[str]:
@@ -90,17 +88,19 @@ def _addresses(url: str) -> set[tuple[str, int]]:
     return {(str(address[0]), port) for *_, address in found}
 
 
-def connect_cluster(session: Session) -> ConnectCluster:
-    """Return the identity of the Connect cluster; the group of Java workers is in the context."""
+def connect_cluster(session: Session, statuses: Iterable[ConnectorStatus | None]) -> ConnectCluster:
+    """Return the identity of the Connect cluster; the group of Java workers is in the context.
+
+    `statuses` name workers of this cluster.
+    """
     exchange = session.client.exchange
-    try:
-        group_id = AgentClient(exchange).config().get("group.id")
-    except PyconnectError:
-        group_id = None
-    group_id = group_id or session.settings.group or ""
-    workers = _assigned_workers(session.client.connector_views())
+    group_id = None
+    if session.worker.agent:
+        with suppress(PyconnectError):
+            group_id = AgentClient(exchange).config().get("group.id")
     return ConnectCluster(
-        group_id=group_id, workers=frozenset({*workers, *map(_address, exchange.urls)})
+        group_id=group_id or session.settings.group or "",
+        workers=frozenset({*assigned_workers(statuses), *map(_address, exchange.urls)}),
     )
 
 
@@ -166,11 +166,86 @@ def _health(client: ConnectClient, url: str) -> Health:
         return Health(url=url, status="healthy", message="answers; it has no /health yet")
 
 
-def _assigned_workers(views: Mapping[str, ConnectorView]) -> set[str]:
+def assigned_workers(statuses: Iterable[ConnectorStatus | None]) -> set[str]:
+    """Return the workers (`host:port`) that statuses name."""
     return {
         item.worker_id
-        for view in views.values()
-        if view.status
-        for item in (view.status.connector, *view.status.tasks)
+        for status in statuses
+        if status
+        for item in (status.connector, *status.tasks)
         if item.worker_id
     }
+
+
+Item = TypeVar("Item")
+
+
+def ask_all(
+    items: Sequence[Item], question: Callable[[Item], Answer]
+) -> list[Answer | PyconnectError]:
+    """Ask all at once; return answers in the order of the items, an error in place of an answer."""
+
+    def ask(item: Item) -> Answer | PyconnectError:
+        try:
+            return question(item)
+        except PyconnectError as error:
+            return error
+
+    futures = [in_background(lambda item=item: ask(item)) for item in items]  # type: ignore[misc]
+    return [future.result() for future in futures]
+
+
+_ENDED = {
+    "permanent": "the error has to be corrected first",
+    "killed": "killed by a user",
+    "limit": "no more attempts",
+}
+
+Restarts = Mapping[int | None, AutomaticRestarts]
+"""By task number; None is the connector."""
+
+
+def automatic_restarts(session: Session, name: str, status: ConnectorStatus | None) -> Restarts:
+    """Ask the workers that the status names; Java workers restart nothing by themselves."""
+    if status is None:
+        return {}
+    try:
+        AgentClient(session.client.exchange).info()
+    except PyconnectError:
+        return {}
+    items = (status.connector, *status.tasks)
+    urls = urls_with(session, {item.worker_id for item in items if item.worker_id})
+    found: dict[int | None, AutomaticRestarts] = {}
+    for answer in ask_workers(session, urls, lambda exchange: AgentClient(exchange).children()):
+        if isinstance(answer, PyconnectError):
+            continue
+        for child in answer:
+            if child.connector == name and child.restarts is not None:
+                found[child.task] = _further(found.get(child.task), child)
+    return found
+
+
+def describe_restarts(restarts: AutomaticRestarts | None) -> str:
+    """Return attempts and the time to the next one in one cell; `-` without attempts."""
+    if restarts is None or restarts.policy == "never":
+        return "-"
+    text = f"{restarts.attempts} of {restarts.max_attempts}"
+    if restarts.next_ms is not None:
+        wait_s = max(0.0, restarts.next_ms / 1000 - time.time())
+        return f"{text}, next in {format_duration(wait_s)}"
+    ended = _ENDED.get(restarts.ended or "")
+    return f"{text}, {ended}" if ended else text
+
+
+def _further(known: AutomaticRestarts | None, child: AgentChild) -> AutomaticRestarts:
+    """Return the worker's report that has attempts: a task that just moved has two reports."""
+    assert child.restarts is not None
+    if known is None or child.restarts.next_ms is not None or child.restarts.attempts:
+        return child.restarts
+    return known
+
+
+def restarts_document(restarts: Restarts) -> list[dict[str, object]]:
+    """Return an entry for the connector (`task` null) and each task."""
+    ordered = sorted(restarts, key=lambda task: -1 if task is None else task)
+    return [{"task": task, **restarts[task].raw} for task in ordered]

@@ -1,18 +1,18 @@
-"""`pyconnect agent`: pyconnect's own workers, one by one."""
+"""`pyconnect agent`: pyconnect's own workers, one by one; `examine`, for `doctor`, is pure."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.restarts import describe_restarts
-from pyconnect_cli.acting.wait import within_time
-from pyconnect_cli.acting.workers import ask_workers, worker_urls
-from pyconnect_cli.agents.doctor import AgentFinding, ExaminedAgent, examine
+from pyconnect_cli.acting.wait import wait_until, within_time
+from pyconnect_cli.acting.workers import ask_workers, describe_restarts, worker_urls
 from pyconnect_cli.agents.readiness import Readiness
 from pyconnect_cli.agents.readiness import readiness as examine_readiness
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError, WaitTimedOut
@@ -30,58 +30,48 @@ app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
 
 Item = TypeVar("Item")
 WorkerArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[URL]", help="address of the worker, if several are given"),
+    str | None, typer.Argument(metavar="[URL]", help="address of the worker, if several are given")
 ]
 NoWaitOption = Annotated[
     bool, typer.Option("--no-wait", help="return without waiting for the new state")
 ]
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 1.0
 AGENT_COLUMNS: Sequence[Column[AgentInfo]] = (
     worker_column(lambda agent: agent.url),
-    Column(title="STATE", value=lambda agent: agent.state, style=state_style),
-    Column(title="LEADER", value=lambda agent: "yes" if agent.leader else ""),
-    Column(title="GENERATION", value=lambda agent: _text(agent.generation), right=True),
-    Column(title="PHASE", value=lambda agent: agent.phase or "-"),
-    Column(title="VERSION", value=lambda agent: agent.version),
-    Column(title="PID", value=lambda agent: str(agent.pid), right=True),
-    Column(
-        title="CONFIG", value=lambda agent: "changed since" if agent.config_outdated else "current"
-    ),
+    Column("STATE", lambda agent: agent.state, style=state_style),
+    Column("LEADER", lambda agent: "yes" if agent.leader else ""),
+    Column("GENERATION", lambda agent: _text(agent.generation), right=True),
+    Column("PHASE", lambda agent: agent.phase or "-"),
+    Column("VERSION", lambda agent: agent.version),
+    Column("PID", lambda agent: str(agent.pid), right=True),
+    Column("CONFIG", lambda agent: "changed since" if agent.config_outdated else "current"),
 )
 CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
-    Column(title="NAME", value=lambda child: child.name, distinct=True),
-    Column(title="STATE", value=lambda child: child.state or "starting", style=state_style),
-    Column(title="SINCE", value=lambda child: _ago(child.since_ms), right=True),
-    Column(title="PID", value=lambda child: _text(child.pid), right=True, wide=True),
+    Column("NAME", lambda child: child.name, distinct=True),
+    Column("STATE", lambda child: child.state or "starting", style=state_style),
+    Column("SINCE", lambda child: _ago(child.since_ms), right=True),
+    Column("PID", lambda child: _text(child.pid), right=True, wide=True),
+    Column("MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)),
+    Column("CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)),
     Column(
-        title="MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)
+        "ANSWERS", lambda child: "-" if child.pid is None else "yes" if child.responsive else "no"
     ),
-    Column(
-        title="CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)
-    ),
-    Column(
-        title="ANSWERS",
-        value=lambda child: "-" if child.pid is None else "yes" if child.responsive else "no",
-    ),
-    Column(title="ACTIVE", value=lambda child: _ago(child.last_activity_ms), right=True),
-    Column(title="COMMIT", value=lambda child: _ago(child.last_commit_ms), right=True),
-    Column(title="QUEUE", value=lambda child: _text(child.queue_size), right=True),
-    Column(title="RESTARTS", value=lambda child: describe_restarts(child.restarts), wide=True),
+    Column("ACTIVE", lambda child: _ago(child.last_activity_ms), right=True),
+    Column("COMMIT", lambda child: _ago(child.last_commit_ms), right=True),
+    Column("QUEUE", lambda child: _text(child.queue_size), right=True),
+    Column("RESTARTS", lambda child: describe_restarts(child.restarts), wide=True),
     worker_column(lambda child: child.url),
 )
 DOCTOR_COLUMNS: Sequence[Column[AgentFinding]] = (
     worker_column(lambda finding: finding.url),
-    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(title="CHECK", value=lambda finding: finding.check),
-    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("CHECK", lambda finding: finding.check),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
 )
 READINESS_COLUMNS: Sequence[Column[Readiness]] = (
-    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(title="ABOUT", value=lambda finding: finding.about),
-    Column(title="NAME", value=lambda finding: finding.name, distinct=True),
-    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("ABOUT", lambda finding: finding.about),
+    Column("NAME", lambda finding: finding.name, distinct=True),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
 )
 
 
@@ -124,18 +114,12 @@ def status(
                 document=[dict(agent.raw) for agent in agents],
                 names=[agent.url for agent in agents],
             )
-    for failure in failures[:-1]:
-        session.output.error(failure)
-    if failures:
-        raise failures[-1]
+    raise_last(session, failures)
 
 
 @app.command(cls=ChangingVerb)
 def drain(
-    context: typer.Context,
-    worker: WorkerArgument = None,
-    *,
-    no_wait: NoWaitOption = False,
+    context: typer.Context, worker: WorkerArgument = None, *, no_wait: NoWaitOption = False
 ) -> None:
     """Make a worker stop all its work and leave its group; it still answers reads.
 
@@ -169,7 +153,23 @@ def _change_state(
         if no_wait:
             session.output.message(f"{url} was asked to {verb}")
             return
-        _wait_for_state(agent, session, wanted)
+        started, states = time.monotonic(), [""]
+
+        def late() -> PyconnectError:
+            waited = format_duration(time.monotonic() - started)
+            return WaitTimedOut(
+                f"the worker is {states[-1]}, not {wanted}, after {waited}",
+                hint="wait longer with --timeout 10m; the worker continues in the background",
+            )
+
+        def reached() -> bool:
+            states.append(agent.info().state)
+            return states[-1] == wanted
+
+        with within_time(
+            session, f"the worker is not {wanted} in time; it continues in the background"
+        ):
+            wait_until(session, reached, late)
     later = "; its former work waits for scheduled.rebalance.max.delay.ms"
     session.output.message(f"{url} is {wanted}{later if verb == 'undrain' else ''}")
 
@@ -199,10 +199,7 @@ def doctor(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
             document=[finding.to_json() for finding in findings],
             names=[finding.url for finding in findings],
         )
-    for failure in failures[:-1]:
-        session.output.error(failure)
-    if failures:
-        raise failures[-1]
+    raise_last(session, failures)
 
 
 @app.command()
@@ -262,6 +259,14 @@ def _ask(
     return answers
 
 
+def raise_last(session: Session, failures: Sequence[PyconnectError]) -> None:
+    """Print all failures but the last one, and raise that one."""
+    for failure in failures[:-1]:
+        session.output.error(failure)
+    if failures:
+        raise failures[-1]
+
+
 def _one_worker(session: Session, worker: str | None, verb: str) -> str:
     urls = worker_urls(session, everywhere=False)
     if worker is None:
@@ -273,26 +278,6 @@ def _one_worker(session: Session, worker: str | None, verb: str) -> str:
         )
     url = worker.rstrip("/")
     return url if "://" in url else f"{urls[0].partition('://')[0]}://{url}"
-
-
-def _wait_for_state(agent: AgentClient, session: Session, wanted: str) -> None:
-    pause = FIRST_PAUSE_S
-    started = time.monotonic()
-    while True:
-        with within_time(
-            session, f"the worker is not {wanted} in time; it continues in the background"
-        ):
-            state = agent.info().state
-        if state == wanted:
-            return
-        if session.budget.remaining_s() <= pause:
-            waited = format_duration(time.monotonic() - started)
-            raise WaitTimedOut(
-                f"the worker is {state}, not {wanted}, after {waited}",
-                hint="wait longer with --timeout 10m; the worker continues in the background",
-            )
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
 
 
 def _text(value: object) -> str:
@@ -320,3 +305,87 @@ def _processor(used: float | None, limit: int | None) -> str:
 
 def _mebibytes(size: int) -> str:
     return f"{size / 2**20:.0f}M"
+
+
+ALLOW = "agent.allow.phase.change"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFinding:
+    """One finding about one agent; `status` is ok, warning or failed."""
+
+    url: str
+    status: str
+    check: str
+    detail: str
+
+    def to_json(self) -> dict[str, str]:
+        """The stable form for machines."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedAgent:
+    """One agent with its configuration in force."""
+
+    info: AgentInfo
+    config: dict[str, str | None]
+
+
+def examine(agents: Sequence[ExaminedAgent]) -> list[AgentFinding]:
+    """Return a finding for each agent and check, and findings that compare the agents. Pure."""
+    phases = Counter(agent.info.phase for agent in agents)
+    usual = phases.most_common(1)[0][0] if phases else None
+    return [finding for agent in agents for finding in _each(agent, usual)]
+
+
+def _each(agent: ExaminedAgent, usual_phase: str | None) -> Iterator[AgentFinding]:
+    info = agent.info
+    url = info.url
+
+    def finding(check: str, detail: str, *, status: str = "ok") -> AgentFinding:
+        return AgentFinding(url=url, status=status, check=check, detail=detail)
+
+    state = "ok" if info.state == "active" else "warning"
+    yield finding("state", info.state, status=state)
+    if info.config_outdated:
+        yield finding(
+            "configuration", "its properties file was changed after its start", status="warning"
+        )
+    else:
+        yield finding("configuration", "the file is in force")
+    for problem in info.plugin_problems:
+        yield finding("plugins", problem, status="warning")
+    if info.phase is None:
+        yield finding("phase", "standalone: it has no group protocol")
+        return
+    differs = info.phase != usual_phase
+    yield finding(
+        "phase",
+        f"{info.phase}, others are {usual_phase}: an upgrade is under way or was left"
+        if differs
+        else info.phase,
+        status="warning" if differs else "ok",
+    )
+    protocol = str(info.raw.get("protocol") or "-")
+    weak = protocol in {"eager", "compatible"}
+    yield finding(
+        "protocol",
+        f"{protocol}: requests between workers are not signed" if weak else protocol,
+        status="warning" if weak else "ok",
+    )
+    yield _changes(agent, finding("upgrades", "changes its phase and restarts itself"))
+
+
+def _changes(agent: ExaminedAgent, able: AgentFinding) -> AgentFinding:
+    """Return whether `pyconnect upgrade` can change this agent without an operator."""
+    restart = str(agent.info.raw.get("restart") or "none")
+    missing = []
+    if agent.config.get(ALLOW) != "true":
+        missing.append(f"{ALLOW}=true")
+    if restart == "none":
+        missing.append("a program: the one that it runs has been removed")
+    if not missing:
+        return able
+    detail = f"by hand; to change its phase itself it needs {', and '.join(missing)}"
+    return AgentFinding(url=able.url, status="warning", check=able.check, detail=detail)

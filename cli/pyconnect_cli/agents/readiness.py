@@ -17,11 +17,7 @@ from pyconnect_clients.security import parse_security
 JAVA_NEEDS = "agents need Java 17 or newer and this jar on their plugin.path"
 _CONNECT = "org.apache.kafka.connect"
 PYTHON_CONNECTORS = frozenset(
-    f"{_CONNECT}.{name}Connector"
-    for name in (
-        "file.FileStreamSource",
-        "file.FileStreamSink",
-    )
+    f"{_CONNECT}.{name}Connector" for name in ("file.FileStreamSource", "file.FileStreamSink")
 )
 """Java's names of connectors that an agent has in Python."""
 _KAFKAS_PARTS = r"org\.apache\.kafka\.connect\.(json|storage|converters|transforms)\..*"
@@ -123,18 +119,14 @@ def _connector(
     found = [
         *_classes(connector, plugins, worker or {}, agent=agent),
         *([] if agent else _references(config, worker)),
-        *_overrides(config),
+        *(finding for client in _CLIENTS for finding in _client(config, f"{client}.override.")),
     ]
     for status, detail in found or [("ok", "an agent runs it as it is")]:
         yield Readiness(about="connector", name=connector.name, status=status, detail=detail)
 
 
 def _classes(
-    connector: ConnectorInfo,
-    plugins: Sequence[Plugin],
-    worker: Mapping[str, str],
-    *,
-    agent: bool,
+    connector: ConnectorInfo, plugins: Sequence[Plugin], worker: Mapping[str, str], *, agent: bool
 ) -> Iterator[tuple[str, str]]:
     known = {name: plugin.class_name for plugin in plugins for name in _names(plugin.class_name)}
     class_name = known.get(connector.class_name)
@@ -192,11 +184,6 @@ def _no_provider(class_name: str) -> str:
         f"{class_name} is a Java class, and agents resolve references in Python; there "
         f"are {', '.join(sorted(name.rpartition('.')[2] for name in PROVIDERS))} and Python plugins"
     )
-
-
-def _overrides(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for client in _CLIENTS:
-        yield from _client(config, f"{client}.override.")
 
 
 def _client(properties: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,9 @@ from pyconnect_cli.settings.contexts import (
     parse_config_file,
     read_content,
     shown_setting,
+    trust,
+    withdraw_trust,
 )
-from pyconnect_cli.settings.project_trust import trust, withdraw_trust
 from pyconnect_cli.settings.resolved import NO_ORIGIN, Secret, Settings, working_directory
 from pyconnect_cli.verbs import ChangingVerb
 
@@ -53,9 +54,9 @@ class SettingRow:
 
 
 COLUMNS: Sequence[Column[SettingRow]] = (
-    Column(title="SETTING", value=lambda row: row.name, whole=True),
-    Column(title="VALUE", value=lambda row: row.value, prose=True),
-    Column(title="ORIGIN", value=lambda row: row.origin),
+    Column("SETTING", lambda row: row.name, whole=True),
+    Column("VALUE", lambda row: row.value, prose=True),
+    Column("ORIGIN", lambda row: row.origin),
 )
 
 

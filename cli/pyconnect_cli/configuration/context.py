@@ -60,10 +60,10 @@ class ContextRow:
 
 
 COLUMNS: Sequence[Column[ContextRow]] = (
-    Column(title="CURRENT", value=lambda row: "*" if row.current else ""),
-    Column(title="CONTEXT", value=lambda row: row.name, whole=True),
-    Column(title="URLS", value=lambda row: row.urls, prose=True),
-    Column(title="FILE", value=lambda row: row.origin, wide=True),
+    Column("CURRENT", lambda row: "*" if row.current else ""),
+    Column("CONTEXT", lambda row: row.name, whole=True),
+    Column("URLS", lambda row: row.urls, prose=True),
+    Column("FILE", lambda row: row.origin, wide=True),
 )
 
 
@@ -114,8 +114,7 @@ def set_context(
         str | None, typer.Option("--description", metavar="TEXT", help="description of the context")
     ] = None,
     group: Annotated[
-        str | None,
-        typer.Option("--group", metavar="ID", help="group.id of the workers"),
+        str | None, typer.Option("--group", metavar="ID", help="group.id of the workers")
     ] = None,
     offsets_topic: Annotated[
         str | None,

@@ -1,25 +1,106 @@
-"""`connectors pause resume stop restart delete`: verbs that change a selection of connectors."""
+"""`connectors edit pause resume stop restart delete`: changes of connectors that exist."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
-from pyconnect_cli.acting.looks import deletion_shows, restart_shows, state_shows
-from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.batch import (
+    UNCHANGED,
+    Asks,
+    BatchStep,
+    config_shows,
+    deletion_shows,
+    restart_shows,
+    run_steps,
+    state_shows,
+)
+from pyconnect_cli.acting.selection import known_connector, selected_views
 from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
-from pyconnect_cli.errors import NotFound, UsageError
-from pyconnect_cli.parsing.arguments import NamesArgument
+from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.connectors.plan import ConnectorFile, differences
+from pyconnect_cli.connectors.validation import check_settings
+from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError, UsageError
+from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb
+from pyconnect_cli.verbs import ActingVerb, ChangingVerb
 
 app = typer.Typer()
+
+
+@app.command(cls=ChangingVerb)
+def edit(context: typer.Context, name: NameArgument) -> None:
+    """Open a connector's configuration in $VISUAL or $EDITOR and store the changes."""
+    session = session_of(context)
+    before = dict(known_connector(session, name).config)
+    with _edited(session, name, before) as edited:
+        session.renew_time()
+        found = differences(before, edited.config)
+        if not found:
+            session.output.message("nothing was changed")
+            return
+        for difference in found:
+            for line in difference.lines(show_secrets=False):
+                session.output.message(line)
+        check_settings(session, name, edited.config, [difference.key for difference in found])
+
+        def act() -> None:
+            session.client.put_connector_config(name, edited.config)
+
+        look = partial(config_shows, name, edited.config)
+        run_steps(session, "update", [BatchStep(name=name, done="updated", act=act, look=look)])
+
+
+def _run_editor(editor: str, path: str) -> None:
+    try:
+        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
+    except (OSError, ValueError) as exc:
+        raise UsageError(
+            f"the editor `{editor}` cannot be run: {getattr(exc, 'strerror', None) or exc};"
+            " nothing was changed",
+            hint="set VISUAL or EDITOR, or use: pyconnect connectors patch",
+        ) from exc
+    if code != 0:
+        raise PyconnectError(f"`{editor}` failed; nothing was changed")
+
+
+@contextmanager
+def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
+    """Let the user edit a configuration; the text is kept when storing it fails."""
+    editor = session.environ.get("VISUAL") or session.environ.get("EDITOR")
+    if not editor:
+        raise PreconditionFailed(
+            "no editor is set", hint="set VISUAL or EDITOR, or use: pyconnect connectors patch"
+        )
+    descriptor, path = tempfile.mkstemp(prefix="pyconnect-", suffix=".json")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(config, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+    before = Path(path).read_bytes()
+    try:
+        _run_editor(editor, path)
+        files = read_connector_files([path], name=name)
+        if len(files) != 1:
+            raise UsageError(f"one configuration was expected, not {len(files)}")
+        yield files[0]
+    except PyconnectError:
+        if Path(path).read_bytes() != before:
+            session.output.message(f"your text is kept in {path}")
+            raise
+        Path(path).unlink(missing_ok=True)
+        raise
+    Path(path).unlink(missing_ok=True)
 
 
 @app.command(cls=ActingVerb)
@@ -99,10 +180,10 @@ def delete(
     """Delete connectors. Their offsets stay: a new connector of the same name continues there."""
     session = session_of(context)
     if ignore_not_found and names:
-        existing = set(session.client.connector_names())
+        existing = session.client.connector_views(names)
         if missing := [name for name in names if name not in existing]:
             session.output.message(f"not found: {', '.join(missing)}")
-        names = [name for name in names if name in existing]
+        names = [*existing]
         if not names:
             return
     views = selected_views(session, names or ())

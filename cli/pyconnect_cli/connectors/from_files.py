@@ -10,14 +10,18 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
+from pyconnect_cli.acting.batch import (
+    UNCHANGED,
+    Asks,
+    BatchStep,
+    config_shows,
+    deletion_shows,
+    run_steps,
+)
 from pyconnect_cli.acting.conditions import Selection, selection_from
-from pyconnect_cli.acting.confirmation import UNCHANGED, Asks
-from pyconnect_cli.acting.looks import config_shows, deletion_shows
 from pyconnect_cli.acting.selection import known_connector, selected_views
-from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_if_asked
-from pyconnect_cli.connectors.export import write_connector_files
-from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.acting.wait import delete_and_see, kept_state, wait_for_state, wait_if_asked
+from pyconnect_cli.connectors.files import read_connector_files, write_connector_files
 from pyconnect_cli.connectors.plan import (
     Change,
     ConnectorFile,
@@ -27,10 +31,25 @@ from pyconnect_cli.connectors.plan import (
     refuse_masked,
 )
 from pyconnect_cli.connectors.plan_output import show_plan, total
-from pyconnect_cli.connectors.unknown_settings import check_settings
-from pyconnect_cli.connectors.validation import validate_all, validation, validation_lines
-from pyconnect_cli.connectors.with_offsets import create_with_offsets, read_offsets_for
-from pyconnect_cli.errors import Conflict, ExitCode, PyconnectError, UsageError
+from pyconnect_cli.connectors.validation import (
+    check_settings,
+    validate_all,
+    validation,
+    validation_lines,
+)
+from pyconnect_cli.errors import (
+    Conflict,
+    ExitCode,
+    OutOfTime,
+    PreconditionFailed,
+    PyconnectError,
+    UsageError,
+    WaitTimedOut,
+)
+from pyconnect_cli.offsets.files import read_snapshot_file
+from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, StateWish, plan_restore
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
+from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
@@ -111,7 +130,9 @@ def create(
     for file in documents:
         check_settings(session, file.name, file.config)
     if session.given.get("dry_run"):
-        _require_new(session, documents)
+        for file in documents:
+            if session.client.exists(file.name):
+                raise Conflict(f"connector `{file.name}` exists already")
         validate_all(session, documents)
     run_steps(session, "create", steps)
     wait_if_asked(
@@ -144,7 +165,7 @@ def apply(
             hint="leave it out, or add --prune",
         )
     documents = read_connector_files(required_files(files))
-    views = session.client.connector_views()
+    views = session.client.connector_views(() if prune else [file.name for file in documents])
     plan = plan_files(session, documents, views, prune=prune)
     carry_out(session, plan, "apply", views, validated=not no_validate)
 
@@ -292,12 +313,7 @@ def export(
         session.output.document(documents)
         return
     write_connector_files(
-        session,
-        directory,
-        documents,
-        mode=PRIVATE if show_secrets else None,
-        existing=frozenset(session.client.connector_names()),
-        prune=prune,
+        session, directory, documents, mode=PRIVATE if show_secrets else None, prune=prune
     )
 
 
@@ -355,13 +371,6 @@ def _apply_step(session: Session, planned: PlannedChange) -> BatchStep:
     return BatchStep(name=planned.name, done=done[planned.change], act=act, look=look)
 
 
-def _require_new(session: Session, files: Sequence[ConnectorFile]) -> None:
-    """Raise Conflict for a connector that exists already."""
-    existing = set(session.client.connector_names())
-    if taken := [file.name for file in files if file.name in existing]:
-        raise Conflict(f"connector `{taken[0]}` exists already")
-
-
 def _documents(
     files: Sequence[str] | None, keys: Sequence[str] | None, name: str | None
 ) -> list[ConnectorFile]:
@@ -405,3 +414,55 @@ def initial_state_of(text: str) -> str:
     if state not in {"RUNNING", "PAUSED", "STOPPED"}:
         raise UsageError(f"`{text}` is not an initial state", hint="RUNNING, PAUSED or STOPPED")
     return state
+
+
+def read_offsets_for(file: ConnectorFile, place: str) -> OffsetsSnapshot:
+    """Read an exported file for a new connector; offsets of another class are refused."""
+    snapshot = read_snapshot_file(place)
+    if not snapshot.offsets:
+        raise UsageError(f"{place}: contains no offsets")
+    class_name = file.config.get("connector.class") or ""
+    if not same_class(snapshot.class_name, class_name):
+        raise PreconditionFailed(
+            f"{place}: contains offsets of a {snapshot.class_name}, but {file.name} is a"
+            f" {class_name}: nothing was created",
+            hint="if this is intended: create it with --initial-state STOPPED, then import"
+            " with --force",
+        )
+    return snapshot
+
+
+def create_with_offsets(
+    session: Session, file: ConnectorFile, snapshot: OffsetsSnapshot, state: str
+) -> str | None:
+    """Create one connector with exactly these offsets; return a remark for its result line.
+
+    Offsets of an earlier connector of the name are backed up and replaced. After a failure the new
+    connector stays STOPPED: it has done nothing yet.
+    """
+    client = session.client
+    cluster_id = session.worker.kafka_cluster_id
+    info = client.create_connector(file.name, file.config, initial_state="STOPPED")
+
+    def planner(view: OffsetsView) -> Planned:
+        require_fitting(snapshot, view, cluster_id=cluster_id)
+        return plan_restore(view, options.wish, snapshot.offsets, action=Action.IMPORT)
+
+    options = Around(wish=StateWish(stop=False, resume=state == "RUNNING"))
+    try:
+        wait_for_state(session, [file.name], "STOPPED")
+        status = client.connector_status(file.name)
+        view = ConnectorView(name=file.name, info=info, status=status)
+        remark = change_new_connector(session, view, planner, options)
+        if state == "PAUSED":
+            client.pause_connector(file.name)
+    except PyconnectError as error:
+        error.hint = (
+            f"{file.name} was created and is STOPPED: import its offsets and resume it, or"
+            f" pyconnect connectors delete {file.name}"
+        )
+        if isinstance(error, OutOfTime):
+            # The batch would report "not tried", but the connector was created.
+            raise WaitTimedOut(error.message, hint=error.hint) from error
+        raise
+    return remark

@@ -1,22 +1,25 @@
-"""`connectors init`: a template of a configuration."""
+"""`connectors init`: a template of a configuration, made from the settings that a plugin defines.
+
+JSON has no comments, and a key in their place would become a setting. So a template in JSON has the
+required and the important settings only; YAML and properties have all of them, with descriptions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
 from pyconnect_cli.connectors.from_files import SetOption, pairs
-from pyconnect_cli.connectors.templates import (
-    FORMATS,
-    chosen_plugin,
-    template_name,
-    template_of,
-    with_refused,
-)
 from pyconnect_cli.errors import PyconnectError, UsageError
-from pyconnect_cli.rest.model import Plugin
+from pyconnect_cli.parsing.near_names import did_you_mean
+from pyconnect_cli.render.styles import json_text
+from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
 
 app = typer.Typer()
@@ -45,8 +48,7 @@ def refused_without_value(
 def init(
     context: typer.Context,
     plugin: Annotated[
-        str,
-        typer.Argument(metavar="CONNECTOR", help="name such as sql-sink, simple name or class"),
+        str, typer.Argument(metavar="CONNECTOR", help="name such as sql-sink, simple name or class")
     ],
     *,
     name: Annotated[
@@ -80,3 +82,165 @@ def init(
         )
     if template.empty:
         session.output.message(f"give a value to: {', '.join(template.empty)}")
+
+
+WIDTH = 96
+KINDS = ("source", "sink")
+_KEY_MARKS = re.compile(r"[:=\s\\#!]")
+_WORD_BEGINS = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateSetting:
+    """One setting of a template; `value` None leaves the setting at its default."""
+
+    key: str
+    value: str | None
+    example: str
+    documentation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A configuration; `empty` are required settings without a value."""
+
+    title: str
+    lines: Sequence[TemplateSetting]
+
+    @property
+    def empty(self) -> list[str]:
+        return [line.key for line in self.lines if line.value == ""]
+
+
+def chosen_plugin(word: str, plugins: Sequence[Plugin]) -> Plugin:
+    """Return the connector that a word names: `sql-sink`, `SqlSink`, or the name of its class."""
+    connectors = {p.class_name: p for p in plugins if p.type in KINDS}
+    if word in connectors:
+        return connectors[word]
+    found = [p for p in connectors.values() if _plain(p.class_name) == _plain(word)]
+    if len(found) == 1:
+        return found[0]
+    words = sorted({template_name(name) for name in connectors})
+    if found:
+        listed = ", ".join(plugin.class_name for plugin in found)
+        raise UsageError(
+            f"`{word}` is the name of several classes: {listed}", hint="name the class"
+        )
+    raise UsageError(
+        f"no connector on this worker has the name `{word}`",
+        hint=did_you_mean(word, words) or f"the connectors are {', '.join(words)}",
+    )
+
+
+def template_name(class_name: str) -> str:
+    """Return the word for a class: `sql-sink` for `….SqlSinkConnector`."""
+    simple = class_name.rpartition(".")[2].removesuffix("Connector")
+    return _WORD_BEGINS.sub("-", simple).lower()
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", template_name(word))
+
+
+def template_of(
+    plugin: Plugin, keys: Sequence[ConfigKey], name: str, values: Mapping[str, str | None]
+) -> Template:
+    """Return a template with these values; settings that the plugin does not define come last."""
+    lines = [
+        TemplateSetting(key="name", value=name, example="", documentation="Name of the connector."),
+        TemplateSetting(
+            key="connector.class", value=plugin.class_name, example="", documentation=""
+        ),
+        TemplateSetting(
+            key="tasks.max",
+            value=values.get("tasks.max") or "1",
+            example="",
+            documentation="Maximum number of tasks.",
+        ),
+    ]
+    if plugin.type == "sink":
+        lines.append(
+            TemplateSetting(
+                key="topics",
+                value=values.get("topics") or "",
+                example="",
+                documentation="Topics to read, separated by commas; or topics.regex in its place.",
+            )
+        )
+    named = {line.key for line in lines}
+    # Required settings first, then those that matter most; each in the order of the connector.
+    defined = sorted(
+        (key for key in keys if key.name not in named), key=lambda key: not _is_written(key)
+    )
+    lines += [_line(key, values) for key in defined]
+    known = named | {key.name for key in defined}
+    lines += [
+        TemplateSetting(key=key, value=value, example="", documentation="")
+        for key, value in values.items()
+        if key not in known and value is not None
+    ]
+    return Template(title=f"{plugin.class_name} {plugin.version or ''}".strip(), lines=lines)
+
+
+def with_refused(keys: Sequence[ConfigKey], refused: Collection[str]) -> list[ConfigKey]:
+    """Return the settings, the refused ones as required unless they have a default."""
+    return [
+        replace(key, required=True) if key.name in refused and not key.default_value else key
+        for key in keys
+    ]
+
+
+def _is_written(key: ConfigKey) -> bool:
+    return key.required or (key.importance == "HIGH" and bool(key.default_value))
+
+
+def _line(key: ConfigKey, values: Mapping[str, str | None]) -> TemplateSetting:
+    given = values.get(key.name)
+    value = given if given is not None else (key.default_value or "" if _is_written(key) else None)
+    example = key.default_value or ""
+    if key.type == "PASSWORD":
+        example = "${file:/etc/connect/secrets.properties:" + key.name + "}"
+    words = " ".join(key.documentation.split())
+    return TemplateSetting(key=key.name, value=value, example=example, documentation=words)
+
+
+def as_json(template: Template) -> str:
+    """Return the settings that have a value."""
+    config = {line.key: line.value for line in template.lines if line.value is not None}
+    return json_text(config, indent=2)
+
+
+def as_yaml(template: Template) -> str:
+    """Return all settings with their descriptions; those without a value are comments."""
+    # JSON texts are valid in YAML.
+    return "\n".join(_described(template, lambda key, value: f"{key}: {json.dumps(value)}"))
+
+
+def as_properties(template: Template) -> str:
+    """Return all settings with their descriptions; those without a value are comments."""
+    return "\n".join(_described(template, _property))
+
+
+def _property(key: str, value: str) -> str:
+    # A value needs no escapes for `:` and `=`; without them it is easier to read.
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    if escaped[:1].isspace():
+        escaped = f"\\{escaped}"
+    plain_key = _KEY_MARKS.sub(r"\\\g<0>", key)
+    return f"{plain_key}={escaped}"
+
+
+FORMATS = {"json": as_json, "yaml": as_yaml, "properties": as_properties}
+
+
+def _described(template: Template, written: Callable[[str, str], str]) -> Iterator[str]:
+    yield f"# {template.title}"
+    for line in template.lines:
+        if line.documentation:
+            yield ""
+            for part in textwrap.wrap(line.documentation, WIDTH, break_long_words=False):
+                yield f"# {part}"
+        if line.value is None:
+            yield f"#{written(line.key, line.example)}"
+        else:
+            yield written(line.key, line.value)

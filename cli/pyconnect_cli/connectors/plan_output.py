@@ -30,7 +30,7 @@ def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool)
     if output.machine:
         if as_data:
             output.listing(
-                (Column(title="NAME", value=_planned_name),),
+                (Column("NAME", _planned_name),),
                 [planned for planned in plan if planned.change is not Change.UNCHANGED],
                 document=[_plan_json(planned) for planned in plan],
             )

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from pyconnect_cli.acting.conditions import select, selection_from
-from pyconnect_cli.acting.other_context import session_of_context
-from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.selection import read_views, selected_views
 from pyconnect_cli.connectors.files import read_connector_files
 from pyconnect_cli.connectors.from_files import (
     SetOption,
@@ -27,7 +26,7 @@ from pyconnect_cli.connectors.promotion import Remapping, promoted, remapping
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.session import Session, session_of, session_of_context
 from pyconnect_cli.verbs import ActingVerb
 
 MapOption = Annotated[
@@ -124,7 +123,8 @@ def diff(
         raise UsageError("names, --map, --set and --unset are for --to-context")
     else:
         documents = read_connector_files(required_files(files))
-        plan = plan_files(session, documents, session.client.connector_views(), prune=False)
+        views = session.client.connector_views([file.name for file in documents])
+        plan = plan_files(session, documents, views, prune=False)
         show_plan(session, plan, as_data=True)
     if any(planned.change is not Change.UNCHANGED for planned in plan):
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
@@ -140,9 +140,9 @@ def _plan_there(
     """Plan and show the changes that would make another cluster's connectors the same."""
     rules = remapping(maps or (), values)
     selection = selection_from({} if names else {"all": True}, names or ())
-    views = select(session.client.connector_views(), selection)
+    views = select(read_views(session, selection), selection)
     with other_cluster(session, to_context) as other:
-        there = other.client.connector_views()
+        there = other.client.connector_views(selection.names)
         plan = plan_for(session, other, views, there, rules, strict=False)
         show_plan(other, plan, as_data=True)
         if not names:
@@ -188,6 +188,6 @@ def promote(
     state = None if initial_state is None else initial_state_of(initial_state)
     views = selected_views(session, names or ())
     with other_cluster(session, to_context) as other:
-        there = other.client.connector_views()
+        there = other.client.connector_views([view.name for view in views])
         plan = plan_for(session, other, views, there, rules, initial_state=state)
         carry_out(other, plan, "promote", there, validated=not no_validate, ask_all=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,23 +9,16 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.conditions import selected_or_all, selection_from
-from pyconnect_cli.acting.restarts import (
+from pyconnect_cli.acting.conditions import selection_from
+from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
+from pyconnect_cli.acting.wait import looks, stable_seconds, wait_for_state
+from pyconnect_cli.acting.workers import (
     Restarts,
     automatic_restarts,
     describe_restarts,
     restarts_document,
 )
-from pyconnect_cli.acting.selection import known_connector, selected_views
-from pyconnect_cli.acting.wait import stable_seconds, wait_for_state
-from pyconnect_cli.errors import (
-    Forbidden,
-    NotFound,
-    OutOfTime,
-    PreconditionFailed,
-    Unreachable,
-    UsageError,
-)
+from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.options import WAIT_STATES
@@ -34,10 +26,14 @@ from pyconnect_cli.render.output import Output, key_value_lines
 from pyconnect_cli.render.styles import printable, state_style
 from pyconnect_cli.render.tables import Column, state_column, table_lines, worker_column
 from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import ConnectorInfo, ConnectorStatus, ConnectorView, TaskState
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.model import (
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorView,
+    TaskState,
+    root_cause,
+)
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.resolved import NO_ORIGIN
 from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
@@ -46,7 +42,7 @@ ShowSecrets = Annotated[bool, typer.Option("--show-secrets", help="passwords in 
 
 
 TASK_COLUMNS: Sequence[Column[TaskState]] = (
-    Column(title="TASK", value=lambda task: str(task.id), right=True),
+    Column("TASK", lambda task: str(task.id), right=True),
     state_column("STATE", lambda task: task.state),
     worker_column(lambda task: task.worker_id),
 )
@@ -55,14 +51,14 @@ TASK_COLUMNS: Sequence[Column[TaskState]] = (
 def view_columns() -> Sequence[Column[ConnectorView]]:
     """Return the columns of `connectors list`."""
     return (
-        Column(title="NAME", value=lambda view: view.name, distinct=True),
-        Column(title="TYPE", value=lambda view: view.type),
+        Column("NAME", lambda view: view.name, distinct=True),
+        Column("TYPE", lambda view: view.type),
         state_column("STATE", lambda view: view.state),
         state_column("TASKS", _tasks),
         worker_column(_worker),
-        Column(title="CLASS", value=_class, wide=False),
-        Column(title="VERSION", value=_version, wide=True),
-        Column(title="ERROR", value=_error, wide=True),
+        Column("CLASS", _class, wide=False),
+        Column("VERSION", _version, wide=True),
+        Column("ERROR", _error, wide=True),
     )
 
 
@@ -70,9 +66,8 @@ def view_columns() -> Sequence[Column[ConnectorView]]:
 def list_connectors(context: typer.Context, names: NamesArgument = None) -> None:
     """List connectors with their states; filters narrow the list."""
     session = session_of(context)
-    views = session.client.connector_views()
     selection = selection_from(session.given, names or ())
-    shown = selected_or_all(views, selection)
+    shown = listed_views(session, selection)
     session.output.listing(
         view_columns(),
         shown,
@@ -174,26 +169,13 @@ def watch(
     session = session_of(context)
     pause = parse_duration(interval, what="--interval")
     selection = selection_from(session.given, names or ())
-    limited = session.settings.origins["timeout"] != NO_ORIGIN
     last: dict[str, WatchedInstance] = {}
-    while True:
-        try:
-            views = session.client.connector_views()
-        except (OutOfTime, Unreachable):
-            if limited and session.budget.spent:
-                return
-            raise
-        chosen = selected_or_all(views, selection)
+    for chosen in looks(session, pause, lambda: listed_views(session, selection)):
         now = {instance.name: instance for view in chosen for instance in _instances(view)}
         for name in sorted({*now, *last}):
             if now.get(name) != last.get(name):
                 _print_change(session, name, now.get(name))
         last = now
-        if session.output.unwritten or (limited and session.budget.remaining_s() <= pause):
-            return
-        time.sleep(pause)
-        if not limited:
-            session.renew_time()
 
 
 def _print_change(session: Session, name: str, instance: WatchedInstance | None) -> None:
@@ -297,9 +279,7 @@ def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) 
         return []
     columns = list(TASK_COLUMNS)
     if restarts:
-        columns.append(
-            Column(title="RESTARTS", value=lambda task: describe_restarts(restarts.get(task.id)))
-        )
+        columns.append(Column("RESTARTS", lambda task: describe_restarts(restarts.get(task.id))))
     lines = table_lines(
         columns, tasks, headers=bool(restarts), width=None, colour=output.style.colour
     )

@@ -34,11 +34,9 @@ class CheckResult:
 
 
 COLUMNS: Sequence[Column[CheckResult]] = (
-    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(
-        title="CHECK", value=lambda finding: finding.check.removeprefix("http://"), distinct=True
-    ),
-    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("CHECK", lambda finding: finding.check.removeprefix("http://"), distinct=True),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
 )
 
 

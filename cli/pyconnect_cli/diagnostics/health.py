@@ -17,9 +17,9 @@ app = typer.Typer(help="Check the health of each worker.")
 
 COLUMNS: Sequence[Column[WorkerHealth]] = (
     worker_column(lambda worker: worker.url),
-    Column(title="STATUS", value=lambda worker: worker.status, style=state_style),
-    Column(title="VERSION", value=lambda worker: worker.agent_version or worker.version or "-"),
-    Column(title="MESSAGE", value=lambda worker: worker.message, prose=True),
+    Column("STATUS", lambda worker: worker.status, style=state_style),
+    Column("VERSION", lambda worker: worker.agent_version or worker.version or "-"),
+    Column("MESSAGE", lambda worker: worker.message, prose=True),
 )
 
 

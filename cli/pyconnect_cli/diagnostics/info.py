@@ -6,7 +6,7 @@ from collections import Counter
 
 import typer
 
-from pyconnect_cli.acting.workers import worker_urls
+from pyconnect_cli.acting.workers import assigned_workers, urls_with
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.session import session_of
 
@@ -23,7 +23,7 @@ def info(context: typer.Context) -> None:
     tasks = Counter(
         task.state for view in views.values() if view.status for task in view.status.tasks
     )
-    workers = worker_urls(session, everywhere=True)
+    workers = urls_with(session, assigned_workers(view.status for view in views.values()))
     document = {
         "version": worker.version,
         "commit": worker.commit,

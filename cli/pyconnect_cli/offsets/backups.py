@@ -31,6 +31,8 @@ class Backups:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.stored: list[str] = []
+        """The ids of this command's backups."""
 
     def require_writable(self) -> None:
         """Raise PreconditionFailed if backups cannot be written; call it before a change."""
@@ -48,9 +50,12 @@ class Backups:
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(self._path(identity), _text(stored))
-            self._remove_expired(now)
+            for path in self.directory.glob("*.json"):
+                if BACKUP_ID.fullmatch(path.stem) and _expired(path.stem, now):
+                    path.unlink(missing_ok=True)
         except OSError as exc:
             raise self._unwritable(exc) from exc
+        self.stored.append(identity)
         return stored
 
     def mark_failed(self, stored: OffsetsSnapshot) -> None:
@@ -63,6 +68,7 @@ class Backups:
 
     def discard(self, identity: str) -> None:
         """Remove the backup of a change that did not happen."""
+        self.stored.remove(identity)
         self._path(identity).unlink(missing_ok=True)
 
     def find(self, identity: str, now: datetime) -> OffsetsSnapshot:
@@ -106,11 +112,6 @@ class Backups:
         except OSError as exc:
             raise UsageError(f"{self.directory}: cannot be read: {exc.strerror}") from exc
         return sorted((name for name in names if not _expired(name, now)), reverse=True)
-
-    def _remove_expired(self, now: datetime) -> None:
-        for path in self.directory.glob("*.json"):
-            if BACKUP_ID.fullmatch(path.stem) and _expired(path.stem, now):
-                path.unlink(missing_ok=True)
 
     def _path(self, identity: str) -> Path:
         return self.directory / f"{identity}.json"

@@ -1,23 +1,59 @@
-"""`offsets reset alter`: verbs that set or delete offsets."""
+"""`offsets reset alter seek lag`: verbs that set or delete offsets, and positions in topics.
+
+A sink's offsets are positions in Kafka's topics. Only the source itself understands its offsets;
+without any it starts over.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, NamedTuple
 
 import typer
 
-from pyconnect_cli.acting.conditions import texts
-from pyconnect_cli.acting.selection import selected_views
-from pyconnect_cli.errors import UsageError
+from pyconnect_cli.acting.conditions import selection_from, texts
+from pyconnect_cli.acting.selection import listed_views, selected_views
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
+from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.model import (
+    SinkPosition,
+    TopicPartition,
+    sink_positions,
+    sink_topics,
+    topic_partition,
+)
 from pyconnect_cli.offsets.files import read_offsets_file
-from pyconnect_cli.offsets.options import OffsetsVerb, SelectingOffsetsVerb, around
 from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, plan_alter, plan_reset
-from pyconnect_cli.offsets.plan.checks import parse_assignment, parse_partition, refuse_duplicates
-from pyconnect_cli.offsets.run import change_offsets
-from pyconnect_cli.offsets.topic_bounds import topic_doubts
+from pyconnect_cli.offsets.plan.checks import (
+    SeekTarget,
+    SeekTo,
+    parse_assignment,
+    parse_partition,
+    refuse_duplicates,
+    seek_entries,
+)
+from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
+from pyconnect_cli.offsets.stored import (
+    all_read,
+    report_unread,
+    sink_offsets,
+    topic_doubts,
+    unread_error,
+)
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
+from pyconnect_cli.parsing.moments import parse_moment
+from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import SelectingVerb
 
 app = typer.Typer()
 
@@ -92,3 +128,187 @@ def _wanted(
         )
     refuse_duplicates(entries, place)
     return entries
+
+
+class Lag(NamedTuple):
+    """The position of a sink in one partition, as a row."""
+
+    connector: str
+    partition: TopicPartition
+    position: SinkPosition
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "connector": self.connector,
+            "topic": self.partition.topic,
+            "partition": self.partition.partition,
+            "offset": self.position.offset,
+            "end": self.position.end,
+            "lag": self.position.lag,
+        }
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+COLUMNS: Sequence[Column[Lag]] = (
+    Column("CONNECTOR", lambda lag: lag.connector, whole=True),
+    Column("TOPIC", lambda lag: lag.partition.topic, whole=True),
+    Column("PARTITION", lambda lag: str(lag.partition.partition), right=True),
+    Column("OFFSET", lambda lag: _number(lag.position.offset), right=True),
+    Column("END", lambda lag: _number(lag.position.end), right=True),
+    Column("LAG", lambda lag: _number(lag.position.lag), right=True),
+)
+
+
+@app.command(cls=SelectingOffsetsVerb)
+def seek(
+    context: typer.Context,
+    names: NamesArgument = None,
+    *,
+    to_start: Annotated[
+        bool, typer.Option("--to-start", help="start of a source: its offsets are deleted")
+    ] = False,
+    to_earliest: Annotated[
+        bool, typer.Option("--to-earliest", help="position of the first record in the topic")
+    ] = False,
+    to_latest: Annotated[
+        bool, typer.Option("--to-latest", help="position after the last record")
+    ] = False,
+    shift_by: Annotated[
+        int | None,
+        typer.Option(
+            "--shift-by", metavar="N", help="number of records to move forward, or back if negative"
+        ),
+    ] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(
+            "--to-datetime",
+            metavar="TIME",
+            help="position of the first record at or after this time (ISO 8601, UTC without a"
+            " time zone, or an age such as 2h)",
+        ),
+    ] = None,
+) -> None:
+    """Move STOPPED sinks within their topics (needs --kafka-bootstrap), or reset sources."""
+    session = session_of(context)
+    options = around(session.given)
+    places = _places(
+        to_earliest=to_earliest, to_latest=to_latest, shift_by=shift_by, to_datetime=to_datetime
+    )
+    if len(places) + to_start != 1:
+        raise UsageError(
+            "exactly one position is needed",
+            hint="--to-earliest, --to-latest, --shift-by N or --to-datetime TIME of a sink,"
+            " --to-start of a source",
+        )
+    kafka = None if to_start else kafka_admin(session, "seek")
+
+    def planner(view: OffsetsView) -> Planned:
+        chosen = [parse_partition(text, view.type) for text in texts(session.given, "partition")]
+        if kafka is None:
+            if view.type != "source":
+                raise PreconditionFailed(
+                    f"{view.name} is a {view.type}: --to-start is for sources",
+                    hint=f"pyconnect offsets seek {view.name} --to-earliest",
+                )
+            return plan_reset(view, options.wish, chosen, action=Action.SEEK)
+        _require_sink(view.name, view.type)
+        wanted = _seek(kafka, view, places[0], [topic_partition(one) for one in chosen])
+        return plan_alter(view, options.wish, wanted, action=Action.SEEK)
+
+    change_offsets(session, selected_views(session, names or ()), Action.SEEK, planner, options)
+
+
+@app.command(cls=SelectingVerb)
+def lag(context: typer.Context, names: NamesArgument = None) -> None:
+    """Show how many records sinks still have to read; without names, of every sink.
+
+    Needs --kafka-bootstrap, and the right to describe the topics of the sinks.
+    """
+    session = session_of(context)
+    kafka = kafka_admin(session, "lag")
+    settings = kafka_cluster(session, "lag").librdkafka()
+    rows: list[Lag] = []
+    selection = selection_from(session.given, names or ())
+    views = listed_views(session, selection)
+    if names:
+        for view in views:
+            _require_sink(view.name, view.type)
+    sinks = [view for view in views if view.type == "sink"]
+    unread: list[PyconnectError] = []
+    for view in sinks:
+        config = view.info.config if view.info else {}
+        try:
+            offsets = sink_offsets(session, view)
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
+            continue
+        try:
+            rows += _lags(kafka, settings, view.name, config, offsets)
+        except Unreachable:
+            raise  # Kafka, which the others need too
+        except PyconnectError as error:
+            unread.append(unread_error(view.name, error))
+    session.output.listing(
+        COLUMNS, rows, document=[row.to_json() for row in rows], empty="no partitions"
+    )
+    report_unread(session, unread, len(sinks))
+
+
+def _lags(
+    kafka: KafkaAdmin,
+    settings: Mapping[str, str],
+    name: str,
+    config: Mapping[str, str | None],
+    offsets: Sequence[OffsetEntry],
+) -> list[Lag]:
+    topics = sink_topics(config, offsets)
+    positions = sink_positions(topics, offsets, kafka.ends(kafka.partitions(topics)))
+    read = all_read(settings, config, positions)
+    return [
+        Lag(name, partition, position._replace(all_read=partition in read))
+        for partition, position in positions.items()
+    ]
+
+
+def _seek(
+    kafka: KafkaAdmin, view: OffsetsView, target: SeekTarget, chosen: Sequence[TopicPartition]
+) -> tuple[OffsetEntry, ...]:
+    existing = kafka.partitions(sink_topics(view.config, view.offsets))
+    for partition in chosen:
+        if partition not in existing:
+            raise NotFound(
+                f"{view.name} does not read partition {partition.topic}:{partition.partition}"
+            )
+    ranges = kafka.ranges(chosen or existing)
+    at_time = kafka.offsets_at(ranges, target.number) if target.to is SeekTo.TIME else {}
+    return seek_entries(target, view.offsets, ranges, at_time)
+
+
+def _places(
+    *, to_earliest: bool, to_latest: bool, shift_by: int | None, to_datetime: str | None
+) -> list[SeekTarget]:
+    places = []
+    if to_earliest:
+        places.append(SeekTarget(to=SeekTo.EARLIEST))
+    if to_latest:
+        places.append(SeekTarget(to=SeekTo.LATEST))
+    if shift_by is not None:
+        places.append(SeekTarget(to=SeekTo.SHIFT, number=shift_by))
+    if to_datetime is not None:
+        moment = parse_moment(to_datetime, what="--to-datetime", now=datetime.now(UTC))
+        places.append(SeekTarget(to=SeekTo.TIME, number=moment))
+    return places
+
+
+def _require_sink(name: str, connector_type: str) -> None:
+    if connector_type != "sink":
+        raise PreconditionFailed(
+            f"{name} is a {connector_type}: only a sink's offsets are positions in Kafka topics",
+            hint=f"set its own: pyconnect offsets alter {name} --set PARTITION=OFFSET, or start"
+            f" over: pyconnect offsets seek {name} --to-start",
+        )

@@ -1,16 +1,22 @@
-"""Offsets from files: the REST body, as `get -o json` prints it, or a snapshot from `export`."""
+"""Offsets in files: the REST body, as `get -o json` prints it, or a snapshot from `export`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from pyconnect_cli.errors import UsageError
+import typer
+
+from pyconnect_cli.errors import OutputLost, UsageError
 from pyconnect_cli.offsets.plan.checks import read_entries
 from pyconnect_cli.offsets.plan.snapshots import FORMAT, OffsetsSnapshot, read_snapshot
 from pyconnect_cli.parsing.json_text import parse_json
+from pyconnect_cli.render.styles import counted, json_text
+from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.offset_entries import OffsetEntry
+from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import read_given, yaml_documents
 
 
@@ -52,3 +58,28 @@ def _document(text: str, place: str, shown: str) -> object:
     if Path(place).suffix.lower() not in {".yaml", ".yml"}:
         return parse_json(text, shown)
     return next(iter(yaml_documents(text, shown)), None)
+
+
+ExportFileOption = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="file to write instead of stdout"),
+]
+
+
+def export_snapshot(session: Session, snapshot: OffsetsSnapshot, file: Path | None) -> None:
+    """Print a snapshot's JSON if `file` is None or `-`, else write it there whole.
+
+    Raises OutputLost when it cannot be written.
+    """
+    text = json_text(snapshot.to_json(), indent=2)
+    if file is None or str(file) == "-":
+        session.output.line(text)
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, text + "\n")
+    except OSError as exc:
+        raise OutputLost(f"{file}: cannot be written: {exc.strerror}") from exc
+    session.output.message(
+        f"{snapshot.connector}: {counted(len(snapshot.offsets), 'partition')} written to {file}"
+    )

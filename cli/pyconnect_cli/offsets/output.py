@@ -8,11 +8,7 @@ from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.offsets.plan.change import OffsetsPlan
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.masking import mask_command
-from pyconnect_cli.rest.offset_entries import (
-    partition_key,
-    show_offset,
-    show_partition,
-)
+from pyconnect_cli.rest.offset_entries import partition_key, show_offset, show_partition
 from pyconnect_cli.session import Session
 
 MOST_LINES = 20
@@ -24,26 +20,37 @@ def show_plans(
     refused: Sequence[PyconnectError],
     *,
     backup: bool,
-    dry_run: bool,
 ) -> None:
     """Print the plans; all partitions with `-v` or `-o wide`, else each connector's first ones."""
-    output = session.output
-    if dry_run and output.machine:
-        output.document([plan.to_json() for plan in plans])
-    elif dry_run or not session.settings.quiet:
-        everything = bool(session.settings.verbose) or session.settings.output == "wide"
-        for plan in plans:
-            for line in plan_lines(plan, backup=backup, everything=everything):
-                if dry_run:
-                    output.line(line)
-                else:
-                    output.message(line)
-    if dry_run:
-        for error in refused:
-            output.error(error)
+    lines = [line for plan in plans for line in _plan_lines(session, plan, backup=backup)]
+    show_plan(session, lines, [plan.to_json() for plan in plans])
+    for error in refused if session.given.get("dry_run") else ():
+        session.output.error(error)
 
 
-def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str]:
+def show_plan(session: Session, lines: Sequence[str], document: object) -> None:
+    """Print a plan on stderr; with --dry-run on stdout, for machines as a document."""
+    dry_run = bool(session.given.get("dry_run"))
+    if dry_run and session.output.machine:
+        session.output.document(document)
+        return
+    for line in lines:
+        if dry_run:
+            session.output.line(line)
+        else:
+            session.output.message(line)
+
+
+def first_lines(session: Session, lines: Sequence[str], total: int) -> list[str]:
+    """Return the lines of partitions: the first ones, all with `-v` or `-o wide`."""
+    everything = bool(session.settings.verbose) or session.settings.output == "wide"
+    shown = [*lines] if everything else [*lines[:MOST_LINES]]
+    if total > len(shown):
+        shown.append(f"  … and {total - len(shown)} more; see all with -v")
+    return shown
+
+
+def _plan_lines(session: Session, plan: OffsetsPlan, *, backup: bool) -> list[str]:
     """Return the lines of one connector's plan."""
     view = plan.view
     if not plan.needed:
@@ -59,17 +66,15 @@ def plan_lines(plan: OffsetsPlan, *, backup: bool, everything: bool) -> list[str
         lines.append("  no offsets are stored; the connector is asked to reset its own")
     lines += [f"  {line}" for line in since_lines(plan)]
     left = {partition_key(change.partition): change.before for change in plan.since or ()}
-    shown = plan.changes if everything else plan.changes[:MOST_LINES]
-    for change in shown:
+    changes = []
+    for change in plan.changes:
         after = "forgotten" if change.after is None else show_offset(change.after)
         key = partition_key(change.partition)
         since = f"  (was left at {show_offset(left[key])})" if key in left else ""
-        lines.append(
+        changes.append(
             f"  {show_partition(change.partition)}  {show_offset(change.before)} -> {after}{since}"
         )
-    if len(shown) < len(plan.changes):
-        lines.append(f"  … and {len(plan.changes) - len(shown)} more; see all with -v")
-    return lines
+    return lines + first_lines(session, changes, len(changes))
 
 
 def since_lines(plan: OffsetsPlan) -> list[str]:

@@ -7,16 +7,12 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks, confirm_names
-from pyconnect_cli.acting.other_context import session_of_context
 from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
-from pyconnect_cli.offsets.options import OffsetsVerb, around
-from pyconnect_cli.offsets.orphans_run import OrphanKeeper
-from pyconnect_cli.offsets.output import since_lines, undo_command
+from pyconnect_cli.offsets.orphans import OrphanKeeper
+from pyconnect_cli.offsets.output import since_lines
 from pyconnect_cli.offsets.plan.change import (
     Action,
     OffsetsPlan,
@@ -25,20 +21,29 @@ from pyconnect_cli.offsets.plan.change import (
     plan_alter,
     plan_undo,
 )
-from pyconnect_cli.offsets.plan.origin import (
+from pyconnect_cli.offsets.plan.snapshots import (
+    OffsetsSnapshot,
     require_fitting,
     require_same_connector,
     require_same_type,
     require_untouched,
 )
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
-from pyconnect_cli.offsets.run import Around, change_offsets, offsets_view, snapshot_of
+from pyconnect_cli.offsets.run import (
+    Around,
+    Change,
+    OffsetsVerb,
+    around,
+    change_offsets,
+    offsets_view,
+    run_changes,
+    snapshot_of,
+)
 from pyconnect_cli.offsets.show import backups_of
-from pyconnect_cli.offsets.topic_bounds import topic_doubts
+from pyconnect_cli.offsets.stored import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.offset_entries import same_entries
-from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.session import Session, session_of, session_of_context
 
 app = typer.Typer()
 
@@ -56,7 +61,7 @@ def undo(
     """Restore a connector's offsets from before a change; an undo can be undone."""
     session = session_of(context)
     options = around(session.given)
-    cluster_id = session.client.worker_info().kafka_cluster_id
+    cluster_id = session.worker.kafka_cluster_id
     snapshot = _backup(session, identity, cluster_id)
     # A user sees the plan with the question and can refuse.
     unasked = session.settings.yes and not options.force and not session.given.get("dry_run")
@@ -97,7 +102,7 @@ def import_offsets(
         raise UsageError(
             f"{file}: contains no offsets", hint="to delete all offsets: pyconnect offsets reset"
         )
-    cluster_id = session.client.worker_info().kafka_cluster_id
+    cluster_id = session.worker.kafka_cluster_id
 
     def planner(view: OffsetsView) -> Planned:
         require_same_type(snapshot, view)
@@ -125,12 +130,12 @@ def copy(
     if to_context is None and source == target:
         raise UsageError("SRC and DST are the same connector")
     (source_view,) = selected_views(session, [source])
-    snapshot = snapshot_of(offsets_view(session, source_view), session.client.worker_info())
+    snapshot = snapshot_of(offsets_view(session, source_view), session.worker)
     if not snapshot.offsets:
         raise NotFound(f"{source} has no stored offsets: nothing was changed")
     other = session if to_context is None else session_of_context(session, to_context)
     try:
-        cluster_id = other.client.worker_info().kafka_cluster_id
+        cluster_id = other.worker.kafka_cluster_id
 
         def planner(view: OffsetsView) -> Planned:
             require_same_type(snapshot, view)
@@ -158,24 +163,13 @@ def _restore_orphan(
     if session.given.get("dry_run"):
         offsets = counted(len(snapshot.offsets), "offset")
         session.output.line(f"would restore {offsets} of the deleted {name}")
-        return
-    if backup:
-        keeper.backups.require_writable()
-    confirm_names(session, "restore the offsets of", [name], what="name")
-    step = BatchStep(name=name, done="undone", act=lambda: keeper.restore(snapshot, backup=backup))
-    try:
-        run_steps(session, "undo", [step], asks=Asks.BEFORE)
-    finally:
-        for stored in keeper.stored:
-            session.output.message(f"undo: {undo_command(stored)}")
+    change = Change(name=name, act=lambda: keeper.restore(snapshot, backup=backup))
+    backups = keeper.backups if backup else None
+    run_changes(session, [change], "undo", "undone", backups, what="name")
 
 
 def _planned(
-    session: Session,
-    view: OffsetsView,
-    snapshot: OffsetsSnapshot,
-    action: Action,
-    options: Around,
+    session: Session, view: OffsetsView, snapshot: OffsetsSnapshot, action: Action, options: Around
 ) -> Planned:
     wanted, force = snapshot.offsets, options.force
     doubts = None if force else topic_doubts(session, view, wanted)
@@ -185,7 +179,7 @@ def _planned(
 def _backup(session: Session, identity: str | None, cluster_id: str) -> OffsetsSnapshot:
     now = datetime.now(UTC)
     backups = backups_of(session)
-    here = connect_cluster(session)
+    here = connect_cluster(session, session.client.connector_statuses().values())
     if identity is not None:
         snapshot = backups.find(identity, now)
         if snapshot.cluster_id != cluster_id:

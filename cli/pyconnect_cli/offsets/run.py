@@ -6,15 +6,13 @@ STOPPED, for the request. A connector is never stopped unless `--stop` was given
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks, confirm_names
-from pyconnect_cli.acting.wait import wait_for_state, wait_if_asked
+from pyconnect_cli.acting.batch import Asks, BatchStep, confirm_names, run_steps
+from pyconnect_cli.acting.wait import has_state, wait_for_state, wait_if_asked, wait_until
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import (
     ExitCode,
@@ -43,10 +41,19 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
+from pyconnect_cli.parsing.options import (
+    CRON_OPTIONS,
+    PLAN_OPTIONS,
+    SELECTED_BATCH_OPTIONS,
+    SELECTION_OPTIONS,
+    WAIT_OPTIONS,
+    OptionSpec,
+)
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.rest.client import kafka_version
 from pyconnect_cli.rest.model import ConnectCluster, ConnectorView, WorkerInfo
 from pyconnect_cli.session import Session
+from pyconnect_cli.verbs import ActingVerb
 
 Planner = Callable[[OffsetsView], Planned]
 READ_BACK_S = 10.0
@@ -54,6 +61,43 @@ EXTERNAL = "manages offsets externally"
 FIRST_WITH_CHANGES = (3, 6)
 # The worker did not accept the request, or it was not sent.
 REFUSALS = (UsageError, PreconditionFailed, NotAuthenticated, Forbidden, NotFound, OutOfTime)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change of one connector's offsets, whose plan the user has seen; `act`: see BatchStep."""
+
+    name: str
+    act: Callable[[], str | None]
+    needed: bool = True
+
+
+def run_changes(
+    session: Session,
+    changes: Sequence[Change],
+    verb: str,
+    done: str,
+    backups: Backups | None,
+    *,
+    what: str = "connector",
+) -> None:
+    """Ask, act and print how to undo it; nothing with --dry-run. `backups` None: none is wanted."""
+    needed = [change.name for change in changes if change.needed]
+    if session.ends_with_plan(changes=bool(needed)) or not changes:
+        return
+    if needed:
+        if backups:
+            backups.require_writable()
+        confirm_names(session, f"{verb} the offsets of", needed, what=what)
+    steps = [
+        BatchStep(name=each.name, done=done if each.needed else "unchanged", act=each.act)
+        for each in changes
+    ]
+    try:
+        run_steps(session, verb, steps, asks=Asks.BEFORE)
+    finally:
+        for identity in backups.stored if backups else ():
+            session.output.message(f"undo: {undo_command(identity)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,34 +127,19 @@ def change_offsets(
     refused = [error for error in planned.values() if isinstance(error, PyconnectError)]
     if len(planned) == 1 and refused:
         raise refused[0]
-    dry_run = bool(session.given.get("dry_run"))
     plans = [plan for plan in planned.values() if isinstance(plan, OffsetsPlan)]
-    show_plans(session, plans, refused, backup=around.backup, dry_run=dry_run)
+    show_plans(session, plans, refused, backup=around.backup)
     needed = [plan.view.name for plan in plans if plan.needed]
-    if dry_run and refused:
+    if session.given.get("dry_run") and refused:
         raise PartialFailure(f"{len(refused)} would be refused")
     if needed:
         _require_changes(session)
-    if session.ends_with_plan(changes=bool(needed)):
-        return
-    run = _Changes(session, action, planner, around)
-    if needed:
-        if around.backup:
-            run.backups.require_writable()
-        confirm_names(session, f"{action.value} the offsets of", needed)
-    steps = [
-        BatchStep(
-            name=name,
-            done=DONE[action] if name in needed else "unchanged",
-            act=partial(run.act, plan),
-        )
+    run = _Changes(session, action, planner, around, views)
+    changes = [
+        Change(name=name, needed=name in needed, act=partial(run.act, plan))
         for name, plan in planned.items()
     ]
-    try:
-        run_steps(session, action.value, steps, asks=Asks.BEFORE)
-    finally:
-        for identity in run.stored:
-            session.output.message(f"undo: {undo_command(identity)}")
+    run_changes(session, changes, action.value, DONE[action], run.backups)
     goal = "RUNNING" if around.wish.resume else "STOPPED"
     wait_if_asked(session, dict.fromkeys((plan.view.name for plan in plans), goal))
 
@@ -120,7 +149,7 @@ def change_new_connector(
 ) -> str | None:
     """Give a connector that was just created its offsets, without asking; return a remark."""
     plan = _plan_or_raise(session, planner, offsets_view(session, view))
-    return _Changes(session, Action.IMPORT, planner, around).act(plan)
+    return _Changes(session, Action.IMPORT, planner, around, [view]).act(plan)
 
 
 def offsets_view(session: Session, view: ConnectorView) -> OffsetsView:
@@ -150,23 +179,31 @@ def snapshot_of(view: OffsetsView, worker: WorkerInfo) -> OffsetsSnapshot:
 class _Changes:
     """The changes of one command; `act` may run in several threads, one connector each."""
 
-    def __init__(self, session: Session, action: Action, planner: Planner, around: Around) -> None:
+    def __init__(
+        self,
+        session: Session,
+        action: Action,
+        planner: Planner,
+        around: Around,
+        views: Sequence[ConnectorView],
+    ) -> None:
         self.session = session
-        self.stored: list[str] = []
         # Connectors whose offsets may have been changed.
         self._touched: set[str] = set()
         self._action = action
         self._planner = planner
         self._around = around
+        self._views = {view.name: view for view in views}
 
     @cached_property
-    def backups(self) -> Backups:
-        """The directory of backups; read only if a backup is to be written."""
-        return Backups(backup_directory(self.session.environ))
+    def backups(self) -> Backups | None:
+        """The directory of backups; None without a wish for one."""
+        wanted = self._around.backup
+        return Backups(backup_directory(self.session.environ)) if wanted else None
 
     @cached_property
     def connect(self) -> ConnectCluster:
-        return connect_cluster(self.session)
+        return connect_cluster(self.session, (view.status for view in self._views.values()))
 
     def act(self, planned: OffsetsPlan | PyconnectError) -> str | None:
         """Change one connector; return a remark."""
@@ -175,13 +212,20 @@ class _Changes:
         view = planned.view
         client = self.session.client
         if not planned.needed:
-            return self._nothing_to_change(view)
+            # An earlier run may have ended between the change and the resume.
+            if self._around.wish.resume and view.state == "STOPPED":
+                client.resume_connector(view.name)
+                return "resumed"
+            return None
         stopped_here = view.state != "STOPPED"
         if stopped_here:
             self._stop(view.name)
         try:
-            wait_for_state(self.session, [view.name], "STOPPED")
-            remark = self._change(view)
+            if self._just_planned(view.name):
+                remark = self._change(planned)
+            else:
+                wait_for_state(self.session, [view.name], "STOPPED")
+                remark = self._change(self._planned_again(view))
             if self._around.wish.resume:
                 client.resume_connector(view.name)
         except PyconnectError as error:
@@ -221,24 +265,25 @@ class _Changes:
             # The wait that follows sees the result of the stop.
             self.session.output.message(f"{name}: the stop was not answered; waiting for STOPPED")
 
-    def _nothing_to_change(self, view: OffsetsView) -> str | None:
-        # An earlier run may have ended between the change and the resume.
-        if self._around.wish.resume and view.state == "STOPPED":
-            self.session.client.resume_connector(view.name)
-            return "resumed"
-        return None
+    def _just_planned(self, name: str) -> bool:
+        """Return whether the plan was made a moment ago, from a view of a STOPPED connector."""
+        alone = len(self._views) == 1 and self.session.settings.yes
+        return alone and has_state(self._views[name].status, "STOPPED")
 
-    def _change(self, view: OffsetsView) -> str:
-        client = self.session.client
+    def _planned_again(self, view: OffsetsView) -> OffsetsPlan:
+        """Plan from a fresh view: tasks commit while they stop."""
         fresh = OffsetsView(
             name=view.name,
             type=view.type,
             class_name=view.class_name,
             state="STOPPED",
             config=view.config,
-            offsets=client.connector_offsets(view.name).entries,
+            offsets=self.session.client.connector_offsets(view.name).entries,
         )
-        plan = _plan_or_raise(self.session, self._planner, fresh)
+        return _plan_or_raise(self.session, self._planner, fresh)
+
+    def _change(self, plan: OffsetsPlan) -> str:
+        client, view = self.session.client, plan.view
         if not plan.needed:
             return "nothing to change"
         backup = self._back_up(plan)
@@ -251,9 +296,8 @@ class _Changes:
         except REFUSALS:
             # Without a change there is nothing to undo.
             self._touched.discard(view.name)
-            if backup:
+            if backup and self.backups:
                 self.backups.discard(backup.id)
-                self.stored.remove(backup.id)
             raise
         except UnknownOutcome as error:
             message = ""
@@ -276,22 +320,20 @@ class _Changes:
         return ", ".join(remarks)
 
     def _mark_failed(self, backup: OffsetsSnapshot | None) -> None:
-        if backup:
+        if backup and self.backups:
             self.backups.mark_failed(backup)
 
     def _back_up(self, plan: OffsetsPlan) -> OffsetsSnapshot | None:
-        if not self._around.backup or not plan.changes:
+        if self.backups is None or not plan.changes:
             return None
-        worker = self.session.client.worker_info()
+        worker = self.session.worker
         snapshot = replace(
             snapshot_of(plan.view, worker),
             action=plan.action.value,
             left=plan.left,
             connect=self.connect,
         )
-        stored = self.backups.store(snapshot, datetime.now(UTC))
-        self.stored.append(stored.id)
-        return stored
+        return self.backups.store(snapshot, datetime.now(UTC))
 
     def _read_back(self, plan: OffsetsPlan) -> None:
         """Raise ServerError if the worker's answers keep differing from the sent offsets.
@@ -299,30 +341,29 @@ class _Changes:
         A worker may list partitions before it has read its offsets topic to the end, so one
         answer proves nothing.
         """
-        client = self.session.client
-        until = time.monotonic() + min(READ_BACK_S, self.session.budget.remaining_s())
-        pause = 0.05
-        while True:
-            offsets = client.connector_offsets(plan.view.name).entries
-            different = read_back_differs(plan, offsets)
-            if different is None:
-                return
-            if time.monotonic() + pause >= until:
-                raise ServerError(
-                    f"{plan.view.name}: the worker reported the change of offsets, but partition"
-                    f" {different} differs from the sent offset"
-                )
-            time.sleep(pause)
-            pause = min(pause * 2, 1.0)
+        different: list[str | None] = []
+
+        def same() -> bool:
+            offsets = self.session.client.connector_offsets(plan.view.name).entries
+            different.append(read_back_differs(plan, offsets))
+            return different[-1] is None
+
+        def late() -> PyconnectError:
+            return ServerError(
+                f"{plan.view.name}: the worker reported the change of offsets, but partition"
+                f" {different[-1]} differs from the sent offset"
+            )
+
+        wait_until(self.session, same, late, most_s=READ_BACK_S, pause_s=0.05)
 
 
 def _require_changes(session: Session) -> None:
     """Raise PreconditionFailed before a connector is stopped for a worker that changes nothing."""
-    version = session.client.worker_info().version
+    version = session.worker.version
     if kafka_version(version) < FIRST_WITH_CHANGES:
         raise PreconditionFailed(
             f"the worker runs version {version}: offsets can be changed over REST since Kafka 3.6"
-            " (KIP-875); nothing was changed",
+            " (KIP-875); nothing was changed"
         )
 
 
@@ -350,3 +391,57 @@ def refusal_error(session: Session, refusal: Refusal) -> PyconnectError:
     kinds = {ExitCode.PRECONDITION: PreconditionFailed, ExitCode.USAGE: UsageError}
     kind = kinds.get(refusal.exit_code, PyconnectError)
     return kind(refusal.message, hint=hint, exit_code=refusal.exit_code)
+
+
+PARTITION_OPTION = OptionSpec(
+    ("--partition", "-p"),
+    "partition to change: JSON as `get` shows it, or TOPIC:NUMBER of a sink (default: all)",
+    "PARTITION",
+    repeatable=True,
+)
+FORCE_OPTION = OptionSpec(
+    ("--force",), "change even if the offsets do not seem to fit, or were changed meanwhile"
+)
+CHANGE_OPTIONS = (
+    OptionSpec(("--stop",), "stop of the connector before the change, if it is not STOPPED"),
+    OptionSpec(("--resume",), "resume of the connector after the change"),
+    OptionSpec(("--no-backup",), "no backup: the change cannot be undone"),
+)
+
+
+class OffsetsVerb(ActingVerb):
+    """A command that changes the offsets of one connector."""
+
+    shared_specs = (
+        ("Change", (*CHANGE_OPTIONS, FORCE_OPTION)),
+        ("Plan", PLAN_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+class SelectingOffsetsVerb(ActingVerb):
+    """A command that changes the offsets of a selection."""
+
+    shared_specs = (
+        ("Change", (PARTITION_OPTION, *CHANGE_OPTIONS)),
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", SELECTED_BATCH_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+def around(given: Mapping[str, object]) -> Around:
+    """Read the options; UsageError for a wait whose state would never come."""
+    resume, wait = bool(given.get("resume")), given.get("wait")
+    if wait is not None and str(wait).upper() in {"", "RUNNING"} and not resume:
+        raise UsageError(
+            "--wait waits until the connector runs again: it needs --resume",
+            hint="the command always waits for the stop",
+        )
+    return Around(
+        wish=StateWish(stop=bool(given.get("stop")), resume=resume),
+        backup=not given.get("no_backup"),
+        force=bool(given.get("force")),
+    )

@@ -1,7 +1,8 @@
-"""`offsets get diff export history`: verbs that only read."""
+"""`offsets get diff export history`: verbs that only read, also again and again."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,11 @@ import typer
 
 from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import selected_views
+from pyconnect_cli.acting.wait import looks
 from pyconnect_cli.errors import ExitCode, PyconnectError, UsageError
+from pyconnect_cli.kafka.model import kafka_offset
 from pyconnect_cli.offsets.backups import Backups, backup_directory
-from pyconnect_cli.offsets.export import ExportFileOption, export_snapshot
-from pyconnect_cli.offsets.files import read_offsets_file
+from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot, read_offsets_file
 from pyconnect_cli.offsets.plan.change import OffsetChange
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import offsets_view, snapshot_of
@@ -24,14 +26,15 @@ from pyconnect_cli.offsets.stored import (
     report_unread,
     unread_error,
 )
-from pyconnect_cli.offsets.watch import watch_offsets
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.render.whole_files import file_name
 from pyconnect_cli.rest.offset_entries import (
+    SINK_OFFSET_KEY,
     ConnectorOffsets,
     OffsetEntry,
+    partition_json,
     show_offset,
     show_partition,
 )
@@ -41,27 +44,27 @@ from pyconnect_cli.verbs import SelectingVerb
 app = typer.Typer()
 
 COLUMNS: Sequence[Column[OffsetEntry]] = (
-    Column(title="PARTITION", value=lambda entry: show_partition(entry.partition), whole=True),
-    Column(title="OFFSET", value=lambda entry: show_offset(entry.offset)),
+    Column("PARTITION", lambda entry: show_partition(entry.partition), whole=True),
+    Column("OFFSET", lambda entry: show_offset(entry.offset)),
 )
 OWNED_COLUMNS: Sequence[Column[tuple[str, OffsetEntry]]] = (
-    Column(title="CONNECTOR", value=lambda row: row[0], whole=True),
-    Column(title="PARTITION", value=lambda row: show_partition(row[1].partition), whole=True),
-    Column(title="OFFSET", value=lambda row: show_offset(row[1].offset)),
+    Column("CONNECTOR", lambda row: row[0], whole=True),
+    Column("PARTITION", lambda row: show_partition(row[1].partition), whole=True),
+    Column("OFFSET", lambda row: show_offset(row[1].offset)),
 )
 DIFFERENCE_COLUMNS: Sequence[Column[OffsetChange]] = (
-    Column(title="PARTITION", value=lambda change: show_partition(change.partition), whole=True),
-    Column(title="OFFSET", value=lambda change: show_offset(change.before)),
-    Column(title="OTHER", value=lambda change: show_offset(change.after)),
+    Column("PARTITION", lambda change: show_partition(change.partition), whole=True),
+    Column("OFFSET", lambda change: show_offset(change.before)),
+    Column("OTHER", lambda change: show_offset(change.after)),
 )
 HISTORY_COLUMNS: Sequence[Column[OffsetsSnapshot]] = (
-    Column(title="ID", value=lambda snapshot: snapshot.id, whole=True),
-    Column(title="TIME", value=lambda snapshot: snapshot.time, whole=True),
-    Column(title="CONNECTOR", value=lambda snapshot: snapshot.connector),
-    Column(title="BEFORE", value=lambda snapshot: snapshot.action),
-    Column(title="PARTITIONS", value=lambda snapshot: str(len(snapshot.offsets)), right=True),
-    Column(title="CLASS", value=lambda snapshot: snapshot.class_name, wide=True),
-    Column(title="CLUSTER", value=lambda snapshot: snapshot.cluster_id, wide=True),
+    Column("ID", lambda snapshot: snapshot.id, whole=True),
+    Column("TIME", lambda snapshot: snapshot.time, whole=True),
+    Column("CONNECTOR", lambda snapshot: snapshot.connector),
+    Column("BEFORE", lambda snapshot: snapshot.action),
+    Column("PARTITIONS", lambda snapshot: str(len(snapshot.offsets)), right=True),
+    Column("CLASS", lambda snapshot: snapshot.class_name, wide=True),
+    Column("CLUSTER", lambda snapshot: snapshot.cluster_id, wide=True),
 )
 
 
@@ -186,7 +189,7 @@ def export(
         raise UsageError(
             f"{len(views)} connectors do not fit into one file", hint="give a directory: --dir DIR"
         )
-    worker = session.client.worker_info()
+    worker = session.worker
     unread: list[PyconnectError] = []
     for view in views:
         place = directory / file_name(view.name) if directory else file
@@ -223,3 +226,49 @@ def history(
 def backups_of(session: Session) -> Backups:
     """Return the backups of the user."""
     return Backups(backup_directory(session.environ))
+
+
+def watch_offsets(session: Session, name: str, pause_s: float) -> None:
+    """Print each change until Ctrl-C, the run's end, or the end of the reader.
+
+    The first look prints every offset as a change from none.
+    """
+    last: Sequence[OffsetEntry] = ()
+    seen_s: float | None = None
+    for offsets in looks(session, pause_s, lambda: known_offsets(session, name)):
+        moment_s = time.monotonic()
+        for change in offset_differences(last, offsets.entries):
+            _print_change(session, change, None if seen_s is None else moment_s - seen_s)
+        last, seen_s = offsets.entries, moment_s
+
+
+def advanced(change: OffsetChange) -> int | None:
+    """Return by how many records a sink's offset moved; None for a source's, or without both."""
+    entries = [
+        OffsetEntry(partition=change.partition, offset=offset)
+        for offset in (change.before, change.after)
+        if offset is not None and set(offset) == {SINK_OFFSET_KEY}
+    ]
+    numbers = [kafka_offset(entry) for entry in entries]
+    if len(numbers) < 2 or numbers[0] is None or numbers[1] is None:
+        return None
+    return numbers[1] - numbers[0]
+
+
+def _print_change(session: Session, change: OffsetChange, elapsed_s: float | None) -> None:
+    moment = datetime.now().astimezone()
+    records = advanced(change)
+    text = f"{show_offset(change.before)} -> {show_offset(change.after)}"
+    if elapsed_s is None:
+        text = show_offset(change.after)
+    elif records is not None:
+        text += f"  ({records:+,}, {records / max(elapsed_s, 0.001):,.0f}/s)"
+    session.output.document(
+        {
+            "time": moment.isoformat(timespec="milliseconds"),
+            "partition": partition_json(change.partition),
+            "before": change.before,
+            "after": change.after,
+        },
+        text=f"{moment:%H:%M:%S}  {show_partition(change.partition)}  {text}",
+    )

@@ -1,14 +1,18 @@
-"""The stored offsets of a cluster, and differences between two sets of offsets."""
+"""The stored offsets of a cluster, their differences, and what Kafka knows about them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyconnect_cli.acting.conditions import unknown_connector
 from pyconnect_cli.errors import NotFound, PartialFailure, PreconditionFailed, PyconnectError
+from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups
-from pyconnect_cli.offsets.plan.change import OffsetChange
+from pyconnect_cli.kafka.reader import read_to_the_end
+from pyconnect_cli.offsets.plan.change import OffsetChange, OffsetsView
+from pyconnect_cli.offsets.plan.checks import outside_topics
 from pyconnect_cli.offsets.plan.orphans import sink_entries
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.offset_entries import ConnectorOffsets, OffsetEntry, by_key, same_offset
@@ -69,3 +73,49 @@ def offset_differences(
             partition = (ours.get(key) or theirs[key]).partition
             changes.append(OffsetChange(partition=partition, before=before, after=after))
     return changes
+
+
+MOST_MARKERS = 10_000
+
+
+def near_the_end(position: SinkPosition) -> bool:
+    """Return whether so few offsets are left that all of them may be markers."""
+    return 0 < (position.lag or 0) <= MOST_MARKERS
+
+
+def all_read(
+    settings: Mapping[str, str],
+    config: Mapping[str, str | None],
+    positions: Mapping[TopicPartition, SinkPosition],
+) -> set[TopicPartition]:
+    """Return the partitions without an unread record, among those with an offset near the end.
+
+    `settings` are librdkafka's, `config` is the sink's.
+    """
+    near = {
+        partition: (at.offset, at.end)
+        for partition, at in positions.items()
+        if at.offset is not None and at.end is not None and near_the_end(at)
+    }
+    isolation = config.get("consumer.override.isolation.level") or "read_uncommitted"
+    try:
+        return read_to_the_end(settings, near, isolation)
+    except PyconnectError:
+        # A user with Describe on a topic may lack Read.
+        return set()
+
+
+def topic_doubts(
+    session: Session, view: OffsetsView, wanted: Sequence[OffsetEntry]
+) -> list[str] | None:
+    """Return doubts about offsets without a record; None if Kafka was not asked.
+
+    Without --kafka-bootstrap nothing is asked: a worker refuses unknown partitions itself, and an
+    offset past the end makes the sink begin as its auto.offset.reset says.
+    """
+    if view.type != "sink" or not session.settings.kafka_bootstrap:
+        return None
+    kafka = kafka_admin(session, "the check of offsets")
+    named = {topic_partition(entry.partition) for entry in wanted}
+    existing = kafka.partitions({partition.topic for partition in named})
+    return outside_topics(wanted, kafka.ranges(named & existing))

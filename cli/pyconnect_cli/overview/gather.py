@@ -10,8 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pyconnect_cli.acting.background import ask_all
-from pyconnect_cli.acting.workers import all_worker_urls, ask_workers, worker_health
+from pyconnect_cli.acting.workers import (
+    ask_all,
+    ask_workers,
+    assigned_workers,
+    urls_with,
+    worker_health,
+)
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
@@ -22,9 +27,8 @@ from pyconnect_cli.kafka.model import (
     sink_positions,
     sink_topics,
 )
-from pyconnect_cli.offsets.behind_markers import all_read, near_the_end
-from pyconnect_cli.offsets.stored import sink_offsets
-from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
+from pyconnect_cli.offsets.stored import all_read, near_the_end, sink_offsets
+from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
@@ -98,7 +102,7 @@ class Watcher:
         session = self._session
         views = session.client.connector_views()
         doubts: list[str] = []
-        urls = all_worker_urls(session, views)
+        urls = urls_with(session, assigned_workers(view.status for view in views.values()))
         workers = tuple(
             answer
             for answer in ask_workers(session, urls, self._worker)

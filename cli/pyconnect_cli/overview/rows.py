@@ -1,17 +1,21 @@
-"""Rows of connectors, tasks and workers, made from looks. Pure."""
+"""The result of one look at a cluster, and its rows: connectors, tasks and workers. Pure.
+
+A part of a look that could not be read is missing, and `doubts` gives the reason: a look never
+fails as a whole once one worker has answered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
+from pyconnect_cli.acting.workers import WorkerHealth
+from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
 from pyconnect_cli.render.styles import counted
-from pyconnect_cli.rest.agent_client import AgentChild
-from pyconnect_cli.rest.model import ConnectorView, InstanceState
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
+from pyconnect_cli.rest.model import ConnectorView, InstanceState, root_cause
 
 FAILED = "FAILED"
 
@@ -42,6 +46,10 @@ class TaskRow:
         """`orders` of a connector, `orders/0` of a task."""
         return self.connector if self.task is None else f"{self.connector}/{self.task}"
 
+    @property
+    def broken(self) -> bool:
+        return self.state == FAILED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorRow:
@@ -64,8 +72,9 @@ class ConnectorRow:
     restarts: int | None = None
 
     @property
-    def failed(self) -> bool:
-        return self.state == FAILED or any(task.state == FAILED for task in self.tasks)
+    def broken(self) -> bool:
+        """Whether the connector or a task of it is FAILED."""
+        return self.state == FAILED or any(task.broken for task in self.tasks)
 
     @property
     def progress(self) -> str:
@@ -100,6 +109,31 @@ class WorkerRow:
     memory: int | None = None
     silence: str = ""
 
+    @property
+    def name(self) -> str:
+        return self.worker_id
+
+    @property
+    def broken(self) -> bool:
+        return self.status != "healthy"
+
+    def to_json(self) -> dict[str, object]:
+        """The stable form for machines."""
+        return {
+            "url": self.url,
+            "health": self.status,
+            "message": self.message,
+            "version": self.version,
+            "agent_version": self.agent_version,
+            "agent": self.kind == "agent",
+            "state": self.state or None,
+            "leader": self.leader if self.state else None,
+            "phase": self.phase,
+            "connectors": self.connectors,
+            "tasks": self.tasks,
+            "memory_bytes": self.memory,
+        }
+
 
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
     """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
@@ -120,16 +154,11 @@ def failures(rows: Iterable[ConnectorRow]) -> list[TaskRow]:
     found = []
     for row in rows:
         if row.state == FAILED:
-            found.append(
-                TaskRow(
-                    connector=row.name,
-                    task=None,
-                    state=row.state,
-                    worker=row.worker,
-                    cause=row.cause,
-                )
+            own = TaskRow(
+                connector=row.name, task=None, state=FAILED, worker=row.worker, cause=row.cause
             )
-        found += [task for task in row.tasks if task.state == FAILED]
+            found.append(own)
+        found += [task for task in row.tasks if task.broken]
     return found
 
 
@@ -266,3 +295,54 @@ def _progress(before: Positions | None, now: Positions | None) -> dict[str, floa
         if steps:
             moved[name] = max(sum(steps), 0) / seconds
     return moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """Positions of sinks at `time_s` (of a monotonic clock), by connector and partition."""
+
+    time_s: float
+    places: Mapping[str, Mapping[TopicPartition, SinkPosition]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLook:
+    """One worker; `info`, `children` and `rates` are an agent's.
+
+    `rates`: records a second by the name of a task (`orders/0`). `silence`: why an answer has no
+    `info`.
+    """
+
+    health: WorkerHealth
+    info: AgentInfo | None = None
+    children: tuple[AgentChild, ...] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
+    silence: str = ""
+
+    @property
+    def url(self) -> str:
+        """The address that was asked."""
+        return self.health.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLook:
+    """A cluster. `positions` None: not known; `hanging` None: not looked for, or not known."""
+
+    time_s: float
+    kafka_cluster_id: str = ""
+    workers: tuple[WorkerLook, ...] = ()
+    views: Mapping[str, ConnectorView] = field(default_factory=dict)
+    positions: Positions | None = None
+    hanging: tuple[OpenProducer, ...] | None = None
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def children(self) -> dict[str, AgentChild]:
+        """Child processes of all agents, by the name of their connector or task."""
+        return {child.name: child for worker in self.workers for child in worker.children}
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Records a second of all agents' tasks, by their names."""
+        return {name: rate for worker in self.workers for name, rate in worker.rates.items()}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from pyconnect_cli.overview.look import ClusterLook
 from pyconnect_cli.overview.rows import (
+    ClusterLook,
     ConnectorRow,
     TaskRow,
     WorkerRow,
@@ -18,9 +19,11 @@ from pyconnect_cli.overview.rows import (
     worker_rows,
 )
 from pyconnect_cli.render.output import key_value_lines
-from pyconnect_cli.render.styles import counted, paint, printable
-from pyconnect_cli.render.tables import Column, state_column, table_lines
+from pyconnect_cli.render.styles import counted, paint, printable, state_style
+from pyconnect_cli.render.tables import Column, table_lines
 
+Row = TypeVar("Row")
+Number = TypeVar("Number", bound=float | None)
 MOST_FAILURES = 12
 MOST_LAGGING = 5
 LAG_DOUBT = "lag"
@@ -28,32 +31,57 @@ HANGING_DOUBT = "hanging transactions"
 NEEDS_BROKERS = "not known: give --kafka-bootstrap"
 EXCEPTION_PACKAGE = re.compile(r"^(?:[a-z_][\w$]*\.)+(?=[A-Z])")
 
+
+def number_text(number: float | None) -> str:
+    """Return a count with groups of digits, `-` for none."""
+    return "-" if number is None else f"{number:,.0f}"
+
+
+def memory_text(size: int | None) -> str:
+    """Return mebibytes."""
+    return "-" if size is None else f"{size / 2**20:,.0f}M"
+
+
+def short_cause(cause: str) -> str:
+    """Return an exception's line without the package of its class, which fills the column."""
+    return EXCEPTION_PACKAGE.sub("", cause)
+
+
+def number_column(
+    title: str,
+    text: Callable[[Number], str],
+    number: Callable[[Row], Number],
+    *,
+    spare: int | None = None,
+    letter: str = "",
+) -> Column[Row]:
+    """Return a column of numbers, by which it sorts."""
+    return Column(
+        title, lambda row: text(number(row)), order=number, right=True, spare=spare, letter=letter
+    )
+
+
 WORKER_COLUMNS: Sequence[Column[WorkerRow]] = (
-    Column(title="WORKER", value=lambda row: row.address, whole=True),
-    state_column("HEALTH", lambda row: row.status),
-    Column(title="KIND", value=lambda row: row.kind),
-    Column(title="VERSION", value=lambda row: row.agent_version or row.version or "-"),
-    Column(title="STATE", value=lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
-    Column(title="TASKS", value=lambda row: str(row.tasks), right=True),
-    Column(title="MEMORY", value=lambda row: memory_text(row.memory), right=True),
-    Column(
-        title="MESSAGE",
-        value=lambda row: "" if row.status == "healthy" else row.message,
-        prose=True,
-    ),
+    Column("WORKER", lambda row: row.address, whole=True, letter="N"),
+    Column("HEALTH", lambda row: row.status, style=state_style, letter="S"),
+    Column("KIND", lambda row: row.kind, spare=4),
+    Column("VERSION", lambda row: row.agent_version or row.version or "-", spare=5),
+    Column("STATE", lambda row: f"{row.state or '-'}{', leader' * row.leader}"),
+    Column("PHASE", lambda row: row.phase or "-", spare=0),
+    number_column("CONNECTORS", str, lambda row: row.connectors, spare=3),
+    number_column("TASKS", str, lambda row: row.tasks, spare=1, letter="T"),
+    number_column("MEMORY", memory_text, lambda row: row.memory, spare=2, letter="M"),
+    Column("MESSAGE", lambda row: row.message, prose=True),
 )
 FAILURE_COLUMNS: Sequence[Column[TaskRow]] = (
-    Column(title="FAILED", value=lambda row: row.name, whole=True, style=lambda _: "bad"),
-    Column(title="WORKER", value=lambda row: row.worker),
-    Column(title="CAUSE", value=lambda row: short_cause(row.cause), prose=True),
+    Column("FAILED", lambda row: row.name, whole=True, style=lambda _: "bad"),
+    Column("WORKER", lambda row: row.worker),
+    Column("CAUSE", lambda row: short_cause(row.cause), prose=True),
 )
 LAG_COLUMNS: Sequence[Column[ConnectorRow]] = (
-    Column(title="SINK", value=lambda row: row.name, whole=True),
-    Column(title="LAG", value=lambda row: number_text(row.lag), right=True),
-    Column(
-        title="NOT-STARTED",
-        value=lambda row: counted(row.unread, "partition") if row.unread else "",
-    ),
+    Column("SINK", lambda row: row.name, whole=True),
+    Column("LAG", lambda row: number_text(row.lag), right=True),
+    Column("NOT-STARTED", lambda row: counted(row.unread, "partition") if row.unread else ""),
 )
 
 
@@ -91,7 +119,7 @@ class ClusterStatus:
             "context": self.context,
             "kafka_cluster_id": self.look.kafka_cluster_id,
             "exactly_once_phases": {row.address: row.phase for row in self.workers},
-            "workers": [_worker_json(row) for row in self.workers],
+            "workers": [row.to_json() for row in self.workers],
             "connectors": dict(sorted(Counter(row.state for row in self.connectors).items())),
             "tasks": dict(sorted(Counter(_task_states(self.connectors)).items())),
             "failed": [
@@ -158,7 +186,9 @@ def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> l
     def table(columns: Sequence[Column[object]], rows: Sequence[object]) -> list[str]:
         return ["", *table_lines(columns, rows, headers=True, width=width, colour=colour)]
 
-    lines += table(WORKER_COLUMNS, status.workers)  # type: ignore[arg-type] # columns of these rows
+    silent = [row if row.broken else replace(row, message="") for row in status.workers]
+    columns = [column for column in WORKER_COLUMNS if column.title not in {"PHASE", "CONNECTORS"}]
+    lines += table(columns, silent)  # type: ignore[arg-type] # columns of these rows
     if status.failed:
         lines += table(FAILURE_COLUMNS, status.failed[:MOST_FAILURES])  # type: ignore[arg-type]
         if (left := len(status.failed) - MOST_FAILURES) > 0:
@@ -176,21 +206,6 @@ def status_lines(status: ClusterStatus, *, width: int | None, colour: bool) -> l
         if (left := len(status.lagging) - MOST_LAGGING) > 0:
             lines.append(f"and {left} more: pyconnect offsets lag --all")
     return lines
-
-
-def number_text(number: float | None) -> str:
-    """Return a count with groups of digits, `-` for none."""
-    return "-" if number is None else f"{number:,.0f}"
-
-
-def memory_text(size: int | None) -> str:
-    """Return mebibytes."""
-    return "-" if size is None else f"{size / 2**20:,.0f}M"
-
-
-def short_cause(cause: str) -> str:
-    """Return an exception's line without the package of its class, which fills the column."""
-    return EXCEPTION_PACKAGE.sub("", cause)
 
 
 def _title(status: ClusterStatus) -> str:
@@ -254,20 +269,3 @@ def _reason(look: ClusterLook, subject: str) -> str:
         (doubt.removeprefix(subject) for doubt in look.doubts if doubt.startswith(f"{subject}:")),
         "",
     )
-
-
-def _worker_json(row: WorkerRow) -> dict[str, object]:
-    return {
-        "url": row.url,
-        "health": row.status,
-        "message": row.message,
-        "version": row.version,
-        "agent_version": row.agent_version,
-        "agent": row.kind == "agent",
-        "state": row.state or None,
-        "leader": row.leader if row.state else None,
-        "phase": row.phase,
-        "connectors": row.connectors,
-        "tasks": row.tasks,
-        "memory_bytes": row.memory,
-    }

@@ -25,6 +25,5 @@ FilesOption = Annotated[
 
 
 AllWorkersOption = Annotated[
-    bool,
-    typer.Option("--all-workers", help="also the workers that connectors' statuses name"),
+    bool, typer.Option("--all-workers", help="also the workers that connectors' statuses name")
 ]

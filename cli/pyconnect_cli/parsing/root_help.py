@@ -36,7 +36,7 @@ def root_help(width: int | None = None) -> str:
         [
             "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",
             "",
-            *textwrap.wrap(SUMMARY, columns - 2, initial_indent="  ", subsequent_indent="  "),
+            *wrapped(SUMMARY, columns - 2, indent="  "),
             "",
             "Nouns:",
             *definition_lines(nouns, columns),
@@ -55,17 +55,28 @@ def describe_option(option: OptionSpec) -> tuple[str, str]:
     return (f"{flags} {option.metavar}".rstrip(), option.text)
 
 
-def definition_lines(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """Lay out terms and their explanations in two columns."""
+def definition_lines(rows: Iterable[tuple[str, str]], width: int, most: int = 32) -> list[str]:
+    """Lay out terms and their explanations in two columns; `most`: the widest indentation."""
     entries = list(rows)
-    indent = min(max(len(term) for term, _ in entries) + 4, 32)
+    indent = min(max(len(term) for term, _ in entries) + 4, most)
     lines: list[str] = []
     for term, text in entries:
-        wrapped = textwrap.wrap(text, max(width - indent, 30)) or [""]
         head = f"  {term}".ljust(indent)
-        if len(term) + 4 > indent:
+        if len(term) + 4 > indent or not text:
             lines.append(f"  {term}")
             head = " " * indent
-        lines.append(head + wrapped[0])
-        lines.extend(" " * indent + line for line in wrapped[1:])
+        if text:
+            first, *below = wrapped(text, max(width - indent, 30))
+            lines += [head + first, *(" " * indent + line for line in below)]
     return lines
+
+
+def wrapped(text: str, width: int, *, indent: str = "", first: str | None = None) -> list[str]:
+    """Return the lines of a paragraph; options and paths are not broken at their hyphens."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )

@@ -42,10 +42,10 @@ class LinkFinding:
 
 
 COLUMNS: Sequence[Column[LinkFinding]] = (
-    Column(title="STATUS", value=lambda finding: finding.status, style=state_style),
-    Column(title="LOCATION", value=lambda finding: Path(finding.location).name, distinct=True),
-    Column(title="KAFKA", value=lambda finding: finding.kafka),
-    Column(title="DETAIL", value=lambda finding: finding.detail, prose=True),
+    Column("STATUS", lambda finding: finding.status, style=state_style),
+    Column("LOCATION", lambda finding: Path(finding.location).name, distinct=True),
+    Column("KAFKA", lambda finding: finding.kafka),
+    Column("DETAIL", lambda finding: finding.detail, prose=True),
 )
 
 

@@ -1,28 +1,237 @@
-"""`pyconnect plugins`: the installed plugins of a worker, and the test of a plugin."""
+"""`pyconnect plugins`: the installed plugins of a worker, and the test of a plugin.
+
+`plugins test` needs neither Kafka nor a worker: the agent's self-check runs the plugin in a
+separate process of this machine; its lines of JSON are the interface.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from select import select
+from signal import SIGKILL, Signals
+from tempfile import TemporaryFile
 from typing import Annotated
 
 import typer
 
-from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.connectors.files import read_connector_files
+from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
+from pyconnect_cli.parsing.arguments import FilesOption
+from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.plugins import check, trial
+from pyconnect_cli.plugins import check
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
+from pyconnect_clients.installation import install_command
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")
 
-app.registered_commands += [*check.app.registered_commands, *trial.app.registered_commands]
+app.registered_commands += check.app.registered_commands
+
+SELF_CHECK = "pyconnect_agent.plugins.self_check"
+LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class CheckStep:
+    """One step of a self-check; `result` is begun, passed, failed or skipped.
+
+    `stack`: the stacks of the plugin's threads when the step hung or crashed.
+    """
+
+    step: str
+    result: str
+    detail: str
+    stack: str = ""
+
+
+_STYLES = {"passed": "good", "failed": "bad", "skipped": "dim"}
+CHECK_COLUMNS: Sequence[Column[CheckStep]] = (
+    Column("STEP", lambda step: step.step),
+    Column("RESULT", lambda step: step.result, style=_STYLES.get),
+    Column("DETAIL", lambda step: step.detail, prose=True),
+)
+
+
+@app.command("test")
+def try_out(
+    context: typer.Context,
+    plugin: Annotated[str, typer.Argument(metavar="PLUGIN", help="class, simple name or alias")],
+    *,
+    files: FilesOption = None,
+    plugin_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin-path", metavar="DIR", help="directory of plugin directories; repeatable"
+        ),
+    ] = None,
+    duration: Annotated[
+        str,
+        typer.Option(
+            "--for", metavar="TIME", help="time that a step may take, and to wait for records"
+        ),
+    ] = "10s",
+) -> None:
+    """Test a plugin on this machine without Kafka: load it, validate it, run a task of it.
+
+    With -f the command runs a connector of that configuration: start, records, commit, rebalance,
+    stop.
+    """
+    session = session_of(context)
+    config = _config(files)
+    time_s = parse_duration(duration, what="--for")
+    steps = _run(session, plugin, _command(plugin, plugin_path or [], config, time_s), config)
+    session.output.listing(
+        CHECK_COLUMNS, steps, document=[asdict(step) for step in steps], empty="nothing was checked"
+    )
+    failed = next((step for step in steps if step.result == "failed"), None)
+    if failed is not None:
+        if failed.stack:
+            session.output.message(failed.stack)
+        raise PyconnectError(f"plugin `{plugin}` failed at `{failed.step}`: {failed.detail}")
+
+
+def _config(files: Sequence[str] | None) -> Mapping[str, str] | None:
+    if not files:
+        return None
+    found = read_connector_files(files)
+    if len(found) != 1:
+        raise UsageError(f"give one config, not {len(found)}")
+    return {key: value for key, value in found[0].config.items() if value is not None}
+
+
+def _command(
+    plugin: str, plugin_path: Sequence[str], config: Mapping[str, str] | None, time_s: float
+) -> list[str]:
+    command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
+    for directory in plugin_path:
+        command += ["--plugin-path", directory]
+    # The config goes to stdin: it may hold secrets, and other users can see arguments.
+    return command if config is None else [*command, "--config-from-stdin"]
+
+
+def _run(
+    session: Session, plugin: str, command: Sequence[str], config: Mapping[str, str] | None
+) -> list[CheckStep]:
+    """Run the self-check and return its steps, even if the plugin ends the process."""
+    from pyconnect_cli.render.step_line import StepLine
+
+    steps: list[CheckStep] = []
+    with (
+        TemporaryFile("w+", errors="replace") as stacks,
+        TemporaryFile("w+", errors="replace") as complaints,
+        StepLine(session.output) as progress,
+    ):
+        process = subprocess.Popen(
+            [*command, "--stack-to", str(stacks.fileno())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            pass_fds=(stacks.fileno(),),
+            start_new_session=True,
+        )
+        try:
+            for line in _lines(process, "" if config is None else json.dumps(config)):
+                if (step := _step(line)) is None:
+                    continue
+                if steps and steps[-1].result == "begun":
+                    steps.pop()
+                steps.append(step)
+                if step.result == "begun":
+                    progress(step.step, passing=True)
+            code = process.wait()
+        finally:
+            # The whole group: processes that the plugin started end with the check.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+        texts = [file.read() for file in (stacks, complaints) if not file.seek(0)]
+    if not steps:
+        raise PyconnectError(
+            f"the self-check of `{plugin}` ended with exit code {code}:\n{texts[1].strip()}",
+            hint=f"the agent must be installed beside this command: {install_command('agent')}",
+            exit_code=ExitCode.NEGATIVE,
+        )
+    return ended_steps(steps, code, texts[0])
+
+
+def _lines(process: subprocess.Popen[bytes], given: str) -> Iterator[str]:
+    """Yield the lines that the process prints, until it has ended.
+
+    The end of the output is not awaited: a process that the plugin started may keep it open.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(given.encode())
+    os.set_blocking(process.stdout.fileno(), False)
+    begun = b""
+    while True:
+        ended = process.poll() is not None
+        select([process.stdout], [], [], LOOK_S)
+        while part := process.stdout.read(1 << 16):
+            *lines, begun = (begun + part).split(b"\n")
+            yield from (line.decode(errors="replace") for line in lines)
+        if ended:
+            return
+        if part == b"":
+            process.wait()
+
+
+def ended_steps(steps: Sequence[CheckStep], code: int, stacks: str) -> list[CheckStep]:
+    """Return the steps as they ended; the plugin may have ended the process within the last one.
+
+    `code` is the exit code of the process, negative for a signal; `stacks` are the stacks of
+    threads that the interpreter wrote when the step did not return in time, or crashed.
+    """
+    last = steps[-1]
+    if last.result != "begun":
+        return list(steps)
+    if last.step == "clean up" and not stacks and code in (0, 1):
+        return list(steps[:-1])
+    if stacks.startswith("Timeout"):
+        detail = "did not return in time; --for TIME allows more"
+    elif code < 0:
+        detail = f"the process was ended by {Signals(-code).name}"
+    else:
+        detail = f"the plugin ended the process with exit code {code}"
+    return [*steps[:-1], replace(last, result="failed", detail=detail, stack=_of_plugin(stacks))]
+
+
+def _of_plugin(stacks: str) -> str:
+    """Return the stacks, each cut at the self-check's call of the plugin."""
+    shown: list[str] = []
+    own = False
+    for line in stacks.splitlines():
+        own = ("/pyconnect_agent/plugins/" in line or own) and line.startswith("  ")
+        if line and not own and not line.startswith("Timeout"):
+            shown.append(line)
+    return "\n".join(shown)
+
+
+def _step(line: str) -> CheckStep | None:
+    """Return the step that a line reports; None for output of the plugin."""
+    try:
+        found = json.loads(line)
+        return CheckStep(found["step"], found["result"], found["detail"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
 
 COLUMNS: Sequence[Column[Plugin]] = (
-    Column(title="TYPE", value=lambda plugin: plugin.type),
-    Column(title="CLASS", value=lambda plugin: plugin.class_name, whole=True),
-    Column(title="VERSION", value=lambda plugin: plugin.version or "-"),
+    Column("TYPE", lambda plugin: plugin.type),
+    Column("CLASS", lambda plugin: plugin.class_name, whole=True),
+    Column("VERSION", lambda plugin: plugin.version or "-"),
 )
 
 
@@ -33,12 +242,12 @@ def _default(key: ConfigKey) -> str:
 
 
 KEY_COLUMNS: Sequence[Column[ConfigKey]] = (
-    Column(title="KEY", value=lambda key: key.name, whole=True),
-    Column(title="TYPE", value=lambda key: key.type),
-    Column(title="DEFAULT", value=_default),
-    Column(title="IMPORTANCE", value=lambda key: key.importance),
-    Column(title="GROUP", value=lambda key: key.group or "", wide=True),
-    Column(title="MEANING", value=lambda key: " ".join(key.documentation.split()), prose=True),
+    Column("KEY", lambda key: key.name, whole=True),
+    Column("TYPE", lambda key: key.type),
+    Column("DEFAULT", _default),
+    Column("IMPORTANCE", lambda key: key.importance),
+    Column("GROUP", lambda key: key.group or "", wide=True),
+    Column("MEANING", lambda key: " ".join(key.documentation.split()), prose=True),
 )
 SearchOption = Annotated[
     str | None,

@@ -1,16 +1,18 @@
-"""One command's output in the format the user chose."""
+"""One command's output in the format the user chose.
+
+The library of `--jq` is an extra with the jq program's own code; it is imported only for it.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pyconnect_cli.errors import PyconnectError
-from pyconnect_cli.render.jq_filter import JqFilter
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.render.streams import tell, write_data
 from pyconnect_cli.render.styles import CONTROL, json_text, paint, printable, unicode_escape
 from pyconnect_cli.render.tables import Column, choose_columns, table_lines
@@ -212,3 +214,42 @@ def terminal_width() -> int | None:
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size().columns
     return None
+
+
+JqFilter = Callable[[object], Iterator[str]]
+
+
+def jq_filter(expression: str) -> JqFilter:
+    """Return a function from a document to lines; UsageError for an invalid expression.
+
+    A text becomes a line unchanged, any other value compact JSON.
+    """
+    try:
+        import jq
+    except ImportError as missing:
+        from pyconnect_clients.installation import install_command
+
+        raise PreconditionFailed(
+            "--jq needs the library jq, which is not installed",
+            hint=f"install the extra [jq]: {install_command('jq')}; or, with the jq program:"
+            " -o json | jq …",
+        ) from missing
+    try:
+        program = jq.compile(expression)
+    except ValueError as fault:
+        raise UsageError(f"--jq: {_first_line(fault)}", hint="see: man jq") from fault
+
+    def lines(document: object) -> Iterator[str]:
+        # The library publishes no types.
+        results: Iterable[Any] = program.input_text(json.dumps(document))
+        try:
+            for result in results:
+                yield (result if isinstance(result, str) else json_text(result))
+        except ValueError as fault:
+            raise UsageError(f"--jq: {_first_line(fault)}") from fault
+
+    return lines
+
+
+def _first_line(fault: ValueError) -> str:
+    return str(fault).strip().splitlines()[0].removeprefix("jq: error: ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from math import inf
 from typing import Generic, TypeVar
 
@@ -25,22 +25,29 @@ NARROWEST_PROSE = 20
 StyleOf = Callable[[str], str | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column(Generic[Item]):
     """One column; `wide` ones are shown by `-o wide` or by name only.
 
     On a narrow terminal `prose` is wrapped, other texts are cut; `whole` ones and numbers never.
     `distinct` texts are cut in their middle as long as all of them still differ.
+
+    Of the live view: it sorts by `order` (None: by the text) at the key `letter`, and leaves out
+    columns with the highest `spare` first (None: never).
     """
 
     title: str
     value: Callable[[Item], str]
+    _: KW_ONLY
     wide: bool = False
     right: bool = False
     prose: bool = False
     whole: bool = False
     distinct: bool = False
     style: StyleOf | None = None
+    order: Callable[[Item], float | None] | None = None
+    letter: str = ""
+    spare: int | None = None
 
     def narrowest(self, texts: Collection[str]) -> int | float:
         """Return the least width at which the column is readable."""
@@ -57,14 +64,14 @@ class Column(Generic[Item]):
 
 def state_column(title: str, value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
     """Return a column whose cells are coloured as states."""
-    return Column(title=title, value=value, wide=wide, style=state_style)
+    return Column(title, value, wide=wide, style=state_style)
 
 
 def worker_column(value: Callable[[Item], str], *, wide: bool = False) -> Column[Item]:
     """Return the column of workers: their addresses without the scheme, as statuses name them."""
     return Column(
-        title="WORKER",
-        value=lambda item: value(item).partition("://")[2] or value(item),
+        "WORKER",
+        lambda item: value(item).partition("://")[2] or value(item),
         wide=wide,
         distinct=True,
     )

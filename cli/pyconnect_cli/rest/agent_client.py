@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyconnect_cli.errors import Conflict, NotAuthenticated, PreconditionFailed, ServerError
-from pyconnect_cli.rest.binding import Json, as_object, bind, member
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.failures import NOT_ACCEPTED
-from pyconnect_cli.rest.model import TaskId, parse, read
+from pyconnect_cli.rest.model import Json, TaskId, as_object, bind, member, parse, read
 from pyconnect_cli.rest.request import Answer, Request
 
 CONFLICT = frozenset({409})
@@ -248,28 +247,10 @@ class AgentClient:
         """Make the agent release all work, or join again; `info` shows the progress."""
         self._send("POST", "agent", "drain", body={"undrain": undrain})
 
-    def _send(
-        self,
-        method: str,
-        *path: str,
-        body: object = None,
-        accepted: frozenset[int] = frozenset(),
-        text: bool = False,
-        query: tuple[tuple[str, str], ...] = (),
-        long: bool = False,
-    ) -> Answer:
-        request = Request(
-            query=query,
-            method=method,
-            path=path,
-            body=body,
-            has_body=body is not None,
-            accepted=accepted,
-            text=text,
-            long=long,
-        )
+    def _send(self, method: str, *path: str, **options: Any) -> Answer:
+        """Send a request; `options` are other fields of it."""
         try:
-            return self._exchange.send(request)
+            return self._exchange.send(Request(method=method, path=path, **options))
         except PreconditionFailed as exc:
             raise PreconditionFailed(
                 f"{self._exchange.urls[0]} has no admin interface: it is a Java worker, or an"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 from pyconnect_cli.errors import (
     NotFound,
@@ -20,7 +20,6 @@ from pyconnect_cli.errors import (
     ServerError,
     UsageError,
 )
-from pyconnect_cli.rest.binding import as_object, bind
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import (
     ConfigKey,
@@ -34,6 +33,8 @@ from pyconnect_cli.rest.model import (
     TaskState,
     Validation,
     WorkerInfo,
+    as_object,
+    bind,
     parse,
     read,
     read_connector_status,
@@ -58,6 +59,8 @@ FIRST_WITH_RESTART_OF_TASKS = (3, 0)
 FIRST_WITH_SCOPE = (3, 7)
 FIRST_WITH_PATCH = (3, 8)
 HEALTH_STATUSES = frozenset({500, 503})
+FEW = 10
+"""Up to this number of connectors, single requests cost less than a list of the cluster."""
 
 
 class ConnectClient:
@@ -91,11 +94,14 @@ class ConnectClient:
         body = self._get("connectors").body
         return sorted(read("list of names", list[str], body))
 
-    def connector_views(self) -> dict[str, ConnectorView]:
-        """Return every connector with info and status, by name, sorted.
+    def connector_views(self, names: Sequence[str] = ()) -> dict[str, ConnectorView]:
+        """Return connectors with info and status: those of `names` that exist, or all, sorted.
 
-        Two requests: asking for the status leaves out connectors that have none yet.
+        A list takes two requests: asking for the status leaves out connectors that have none yet.
         """
+        if _asked_singly(names):
+            single = {name: self._view(name) for name in names}
+            return {name: view for name, view in single.items() if view is not None}
         infos = self._expanded("info")
         statuses = self._expanded("status")
         views = {
@@ -108,12 +114,25 @@ class ConnectClient:
         }
         if self._on_views:
             self._on_views(views)
-        return views
+        return {name: views[name] for name in names if name in views} if names else views
 
-    def connector_statuses(self) -> dict[str, ConnectorStatus]:
-        """Return the statuses of all connectors that have one, by name, with one request."""
-        views = self._expanded("status")
-        return {name: view.status for name, view in views.items() if view.status}
+    def connector_statuses(self, names: Sequence[str] = ()) -> dict[str, ConnectorStatus]:
+        """Return the statuses, of `names` or of all, by name; a new connector has none yet."""
+        if _asked_singly(names):
+            found = {name: self._status_or_none(name) for name in names}
+        else:
+            found = {name: view.status for name, view in self._expanded("status").items()}
+        return {name: status for name, status in found.items() if status is not None}
+
+    def exists(self, name: str) -> bool:
+        """Return whether there is a connector of this name."""
+        if not PLAIN_NAME.fullmatch(name):
+            return name in self.connector_names()
+        try:
+            self._get("connectors", name)
+        except NotFound:
+            return False
+        return True
 
     def connector(self, name: str) -> ConnectorInfo:
         """Return a connector's configuration and task ids."""
@@ -305,7 +324,11 @@ class ConnectClient:
     def connector_topics(self, name: str) -> list[str]:
         """Return the topics the connector has used, sorted; empty for an unknown name."""
         body = self._get("connectors", name, "topics").body
-        return parse("list of topics", lambda body: _read_topics(name, body), body)
+        return parse(
+            "list of topics",
+            lambda body: sorted(bind(dict[str, dict[str, list[str]]], body)[name]["topics"]),
+            body,
+        )
 
     def reset_connector_topics(self, name: str) -> None:
         """Empty the list of topics that the connector has used."""
@@ -334,13 +357,7 @@ class ConnectClient:
     def validate(self, plugin: str, config: Config) -> Validation:
         """Validate a configuration; field errors are part of the answer, not a failure."""
         answer = self._send(
-            "PUT",
-            "connector-plugins",
-            plugin,
-            "config",
-            "validate",
-            body=dict(config),
-            long=True,
+            "PUT", "connector-plugins", plugin, "config", "validate", body=dict(config), long=True
         )
         return parse("validation", read_validation, answer.body)
 
@@ -382,6 +399,19 @@ class ConnectClient:
             return None
         return read("list of loggers", list[str], answer.body)
 
+    def _view(self, name: str) -> ConnectorView | None:
+        try:
+            info = self.connector(name)
+        except NotFound:
+            return None
+        return ConnectorView(name=name, info=info, status=self._status_or_none(name))
+
+    def _status_or_none(self, name: str) -> ConnectorStatus | None:
+        try:
+            return self.connector_status(name)
+        except NotFound:
+            return None
+
     def _expanded(self, what: str) -> dict[str, ConnectorView]:
         answer = self._send("GET", "connectors", query=(("expand", what),))
         return parse("list of connectors", read_views, answer.body)
@@ -389,41 +419,23 @@ class ConnectClient:
     def _get(self, *path: str) -> Answer:
         return self._send("GET", *path)
 
-    def _send(
-        self,
-        method: str,
-        *path: str,
-        query: tuple[tuple[str, str], ...] = (),
-        body: object = None,
-        accepted: frozenset[int] = frozenset(),
-        since: str = "",
-        long: bool = False,
-    ) -> Answer:
+    def _send(self, method: str, *path: str, **options: Any) -> Answer:
+        """Send a request; `options` are other fields of it."""
         if method != "GET" and path[:1] == ("connectors",) and path[2:3] not in ANY_WORKER:
             for name in path[1:2]:
                 self._require_forwarded(name)
-        return self.exchange.send(
-            Request(
-                method=method,
-                path=path,
-                query=query,
-                body=body,
-                has_body=body is not None,
-                accepted=accepted,
-                since=since,
-                long=long,
-            )
-        )
+        return self.exchange.send(Request(method=method, path=path, **options))
+
+
+def _asked_singly(names: Sequence[str]) -> bool:
+    """Return whether to ask for each name: workers since Kafka 4.0 refuse some names in paths."""
+    return 0 < len(names) <= FEW and all(map(PLAIN_NAME.fullmatch, names))
 
 
 def kafka_version(text: str) -> tuple[int, int]:
     """Return `4.3.1-rc0` as (4, 3); the latest for a text that is not a version."""
     found = re.match(r"(\d{1,9})\.(\d{1,9})", text)
     return (int(found[1]), int(found[2])) if found else (10**9, 0)
-
-
-def _read_topics(name: str, body: object) -> list[str]:
-    return sorted(bind(dict[str, dict[str, list[str]]], body)[name]["topics"])
 
 
 def _read_loggers(body: object) -> list[LoggerLevel]:

@@ -21,12 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyconnect_cli.errors import (
-    OutOfTime,
-    ServerError,
-    UnknownOutcome,
-    Unreachable,
-)
+from pyconnect_cli.errors import OutOfTime, ServerError, UnknownOutcome, Unreachable
 from pyconnect_cli.parsing.json_text import TOO_DEEP, shallow
 from pyconnect_cli.render.streams import tell
 from pyconnect_cli.rest.background import in_background
@@ -38,6 +33,7 @@ from pyconnect_cli.rest.request import IDEMPOTENT, Answer, Request
 
 if TYPE_CHECKING:
     import httpx
+
 
 ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 NO_WORKER = "is this the address of a Connect worker?"
@@ -241,7 +237,7 @@ class Exchange:
         client = self._client()
         headers = {"Accept": "text/plain" if request.text else "application/json"}
         content: bytes | None = None
-        if request.has_body:
+        if request.body is not None:
             headers["Content-Type"] = "application/json"
             content = json.dumps(request.body, ensure_ascii=False).encode()
         timeout = httpx.Timeout(allowance.seconds, connect=min(CONNECT_S, allowance.seconds))
@@ -381,8 +377,7 @@ def _body(response: httpx.Response, url: str, request: Request) -> object:
         ) from exc
     except ValueError as exc:
         raise ServerError(
-            f"{url} answered {response.status_code} with a body that is not JSON",
-            hint=NO_WORKER,
+            f"{url} answered {response.status_code} with a body that is not JSON", hint=NO_WORKER
         ) from exc
 
 

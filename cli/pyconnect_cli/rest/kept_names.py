@@ -31,13 +31,16 @@ def cache_directory(environ: Mapping[str, str]) -> Path:
 
 
 def read_cache(cache: Path) -> tuple[list[str], float]:
-    """Return the kept names and their age in seconds; no names and infinity without a file."""
+    """Return the kept names and their age in seconds; no names and infinity without a file.
+
+    A file from the future, of a clock that was wrong, is as old.
+    """
     try:
         age_s = time.time() - cache.stat().st_mtime
         names: list[str] = json.loads(cache.read_text("utf-8"))
     except (OSError, ValueError):
         return [], float("inf")
-    return names, age_s
+    return names, age_s if age_s >= 0 else float("inf")
 
 
 def write_cache(cache: Path, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyconnect_cli.rest.binding import Json, as_list, as_object
+from pyconnect_cli.rest.model import Json, as_list, as_object
 
 Primitives = Mapping[str, object]
 Partition = Primitives | None

@@ -32,7 +32,6 @@ class Request:
     path: tuple[str, ...]
     query: tuple[tuple[str, str], ...] = ()
     body: object = None
-    has_body: bool = False
     accepted: frozenset[int] = frozenset()  # accepted statuses beside 2xx
     since: str = ""  # the first Kafka version with the endpoint
     text: bool = False  # the answer is plain text; an error is JSON

@@ -1,21 +1,35 @@
-"""`pyconnect sandbox`: a real Kafka on this machine, for trials and tests."""
+"""`pyconnect sandbox`: a real Kafka on this machine, for trials and tests.
+
+`sandbox demo`: two connectors of a sandbox's agent copy a file through a topic. Each run appends
+lines to the file and waits until the copy has the last of them, so a second run shows that the
+connectors still work.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pyconnect_cli.errors import ExitCode, UsageError
-from pyconnect_cli.sandbox import context as _sandbox_context
-from pyconnect_cli.sandbox import demo as _sandbox_demo
+from pyconnect_cli.errors import ExitCode, UsageError, WaitTimedOut
+from pyconnect_cli.render.styles import counted
+from pyconnect_cli.render.whole_files import PRIVATE
+from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.rest.endpoint import Endpoint
+from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.session import session_of
+from pyconnect_cli.settings.contexts import ConfigChange, Setting, update_user_file
 from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_sandbox.contexts import context_name
 
 if TYPE_CHECKING:
+    from pyconnect_cli.session import Session
     from pyconnect_sandbox.lifecycle import SandboxStatus, ServerStatus
+
 
 app = typer.Typer(help="Run a real Kafka on this machine, for trials and tests.")
 
@@ -54,8 +68,7 @@ PluginPathOption = Annotated[
     ),
 ]
 UseOption = Annotated[
-    bool,
-    typer.Option("--use", help="use its worker and broker as the current context, `sandbox`"),
+    bool, typer.Option("--use", help="use its worker and broker as the current context, `sandbox`")
 ]
 KafkaDirOption = Annotated[
     Path | None,
@@ -113,7 +126,7 @@ def up(
     with StepLine(session.output) as progress:
         outcome = lifecycle.up(request, progress)
     if use:
-        _sandbox_context.use(session, outcome.status)
+        use_context(session, outcome.status)
     document = {"started": list(outcome.started), **_document(outcome.status)}
     if session.settings.output == "name":
         session.output.line(str(outcome.status.bootstrap_servers))
@@ -128,8 +141,7 @@ def down(
     name: NameOption = "default",
     all_: Annotated[bool, typer.Option("--all", help="every sandbox")] = False,
     remove_data: Annotated[
-        bool,
-        typer.Option("--remove-data", help="also delete its records and its context"),
+        bool, typer.Option("--remove-data", help="also delete its records and its context")
     ] = False,
 ) -> None:
     """Stop a sandbox and all its processes. Safe to run twice."""
@@ -142,7 +154,7 @@ def down(
         session.confirm(f"Delete the records of {', '.join(names)}?")
     stopped = {each: lifecycle.down(each, remove_data=remove_data) for each in names}
     if remove_data:
-        _sandbox_context.forget(session, stopped)
+        forget(session, stopped)
     removed = ", its records are removed" if remove_data else ""
     lines = [
         f"sandbox {each}: {'stopped ' + ', '.join(kinds) if kinds else 'was not running'}{removed}"
@@ -173,14 +185,14 @@ def status(
     session = session_of(context)
     statuses = lifecycle.all_statuses() if name is None else (lifecycle.status(name),)
     columns: list[Column[_Row]] = [
-        Column(title="SANDBOX", value=lambda row: row[0].name, whole=True),
-        Column(title="SERVER", value=lambda row: row[1].kind if row[1] else "-"),
+        Column("SANDBOX", lambda row: row[0].name, whole=True),
+        Column("SERVER", lambda row: row[1].kind if row[1] else "-"),
         state_column("STATE", _state_of),
-        Column(title="ADDRESS", value=_addresses_of, whole=True),
-        Column(title="PID", value=lambda row: str(row[1].pid) if row[1] else "-", right=True),
-        Column(title="MEMORY", value=_memory_of, right=True),
-        Column(title="LOG", value=lambda row: row[1].log if row[1] else "-", wide=True),
-        Column(title="DATA", value=lambda row: row[0].data_directory, wide=True),
+        Column("ADDRESS", _addresses_of, whole=True),
+        Column("PID", lambda row: str(row[1].pid) if row[1] else "-", right=True),
+        Column("MEMORY", _memory_of, right=True),
+        Column("LOG", lambda row: row[1].log if row[1] else "-", wide=True),
+        Column("DATA", lambda row: row[0].data_directory, wide=True),
     ]
     rows: list[_Row] = [
         (sandbox, server) for sandbox in statuses for server in sandbox.servers or (None,)
@@ -233,8 +245,6 @@ def logs(
                 return
 
 
-app.registered_commands.extend(_sandbox_demo.app.registered_commands)
-
 _Row = tuple["SandboxStatus", "ServerStatus | None"]
 
 
@@ -276,3 +286,151 @@ def _summary(sandbox: SandboxStatus, started: tuple[str, ...]) -> str:
             facts[server.kind] = server.addresses["rest"]
     facts["data"] = sandbox.data_directory
     return "\n".join([f"sandbox {sandbox.name}: {done}", *key_value_lines(facts, indent="  ")])
+
+
+LINES = 1000
+SOURCE, SINK, TOPIC = "demo-source", "demo-sink", "demo"
+PAUSE_S = 0.1
+_STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """The two files of a demonstration and the connectors between them."""
+
+    read: Path
+    written: Path
+
+    def configs(self) -> dict[str, dict[str, str | None]]:
+        """Return the connectors' configurations by their names."""
+        common = {"tasks.max": "1", "key.converter": _STRINGS, "value.converter": _STRINGS}
+        return {
+            SOURCE: {
+                "connector.class": "FileStreamSource",
+                "file": str(self.read),
+                "topic": TOPIC,
+                **common,
+            },
+            SINK: {
+                "connector.class": "FileStreamSink",
+                "file": str(self.written),
+                "topics": TOPIC,
+                **common,
+            },
+        }
+
+    def append(self, count: int) -> str:
+        """Append numbered lines to the file that is read; return the last of them."""
+        first = _count_lines(self.read) + 1
+        lines = [f"line {number}" for number in range(first, first + count)]
+        self.read.touch(mode=PRIVATE)
+        with self.read.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+        return lines[-1]
+
+    def wait_for(self, line: str, timeout_s: float) -> int:
+        """Return how many lines were written once `line` is the last. Raises WaitTimedOut."""
+        end = f"{line}\n".encode()
+        until = time.monotonic() + timeout_s
+        while not (self.written.exists() and self.written.read_bytes().endswith(end)):
+            if time.monotonic() >= until:
+                raise WaitTimedOut(
+                    f"`{line}` has not arrived in {self.written}",
+                    hint="see the log of the agent: pyconnect sandbox logs --server agent",
+                )
+            time.sleep(PAUSE_S)
+        return _count_lines(self.written)
+
+
+@app.command(cls=ChangingVerb)
+def demo(
+    context: typer.Context,
+    *,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="name of the sandbox")
+    ] = "default",
+) -> None:
+    """Take lines from a file through a topic to another file; safe to run twice.
+
+    Starts the sandbox and its agent if they do not run, and defines their context. Each run appends
+    1,000 lines; the connectors keep running and copy later lines too. The sink, FileStreamSink, is
+    at-least-once: after a failure it may write lines again. LakeSink writes files exactly once.
+    """
+    from pyconnect_cli.render.step_line import StepLine
+    from pyconnect_sandbox import lifecycle
+    from pyconnect_sandbox.state import SandboxDirectory
+
+    session = session_of(context)
+    timeout_s = session.settings.timeout_s
+    request = lifecycle.UpRequest(name=name, timeout_s=timeout_s, agent=True)
+    with StepLine(session.output) as progress:
+        sandbox = lifecycle.up(request, progress).status
+        addresses = {server.kind: server.addresses.get("rest", "") for server in sandbox.servers}
+        url = addresses["agent"]
+        directory = SandboxDirectory(name).path / "demo"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        shown = Demo(read=directory / "read.txt", written=directory / "written.txt")
+        last = shown.append(LINES)
+        endpoint = Endpoint(urls=(url,), limits=session.settings.limits)
+        with ConnectClient(Exchange(endpoint)) as client:
+            for connector, config in shown.configs().items():
+                progress(f"creating the connector {connector}")
+                client.put_connector_config(connector, config)
+                # A connector of an earlier run may be stopped.
+                client.resume_connector(connector)
+        progress(f"waiting for `{last}`")
+        count = shown.wait_for(last, timeout_s)
+    chosen = define(session, sandbox)
+    document = {
+        "url": url,
+        "context": chosen,
+        "connectors": [SOURCE, SINK],
+        "topic": TOPIC,
+        "read": str(shown.read),
+        "written": str(shown.written),
+        "lines": count,
+    }
+    text = [
+        f"{shown.read} -> topic {TOPIC} -> {shown.written}: {counted(count, 'line')}",
+        "to look at it:",
+        f"  pyconnect --context {chosen} connectors list",
+        f"  pyconnect --context {chosen} topics read {TOPIC}",
+        f"  pyconnect --context {chosen} offsets get {SOURCE}",
+        f"  pyconnect --context {chosen} offsets reset {SOURCE} --stop --resume",
+        "to end it:",
+        f"  pyconnect sandbox down --name {name} --remove-data",
+    ]
+    session.output.document(document, text="\n".join(text))
+
+
+def _count_lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def use_context(session: Session, sandbox: SandboxStatus) -> None:
+    """Make a sandbox the current context."""
+    name = define(session, sandbox, current=True)
+    session.output.message(f"current context: {name}")
+
+
+def define(session: Session, sandbox: SandboxStatus, *, current: bool = False) -> str:
+    """Write a sandbox's context and return its name. Its agent's group is not its Java worker's."""
+    rest = {server.kind: server.addresses.get("rest", "") for server in sandbox.servers}
+    name = context_name(sandbox.name)
+    settings: dict[str, Setting] = {
+        "url": (rest.get("agent") or rest["java-worker"],),
+        "kafka_bootstrap": str(sandbox.bootstrap_servers),
+    }
+    change = ConfigChange(contexts={name: settings}, current=name if current else None)
+    update_user_file(session.settings.files.user_path, change)
+    return name
+
+
+def forget(session: Session, sandboxes: Iterable[str]) -> None:
+    """Remove the contexts of removed sandboxes from the user's file."""
+    files = session.settings.files
+    users = {name for file in files.files if file.path == files.user_path for name in file.contexts}
+    gone = tuple(name for name in map(context_name, sandboxes) if name in users)
+    if gone:
+        update_user_file(files.user_path, ConfigChange(remove=gone))
+        session.output.message(f"context removed: {', '.join(gone)}")

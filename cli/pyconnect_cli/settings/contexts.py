@@ -1,9 +1,7 @@
 """Context files: named clusters, their addresses and references to their secrets.
 
 Read in order `./pyconnect.toml`, the user's `$XDG_CONFIG_HOME/pyconnect/config.toml`, the
-system's. A context is taken whole from the first file that defines it. Until the user trusts a
-project's file (`project_trust`), it may name the current context and set how results are printed;
-a file that sets anything else is refused.
+system's. A context is taken whole from the first file that defines it.
 
     current = "prod"
     [defaults]                      # any option: output, timeout, ...
@@ -16,13 +14,20 @@ a file that sets anything else is refused.
     group = "connect-cluster"                  # group.id, which Java workers do not report
     offsets_topic = "connect-offsets"          # offset.storage.topic of Java workers
     inventory = "inventory.toml"               # admin interfaces; for `upgrade`
+
+A directory may belong to another user. Its `pyconnect.toml` may therefore only choose a context and
+the format of results. It sets addresses, credentials and confirmations only after `pyconnect config
+trust`, which keeps its digest in the user's state directory; until then, and after a change of the
+file, a file that sets anything else is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,10 +36,11 @@ from pyconnect_cli.errors import ContextError, NotFound, OutputLost
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
-from pyconnect_cli.settings.project_trust import require_trust
+from pyconnect_cli.settings.state_directory import state_directory
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
+
 
 Setting = str | int | bool | tuple[str, ...]
 
@@ -337,3 +343,64 @@ def _write_private(path: Path, text: str) -> None:
         write_whole(path, text)
     except OSError as exc:
         raise OutputLost(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def require_trust(
+    path: Path, content: bytes, decided: Sequence[str], environ: Mapping[str, str]
+) -> None:
+    """Raise ContextError unless the user trusts exactly this content.
+
+    `decided` names the keys that need the trust, for the message.
+    """
+    recorded = _recorded_digest(path, environ)
+    if recorded == _digest(content):
+        return
+    reason = "is not trusted" if recorded is None else "has changed since it was trusted"
+    raise ContextError(
+        f"{path}: {reason}, so it may not set {', '.join(decided)}",
+        hint="without trust a project file may only set `current` and the format of"
+        " results; read the file, then trust it: pyconnect config trust"
+        f" {shlex.quote(str(path))}",
+    )
+
+
+def trust(path: Path, content: bytes, environ: Mapping[str, str]) -> None:
+    """Record the digest of a file's content, for its user only (0600)."""
+    record = _record(path, environ)
+    try:
+        record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(record, f"{_digest(content)}  {path.resolve()}\n")
+    except OSError as exc:
+        raise OutputLost(f"{record}: cannot be written: {exc.strerror}") from exc
+
+
+def withdraw_trust(path: Path, environ: Mapping[str, str]) -> bool:
+    """Remove the record of a file; return whether there was one."""
+    record = _record(path, environ)
+    try:
+        record.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise ContextError(f"{record}: cannot be removed: {exc.strerror}") from exc
+    return True
+
+
+def _recorded_digest(path: Path, environ: Mapping[str, str]) -> str | None:
+    try:
+        recorded = _record(path, environ).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ContextError(f"{_record(path, environ)}: cannot be read: {exc}") from exc
+    return recorded.partition(" ")[0]
+
+
+def _record(path: Path, environ: Mapping[str, str]) -> Path:
+    """Return the record of one file: one for each place, so that no two runs write the same."""
+    place = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()
+    return state_directory(environ) / "trusted" / place
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

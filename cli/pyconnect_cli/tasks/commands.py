@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.conditions import Selection, select, selected_or_all, selection_from
-from pyconnect_cli.acting.looks import task_shows
-from pyconnect_cli.acting.selection import known_connector, selected_views
-from pyconnect_cli.acting.wait import wait_if_asked
+from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps, task_shows
+from pyconnect_cli.acting.conditions import Selection, selection_from
+from pyconnect_cli.acting.selection import known_connector, listed_views, read_views, selected_views
+from pyconnect_cli.acting.wait import wait_if_asked, wait_until, within_time
 from pyconnect_cli.connectors.show import trace_lines
-from pyconnect_cli.errors import NotFound
+from pyconnect_cli.errors import NotFound, UsageError, WaitTimedOut
 from pyconnect_cli.parsing.arguments import NamesArgument
 from pyconnect_cli.render.output import key_value_lines
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, state_column, worker_column
+from pyconnect_cli.rest.agent_client import AgentClient, RunsElsewhere
 from pyconnect_cli.rest.masking import mask_config
-from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.model import ConnectorView, TaskId, TaskState, root_cause
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.tasks import on_agents
-from pyconnect_cli.tasks.task_id import task_of
-from pyconnect_cli.verbs import ActingVerb, SelectingVerb
+from pyconnect_cli.verbs import ActingVerb, BatchVerb, SelectingVerb
 
 app = typer.Typer(help="List, inspect, restart and kill tasks.")
 
@@ -34,11 +32,11 @@ TaskArgument = Annotated[
     str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
 ]
 COLUMNS: Sequence[Column[Row]] = (
-    Column(title="TASK", value=lambda row: str(row[0]), distinct=True),
+    Column("TASK", lambda row: str(row[0]), distinct=True),
     state_column("STATE", lambda row: row[1].state),
     worker_column(lambda row: row[1].worker_id),
-    Column(title="VERSION", value=lambda row: row[1].version or "", wide=True),
-    Column(title="ERROR", value=lambda row: root_cause(row[1].trace or ""), prose=True),
+    Column("VERSION", lambda row: row[1].version or "", wide=True),
+    Column("ERROR", lambda row: root_cause(row[1].trace or ""), prose=True),
 )
 
 
@@ -50,11 +48,9 @@ def list_tasks(context: typer.Context, names: NamesArgument = None) -> None:
     workers = {str(worker) for worker in _given(session, "worker")}
     given = {k: v for k, v in session.given.items() if k not in {"state", "worker"}}
     selection = selection_from(given, names or ())
-    views = session.client.connector_views()
-    chosen = selected_or_all(views, selection)
     rows = [
         row
-        for view in chosen
+        for view in listed_views(session, selection)
         for row in _rows(view)
         if (not states or row[1].state in states) and (not workers or row[1].worker_id in workers)
     ]
@@ -118,7 +114,9 @@ def restart(
     session = session_of(context)
     states: dict[TaskId, str] = {}
     if tasks:
-        chosen = _known_tasks(session, [task_of(session, text) for text in tasks])
+        chosen = [task_of(session, text) for text in tasks]
+        names = tuple(dict.fromkeys(key.connector for key in chosen))
+        read_views(session, Selection(names=names))  # raises NotFound for an unknown connector
     else:
         views = selected_views(session, ())
         states = {key: "FAILED" for view in views for key, s in _rows(view) if s.state == "FAILED"}
@@ -145,16 +143,6 @@ def restart(
     wait_if_asked(session, goals, restarted=True)
 
 
-def _known_tasks(session: Session, tasks: Sequence[TaskId]) -> list[TaskId]:
-    """Return the tasks; NotFound (exit 3) names one whose connector does not exist."""
-    names = tuple(dict.fromkeys(task.connector for task in tasks))
-    select(
-        {name: ConnectorView(name=name) for name in session.client.connector_names()},
-        Selection(names=names),
-    )
-    return list(tasks)
-
-
 def _rows(view: ConnectorView) -> list[Row]:
     if view.status is None:
         return []
@@ -166,4 +154,99 @@ def _given(session: Session, key: str) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-app.registered_commands.extend(on_agents.app.registered_commands)
+Answer = TypeVar("Answer")
+
+
+@app.command(cls=BatchVerb)
+def kill(
+    context: typer.Context,
+    tasks: Annotated[
+        list[str], typer.Argument(metavar="CONNECTOR/TASK…", help="task, for example orders/0")
+    ],
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="SIGKILL at once, without a graceful stop")
+    ] = False,
+) -> None:
+    """Kill the process of a task, and wait until it has ended, at most --timeout (exit 124).
+
+    The task becomes FAILED and can be restarted; its trace holds the stacks from before the end.
+    Agents only: a Java worker cannot end a thread (exit 9).
+    """
+    session = session_of(context)
+    chosen = [task_of(session, text) for text in tasks]
+
+    def act(key: TaskId) -> None:
+        at_owner(session, lambda agent: _kill(session, agent, key, force=force))
+
+    steps = [
+        BatchStep(
+            name=str(key), done="killed", act=partial(act, key), look=partial(task_shows, key)
+        )
+        for key in chosen
+    ]
+    run_steps(session, "kill", steps, asks=Asks.ALWAYS, what="task")
+
+
+def _kill(session: Session, agent: AgentClient, task: TaskId, *, force: bool) -> None:
+    """Return when the process has ended; raise WaitTimedOut if it has not ended in time."""
+    pid = agent.kill_task(task, force=force)
+    late = (
+        f"the process of {task} has not ended in time; the worker goes on, --force ends it at once"
+    )
+    with within_time(session, late):
+        wait_until(
+            session,
+            lambda: pid is None or pid not in {child.pid for child in agent.children()},
+            lambda: WaitTimedOut(late, hint="wait longer with --timeout 10m"),
+        )
+
+
+@app.command()
+def stacks(
+    context: typer.Context,
+    task: Annotated[
+        str, typer.Argument(metavar="CONNECTOR/TASK", help="task, for example orders/0")
+    ],
+) -> None:
+    """Show the Python stacks of a task's process, for a task that hangs. Agents only."""
+    session = session_of(context)
+    key = task_of(session, task)
+    text = at_owner(session, lambda agent: agent.task_stacks(key))
+    if session.output.machine:
+        session.output.document({"task": str(key), "stacks": text})
+    else:
+        session.output.line(text.rstrip("\n"))
+
+
+def at_owner(session: Session, ask: Callable[[AgentClient], Answer]) -> Answer:
+    """Ask any worker in force; if it names the task's worker, ask that one, once."""
+    try:
+        return ask(AgentClient(session.client.exchange))
+    except RunsElsewhere as elsewhere:
+        if elsewhere.worker_url is None:
+            raise
+        with AgentClient(session.exchange_with(elsewhere.worker_url)) as agent:
+            return ask(agent)
+
+
+def task_of(session: Session, text: str) -> TaskId:
+    """Read `connector/0` or `connector-0`; UsageError otherwise.
+
+    `t-1` is not task 1 of `t` if a connector has that name.
+    """
+    for separator in "/-":
+        connector, _, number = text.rpartition(separator)
+        if not connector or not re.fullmatch("[0-9]{1,9}", number):
+            continue
+        task = TaskId(connector=connector, task=int(number))
+        if separator == "-" and session.client.exists(text):
+            raise UsageError(
+                f"`{text}` is the name of a connector, not of a task",
+                hint=f"task {task.task} of connector {connector} is {task}; tasks of {text}:"
+                f" pyconnect tasks list {text}",
+            )
+        return task
+    raise UsageError(
+        f"`{text}` is not the name of a task", hint="write CONNECTOR/NUMBER, for example orders/0"
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
-from pyconnect_cli.overview.look import ClusterLook, Positions
+from pyconnect_cli.overview.rows import ClusterLook, Positions
 from pyconnect_cli.parsing.near_names import near_names
 
 
@@ -47,6 +47,7 @@ class KnownContext:
     name: str
     urls: str
     current: bool
+    broken: bool = False
 
 
 QUIT_WORDS = frozenset({"q", "quit", "q!", "exit"})

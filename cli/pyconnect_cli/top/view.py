@@ -23,9 +23,8 @@ from textual.widgets import DataTable, Input, Static
 from pyconnect_cli.errors import PyconnectError
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
-from pyconnect_cli.top.live_table import LiveTable, styled
-from pyconnect_cli.top.screens import AskScreen, TextScreen
-from pyconnect_cli.top.source import Source
+from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen, styled
+from pyconnect_cli.top.source import Ended, Source
 from pyconnect_cli.top.state import (
     Acted,
     Commanded,
@@ -42,9 +41,7 @@ from pyconnect_cli.top.state import (
     WentBack,
     after,
 )
-from pyconnect_cli.top.table import sort_columns, table
-from pyconnect_cli.top.verb_run import Ended
-from pyconnect_cli.top.words import help_lines, hints, summary
+from pyconnect_cli.top.table import help_lines, hints, sort_columns, summary, table
 
 Answer = TypeVar("Answer")
 LAG_EVERY_S = 5.0

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep, run_steps
-from pyconnect_cli.acting.confirmation import Asks
+from pyconnect_cli.acting.batch import Asks, BatchStep, run_steps
 from pyconnect_cli.acting.selection import known_connector
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.reader import TopicRecord, some_records
@@ -32,18 +31,14 @@ FromBeginningOption = Annotated[
 ]
 
 COLUMNS: Sequence[Column[TopicRecord]] = (
-    Column(title="PARTITION", value=lambda record: str(record.partition), right=True),
-    Column(title="OFFSET", value=lambda record: str(record.offset), right=True),
+    Column("PARTITION", lambda record: str(record.partition), right=True),
+    Column("OFFSET", lambda record: str(record.offset), right=True),
+    Column("TIME", lambda record: shown_time(record.timestamp_ms), whole=True, wide=True),
+    Column("KEY", lambda record: shown_bytes(record.key)),
+    Column("VALUE", lambda record: shown_bytes(record.value), prose=True),
     Column(
-        title="TIME", value=lambda record: shown_time(record.timestamp_ms), whole=True, wide=True
-    ),
-    Column(title="KEY", value=lambda record: shown_bytes(record.key)),
-    Column(title="VALUE", value=lambda record: shown_bytes(record.value), prose=True),
-    Column(
-        title="HEADERS",
-        value=lambda record: " ".join(
-            f"{name}={shown_bytes(data)}" for name, data in record.headers
-        ),
+        "HEADERS",
+        lambda record: " ".join(f"{name}={shown_bytes(data)}" for name, data in record.headers),
         wide=True,
     ),
 )
@@ -56,7 +51,7 @@ def list_topics(context: typer.Context, name: NameArgument) -> None:
     known_connector(session, name)
     found = session.client.connector_topics(name)
     session.output.listing(
-        (Column(title="TOPIC", value=str),), found, document=found, empty="no topics used yet"
+        (Column("TOPIC", str),), found, document=found, empty="no topics used yet"
     )
 
 

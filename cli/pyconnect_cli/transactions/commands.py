@@ -48,9 +48,7 @@ GroupOption = Annotated[
 ConnectorOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--connector",
-        metavar="NAME",
-        help="connector to look at; repeatable (default: all)",
+        "--connector", metavar="NAME", help="connector to look at; repeatable (default: all)"
     ),
 ]
 MinIdleOption = Annotated[
@@ -112,23 +110,21 @@ class Listed(NamedTuple):
 
 
 COLUMNS: Sequence[Column[Listed]] = (
-    Column(title="OWNER", value=lambda listed: str(listed.owner or "?")),
-    Column(title="ID", value=lambda listed: listed.transaction.transactional_id, whole=True),
-    Column(title="STATE", value=lambda listed: listed.state),
-    Column(title="OPEN", value=lambda listed: listed.age, right=True),
-    Column(title="PRODUCER", value=lambda listed: str(listed.transaction.producer_id), right=True),
-    Column(title="EPOCH", value=lambda listed: str(listed.transaction.epoch), right=True),
-    Column(
-        title="PARTITIONS", value=lambda listed: str(len(listed.transaction.partitions)), right=True
-    ),
+    Column("OWNER", lambda listed: str(listed.owner or "?")),
+    Column("ID", lambda listed: listed.transaction.transactional_id, whole=True),
+    Column("STATE", lambda listed: listed.state),
+    Column("OPEN", lambda listed: listed.age, right=True),
+    Column("PRODUCER", lambda listed: str(listed.transaction.producer_id), right=True),
+    Column("EPOCH", lambda listed: str(listed.transaction.epoch), right=True),
+    Column("PARTITIONS", lambda listed: str(len(listed.transaction.partitions)), right=True),
 )
 PRODUCER_COLUMNS: Sequence[Column[OpenProducer]] = (
-    Column(title="TOPIC", value=lambda producer: producer.partition.topic, whole=True),
-    Column(title="PARTITION", value=lambda producer: str(producer.partition.partition), right=True),
-    Column(title="PRODUCER", value=lambda producer: str(producer.producer_id), right=True),
-    Column(title="EPOCH", value=lambda producer: str(producer.epoch), right=True),
-    Column(title="FROM-OFFSET", value=lambda producer: str(producer.first_offset), right=True),
-    Column(title="IDLE", value=_idle, right=True),
+    Column("TOPIC", lambda producer: producer.partition.topic, whole=True),
+    Column("PARTITION", lambda producer: str(producer.partition.partition), right=True),
+    Column("PRODUCER", lambda producer: str(producer.producer_id), right=True),
+    Column("EPOCH", lambda producer: str(producer.epoch), right=True),
+    Column("FROM-OFFSET", lambda producer: str(producer.first_offset), right=True),
+    Column("IDLE", _idle, right=True),
 )
 
 

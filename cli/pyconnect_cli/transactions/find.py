@@ -111,7 +111,7 @@ def refuse_living(session: Session, transactional_id: str, group_id: str | None)
 def cluster_topics(session: Session, cluster: AskedCluster) -> list[str]:
     """Return the topics of the chosen connectors; for all connectors also the workers' topics."""
     topics = set() if cluster.chosen else set(cluster.topics)
-    views = session.client.connector_views()
+    views = session.client.connector_views(cluster.chosen)
     for name in cluster.chosen or cluster.connectors:
         view = views.get(name)
         config = view.info.config if view is not None and view.info else {}

@@ -16,15 +16,14 @@ from pyconnect_cli.upgrade.cluster.observe import Observer
 from pyconnect_cli.upgrade.journal import Journal
 from pyconnect_cli.upgrade.perform import NeedsOperator, Performer
 from pyconnect_cli.upgrade.plan.decide import (
+    Act,
     Again,
-    ChangePhase,
     End,
     Memory,
-    Quiesce,
-    Replace,
     RunDecision,
     StepLimits,
     Wait,
+    WorkerAction,
     decide,
 )
 from pyconnect_cli.upgrade.plan.model import UpgradedWorker, View
@@ -120,24 +119,19 @@ class Rolling:
                 self._line(f"waiting: {reason}", passing=True)
             case Again():
                 pass
-            case ChangePhase(url=url, phase=phase):
-                worker = _worker(view, url)
-                performer = self._tools.performer
-                self._act(url, lambda: performer.change(self._run, worker, phase), changes=True)
-            case Quiesce(url=url):
-                self._act(url, lambda: self._tools.performer.quiesce(_worker(view, url)))
-            case Replace(url=url):
-                worker = _worker(view, url)
-                self._act(url, lambda: self._tools.performer.replace(worker), changes=True)
+            case WorkerAction() as action:
+                worker = view.by_url.get(action.url)
+                self._act(action, worker or UpgradedWorker(url=action.url, reachable=False))
         return False
 
-    def _act(self, url: str, act: Callable[[], None], *, changes: bool = False) -> None:
+    def _act(self, action: WorkerAction, worker: UpgradedWorker) -> None:
+        changes = action.act is not Act.QUIESCE
         try:
-            act()
+            self._tools.performer.perform(self._run, action, worker)
         except NeedsOperator as error:
             if changes:
                 # The user was asked to start the worker with its new phase: it counts as changed.
-                self._write(StepChanged(url=url))
+                self._write(StepChanged(url=action.url))
             hint = f"then run the same command again: {self._tools.again}"
             halted = Halted(reason=error.message, hint=hint, operator=True)
             raise self._halted(halted, NeedsOperator) from error
@@ -145,7 +139,7 @@ class Rolling:
             hint = f"{error.hint or 'repair this'}; then: {self._tools.again}"
             raise self._halted(Halted(reason=error.message, hint=hint)) from error
         if changes:
-            self._write(StepChanged(url=url))
+            self._write(StepChanged(url=action.url))
 
     def _halted(
         self, halted: Halted, kind: type[PyconnectError] = PyconnectError
@@ -173,7 +167,3 @@ def _told(entry: Entry) -> str | None:
             return "done"
         case _:
             return None
-
-
-def _worker(view: View, url: str) -> UpgradedWorker:
-    return view.by_url.get(url) or UpgradedWorker(url=url, reachable=False)

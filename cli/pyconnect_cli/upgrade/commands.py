@@ -5,38 +5,162 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperOption
 
-from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError
+from pyconnect_cli.acls.options import BROKER_OPTIONS, AclOptions, acl_options
+from pyconnect_cli.acting.conditions import texts
+from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, UsageError
 from pyconnect_cli.kafka.cluster import kafka_cluster
+from pyconnect_cli.noun_groups import NounGroup
 from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.parsing.options import OptionSpec
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.inventory import Inventory, read_inventory
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
-from pyconnect_cli.upgrade.group import UpgradeGroup
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
-from pyconnect_cli.upgrade.options import (
-    ClusterVerb,
-    PlanVerb,
-    RunVerb,
-    UpgradeOptions,
-    upgrade_options,
-    worker_url,
-)
 from pyconnect_cli.upgrade.output import runs, show_plan
 from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.decide import StepLimits
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, applied
+from pyconnect_cli.verbs import ChangingVerb, Context, Verb
+from pyconnect_clients.phases import Phase
+
+CLUSTER_OPTIONS = (
+    OptionSpec(
+        ("--inventory",), "inventory: the workers and the commands that change them", "FILE"
+    ),
+    OptionSpec(("--group",), "group.id of the workers (default: as the agents report it)", "NAME"),
+)
+TARGET_OPTIONS = (
+    OptionSpec(
+        ("--phase",), "target phase: disabled, preparing or enabled", "PHASE", choices=tuple(Phase)
+    ),
+    OptionSpec(("--worker",), "worker to change (default: all)", "URL", repeatable=True),
+    OptionSpec(
+        ("--full-stop",), "stop of all workers before the change; allows any change of phase"
+    ),
+    OptionSpec(("--direct",), "change from enabled to disabled in one rolling restart"),
+    OptionSpec(("--hard",), "replacement of the software after disabled, one worker at a time"),
+    OptionSpec(("--strict",), "refusal if a connector does not support exactly-once"),
+)
+CHECK_OPTIONS = (
+    *BROKER_OPTIONS,
+    OptionSpec(("--accept-unknown",), "no refusal because of ACLs that cannot be checked"),
+    OptionSpec(
+        ("--declared",), "confirmation that the Java workers' files have been checked by hand"
+    ),
+)
+
+
+class ClusterVerb(ChangingVerb):
+    """A command that needs the group of the workers."""
+
+    shared_specs = (("Cluster", CLUSTER_OPTIONS),)
+
+
+class PlanVerb(Verb):
+    """A command that plans an upgrade."""
+
+    shared_specs = (
+        ("Target", TARGET_OPTIONS),
+        ("Cluster", CLUSTER_OPTIONS),
+        ("Checks", CHECK_OPTIONS),
+    )
+
+
+class RunVerb(PlanVerb, ChangingVerb):
+    """The command that carries out an upgrade."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeOptions:
+    """The requested change, and the user's knowledge of the cluster."""
+
+    wish: PhaseWish
+    inventory: Inventory
+    acls: AclOptions
+    group: str | None
+
+
+def upgrade_options(session: Session, *, phase_needed: bool) -> UpgradeOptions:
+    """Read the options, and let the session reach every worker of the inventory.
+
+    UsageError for a file that cannot be read or options that exclude each other.
+    """
+    given = session.given
+    phase = Phase(str(given["phase"])) if given.get("phase") else None
+    if phase is None and phase_needed:
+        raise UsageError(
+            "the target phase is missing: --phase preparing, enabled or disabled",
+            hint="show the last runs: pyconnect upgrade status",
+        )
+    if (given.get("hard") or given.get("direct")) and phase not in (None, Phase.DISABLED):
+        raise UsageError("--hard and --direct need --phase disabled")
+    path = given.get("inventory") or session.settings.inventory
+    inventory = read_inventory(Path(str(path)).expanduser()) if path else Inventory()
+    session.also_reach([inventory.address(url) for url in inventory.workers])
+    files = (*inventory.worker_configs, *texts(given, "worker_config"))
+    return UpgradeOptions(
+        wish=PhaseWish(
+            target=phase or Phase.DISABLED,
+            direct=bool(given.get("direct")),
+            full_stop=bool(given.get("full_stop")),
+            hard=bool(given.get("hard")),
+            only=tuple(worker_url(name) for name in texts(given, "worker")),
+            inventory=inventory.workers,
+            accept_unknown=bool(given.get("accept_unknown")),
+            declared=bool(given.get("declared")),
+            strict=bool(given.get("strict")),
+        ),
+        inventory=inventory,
+        acls=acl_options({**given, "worker_config": files}),
+        group=str(given["group"]) if given.get("group") else None,
+    )
+
+
+def worker_url(text: str) -> str:
+    """Return a worker's address as it advertises it."""
+    url = text.rstrip("/")
+    return url if "://" in url else f"http://{url}"
+
+
+class UpgradeGroup(NounGroup):
+    """A noun whose verb `run` may be left out: `pyconnect upgrade --phase preparing`."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words; without a verb they belong to `run`."""
+        return super().parse_args(ctx, self.with_verb(ctx, args))
+
+    def with_verb(self, ctx: Context, args: list[str]) -> list[str]:
+        """Return the words with a verb first."""
+        if self._names_verb(ctx, args) or {"-h", "--help"} & set(args):
+            return args
+        return ["run", *args]
+
+    def _names_verb(self, ctx: Context, args: Sequence[str]) -> bool:
+        """Return whether a word is neither an option nor its value, and so a verb."""
+        params = self.commands["run"].get_params(ctx)
+        options = [each for each in params if isinstance(each, TyperOption)]
+        with_value = {flag for o in options if not (o.is_flag or o.count) for flag in o.opts}
+        before = ["", *args]
+        return any(
+            not word.startswith("-") and last not in with_value
+            for last, word in zip(before, args, strict=False)
+        )
+
 
 app = typer.Typer(
-    cls=UpgradeGroup,
-    help="Move a cluster to another phase of exactly-once, worker by worker.",
+    cls=UpgradeGroup, help="Move a cluster to another phase of exactly-once, worker by worker."
 )
 
 KAFKA_NEEDED = "an upgrade needs Kafka itself, for the members of the group and for the lock"
@@ -157,8 +281,7 @@ def _upgrade(
     wish = options.wish
     if resume and unfinished is None:
         raise PreconditionFailed(
-            "there is no run to continue",
-            hint="start one: pyconnect upgrade run --phase preparing",
+            "there is no run to continue", hint="start one: pyconnect upgrade run --phase preparing"
         )
     if unfinished is not None and (resume or _same(unfinished.started, wish)):
         _tell_unfinished(session, unfinished)
@@ -210,41 +333,38 @@ def _carry_out(
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 
     journal = _journal(session, observer)
-    journal.lock()
     cluster = kafka_cluster(session, KAFKA_NEEDED)
-    try:
-        with (
-            cluster_lock(cluster, observer.protocol, observer.group_id) as lock,
-            StepLine(session.output) as line,
-        ):
-            before = journal.run()
-            if isinstance(first, Started):
-                if before is not None and not before.finished:
-                    if replaces is None or before.started != replaces.started:
-                        raise Conflict(
-                            f"run {before.started.run_id} to {before.started.target} was begun"
-                            " meanwhile; nothing was changed",
-                            hint="show it: pyconnect upgrade status; then plan again",
-                        )
-                    journal.append(Finished(abandoned=True))
-                journal.append(first)
-                run = Run(started=first)
-            else:
-                if before is None or before.finished:
-                    raise PreconditionFailed("the run was finished meanwhile")
-                journal.append(first)
-                run = applied(before, first)
-            tools = Tools(
-                observer=observer,
-                performer=Performer(observer.workers, run.started.run_id),
-                journal=journal,
-                lock=lock,
-                limits=limits,
-                again=session.command_line(),
-            )
-            Rolling(tools, run, line).go_on()
-    finally:
-        journal.close()
+    with (
+        journal.lock(),
+        cluster_lock(cluster, observer.protocol, observer.group_id) as lock,
+        StepLine(session.output) as line,
+    ):
+        before = journal.run()
+        if isinstance(first, Started):
+            if before is not None and not before.finished:
+                if replaces is None or before.started != replaces.started:
+                    raise Conflict(
+                        f"run {before.started.run_id} to {before.started.target} was begun"
+                        " meanwhile; nothing was changed",
+                        hint="show it: pyconnect upgrade status; then plan again",
+                    )
+                journal.append(Finished(abandoned=True))
+            journal.append(first)
+            run = Run(started=first)
+        else:
+            if before is None or before.finished:
+                raise PreconditionFailed("the run was finished meanwhile")
+            journal.append(first)
+            run = applied(before, first)
+        tools = Tools(
+            observer=observer,
+            performer=Performer(observer.workers, run.started.run_id),
+            journal=journal,
+            lock=lock,
+            limits=limits,
+            again=session.command_line(),
+        )
+        Rolling(tools, run, line).go_on()
 
 
 def _end_run(session: Session, observer: Observer) -> None:
@@ -254,8 +374,7 @@ def _end_run(session: Session, observer: Observer) -> None:
         return
     session.confirm(f"end run {run.started.run_id} to {run.started.target} in its present state?")
     journal = _journal(session, observer)
-    journal.lock()
-    try:
+    with journal.lock():
         now = journal.run()
         if now is None or now.finished or now.started != run.started:
             raise Conflict(
@@ -263,8 +382,6 @@ def _end_run(session: Session, observer: Observer) -> None:
                 hint="show the runs: pyconnect upgrade status",
             )
         journal.append(Finished(abandoned=True))
-    finally:
-        journal.close()
     session.output.message(
         f"run {run.started.run_id} has ended; its workers keep their present phases:"
         " show them with pyconnect agent status"

@@ -13,8 +13,7 @@ from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session
 from pyconnect_cli.upgrade.cluster import java, kafka_group
-from pyconnect_cli.upgrade.cluster.aborted_offsets import aborted_offsets
-from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, brokers
+from pyconnect_cli.upgrade.cluster.broker_facts import CONFIG_TOPIC, aborted_offsets, brokers
 from pyconnect_cli.upgrade.cluster.observe import Observer
 from pyconnect_cli.upgrade.perform import Performer
 from pyconnect_cli.upgrade.plan import client_settings
@@ -50,7 +49,7 @@ def planning_view(
     """Return a view with brokers, connectors, ACLs and the output of the `show` commands."""
     view = observer.look()
     view = replace(view, workers=tuple(_probed(observer, worker, show) for worker in view.workers))
-    view = _with_permissions(observer, view)
+    view = replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
     if not any(worker.reachable for worker in view.workers):
         return view
     files = {worker.name: worker.properties for worker in file_workers(acls)}
@@ -89,11 +88,6 @@ def _probed(observer: Observer, worker: UpgradedWorker, show: Performer) -> Upgr
     if phase is None or phase not in worker.phases:
         return worker
     return replace(worker, phases=frozenset({phase}), source=PhaseSource.SHOWN)
-
-
-def _with_permissions(observer: Observer, view: View) -> View:
-    """Mark agents without permission or restart command as changed by hand."""
-    return replace(view, workers=tuple(_permitted(observer, worker) for worker in view.workers))
 
 
 def _permitted(observer: Observer, worker: UpgradedWorker) -> UpgradedWorker:

@@ -12,75 +12,47 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, get_args
 
 from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.backups import utc_text
-from pyconnect_cli.rest.binding import as_object, bind
+from pyconnect_cli.rest.model import as_object, bind
 from pyconnect_cli.settings.state_directory import state_directory
-from pyconnect_cli.upgrade.plan.run import (
-    Entry,
-    Finished,
-    Halted,
-    LegFinished,
-    Resumed,
-    Run,
-    Started,
-    StepChanged,
-    StepStarted,
-    StepVerified,
-    replay,
-)
+from pyconnect_cli.upgrade.plan.run import Entry, Run, replay
 
-_ENTRIES: Mapping[str, type[Entry]] = {
-    kind.__name__: kind
-    for kind in (
-        Started,
-        Resumed,
-        StepStarted,
-        StepChanged,
-        StepVerified,
-        LegFinished,
-        Halted,
-        Finished,
-    )
-}
+_ENTRIES: Mapping[str, type[Entry]] = {kind.__name__: kind for kind in get_args(Entry)}
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Journal:
-    """The journal of one Connect cluster. One process writes it: hold it with `lock`."""
+    """The journal of one Connect cluster. One process writes it: in `lock`."""
 
     def __init__(self, directory: Path, cluster_id: str, group_id: str) -> None:
         name = _UNSAFE.sub(lambda found: f"%{ord(found[0]):02x}", f"{cluster_id}-{group_id}")
         self.path = directory / f"{name}.jsonl"
-        self._lock: IO[str] | None = None
 
-    def lock(self) -> None:
-        """Keep other runs of this user on this host away until `close`; Conflict (exit 6)."""
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other runs of this user on this host away; Conflict (exit 6) if there is one."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             file = self.path.with_suffix(".lock").open("w")
         except OSError as exc:
             raise self._unwritable(exc) from exc
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            file.close()
-            raise Conflict(
-                "another upgrade of this cluster is running on this host",
-                hint="show it: pyconnect upgrade status",
-            ) from exc
-        self._lock = file
-
-    def close(self) -> None:
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise Conflict(
+                    "another upgrade of this cluster is running on this host",
+                    hint="show it: pyconnect upgrade status",
+                ) from exc
+            yield
 
     def append(self, entry: Entry, now: datetime | None = None) -> None:
         """Write an entry; it is on the disk when this returns."""

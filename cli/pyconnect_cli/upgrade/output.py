@@ -24,19 +24,19 @@ def run_detail(run: Run) -> str:
 
 WORKER_COLUMNS: Sequence[Column[UpgradedWorker]] = (
     worker_column(lambda worker: worker.url),
-    Column(title="KIND", value=lambda worker: worker.kind),
-    Column(title="VERSION", value=lambda worker: worker.version or "-"),
-    Column(title="PHASE", value=lambda worker: worker.phase_text),
-    Column(title="LEADER", value=lambda worker: "yes" if worker.leader else ""),
-    Column(title="CHANGED-BY", value=lambda worker: worker.means),
+    Column("KIND", lambda worker: worker.kind),
+    Column("VERSION", lambda worker: worker.version or "-"),
+    Column("PHASE", lambda worker: worker.phase_text),
+    Column("LEADER", lambda worker: "yes" if worker.leader else ""),
+    Column("CHANGED-BY", lambda worker: worker.means),
 )
 RUN_COLUMNS: Sequence[Column[Run]] = (
-    Column(title="GROUP", value=lambda run: run.started.group_id),
-    Column(title="TARGET", value=lambda run: run.started.target),
-    Column(title="STATE", value=lambda run: run.state),
-    Column(title="RUN", value=lambda run: run.started.run_id, whole=True),
-    Column(title="CLUSTER", value=lambda run: run.started.cluster_id, wide=True),
-    Column(title="DETAIL", value=run_detail, prose=True),
+    Column("GROUP", lambda run: run.started.group_id),
+    Column("TARGET", lambda run: run.started.target),
+    Column("STATE", lambda run: run.state),
+    Column("RUN", lambda run: run.started.run_id, whole=True),
+    Column("CLUSTER", lambda run: run.started.cluster_id, wide=True),
+    Column("DETAIL", run_detail, prose=True),
 )
 
 

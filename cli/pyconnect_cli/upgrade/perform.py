@@ -19,6 +19,7 @@ from pyconnect_cli.errors import (
 )
 from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.upgrade.cluster.observe import Workers
+from pyconnect_cli.upgrade.plan.decide import Act, WorkerAction
 from pyconnect_cli.upgrade.plan.model import Means, UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import Run
 from pyconnect_clients.phases import Phase
@@ -40,11 +41,21 @@ class Performer:
         self._workers = workers
         self._run_id = run_id
 
-    def change(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
-        """Set a worker's phase and start its restart, which may still be under way on return."""
+    def perform(self, run: Run, action: WorkerAction, worker: UpgradedWorker) -> None:
+        """Act on a worker; its restart may still be under way on return."""
+        match action.act:
+            case Act.CHANGE:
+                self._change(run, worker, action.phase)
+            case Act.QUIESCE:
+                self._quiesce(worker)
+            case Act.REPLACE:
+                self._replace(worker)
+
+    def _change(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
         match worker.means:
             case Means.COMMANDS:
-                self._run_commands(worker.url, ("configure", *self._restart(worker)), phase)
+                for name in ("configure", *self._restart(worker)):
+                    self._run_command(name, worker.url, phase)
             case Means.AGENT:
                 self._change_agent(run, worker, phase)
             case Means.OPERATOR:
@@ -52,8 +63,7 @@ class Performer:
                     f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
                 )
 
-    def quiesce(self, worker: UpgradedWorker) -> None:
-        """Stop a worker, or drain an agent."""
+    def _quiesce(self, worker: UpgradedWorker) -> None:
         commands = self._workers.inventory.commands(worker.url)
         if "stop" in commands.templates:
             self._run_command("stop", worker.url, "")
@@ -62,8 +72,7 @@ class Performer:
         else:
             raise NeedsOperator(f"stop {worker.url}")
 
-    def replace(self, worker: UpgradedWorker) -> None:
-        """Replace a worker's software."""
+    def _replace(self, worker: UpgradedWorker) -> None:
         if "replace" in self._workers.inventory.commands(worker.url).templates:
             self._run_command("replace", worker.url, Phase.DISABLED)
             return
@@ -116,10 +125,6 @@ class Performer:
             ) from exc
         if restart == "none":
             raise NeedsOperator(f"restart {worker.url}: {PROPERTY}={phase} is in its file now")
-
-    def _run_commands(self, url: str, names: tuple[str, ...], phase: str) -> None:
-        for name in names:
-            self._run_command(name, url, phase)
 
     def _run_command(self, name: str, url: str, phase: str) -> str:
         commands = self._workers.inventory.commands(url)

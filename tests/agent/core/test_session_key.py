@@ -95,6 +95,8 @@ def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length
         (KEY, 1_000, False),
         (KEY, 1_099, False),
         (KEY, 1_100, True),
+        (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_100), 1_000, False),
+        (SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=1_101), 1_000, True),
         (SessionKey(key=b"k" * 32, algorithm="HmacSHA1", created_ms=1_000), 1_000, True),
         (SessionKey(key=b"k" * 31, algorithm="HmacSHA256", created_ms=1_000), 1_000, True),
     ],
@@ -102,7 +104,7 @@ def test_keys_are_as_long_as_javas(algorithm: str, size_bits: int | None, length
 def test_keys_are_replaced_when_old_or_made_otherwise(
     current: SessionKey | None, now_ms: int, needed: bool
 ) -> None:
-    """No key, an old one, or one of another algorithm or length."""
+    """No key, an old one, one of another algorithm or length, or one from the far future."""
     assert (
         needs_new_key(current, algorithm="HmacSHA256", size_bits=None, ttl_ms=100, now_ms=now_ms)
         is needed

@@ -11,6 +11,7 @@ from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.reporting import Reported
 
 _STATES = {
     TargetState.STARTED: State.RUNNING,
@@ -153,8 +154,8 @@ class FakeChildren:
 
     def _connector(self, connector: str, state: State) -> None:
         assert self.listener is not None
-        self.listener.connector_state(connector, state, trace=None, version="1")
+        self.listener.reported(connector, Reported(state=state, version="1"))
 
     def _task(self, task_id: ConnectorTaskId, state: State) -> None:
         assert self.listener is not None
-        self.listener.task_state(task_id, state, trace=None, version="1")
+        self.listener.reported(task_id, Reported(state=state, version="1"))

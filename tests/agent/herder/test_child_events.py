@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.herder.child_events import ChildEvents
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.stores.memory import MemoryLog
@@ -47,5 +48,5 @@ def test_reason_of_a_failure(
     """It is the innermost error, never a line of a stack."""
     events = ChildEvents(lambda _: None, StatusStore(MemoryLog()), WorkerClock(), track_topics=True)
     with caplog.at_level(logging.ERROR):
-        events.task_state(ConnectorTaskId("c", 0), State.FAILED, trace=trace, version=None)
+        events.reported(ConnectorTaskId("c", 0), Reported(state=State.FAILED, trace=trace))
     assert [record.reason for record in caplog.records] == [reason]  # type: ignore[attr-defined]  # an extra field

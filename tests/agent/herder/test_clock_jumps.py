@@ -1,12 +1,37 @@
-"""The worker's clock when somebody sets the machine's."""
+"""The worker's clock when the machine's is set."""
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 
 import pytest
 
+import pyconnect_agent
 from pyconnect_agent.herder.clock import WorkerClock
+
+SHOWN = [
+    "builtin/connectors/file_stream_source",
+    "builtin/transforms/java_date_reader",
+    "children/connectors",
+    "children/logs",
+    "children/tasks",
+    "herder/worker_admin",
+    "observability/logging",
+    "rest/app",
+    "tasks/records/tolerance",
+    "tasks/sink/commits",
+    "tasks/sink/loop",
+    "tasks/source/at_least_once/committer",
+    "tasks/source/exactly_once/sender",
+    "tasks/source/loop",
+    "tasks/work/source",
+]
+"""Modules whose times are shown or written, and compared with no deadline."""
+COMPARED = ["herder/clock", "kafka/task_consumer"]
+"""The start of the worker's clock; the age of records in `auto.offset.reset=by_duration`."""
+WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")
 
 
 @pytest.mark.parametrize("jump_s", [-86_400.0, -1.0, 3_600.0])
@@ -19,3 +44,14 @@ def test_a_jump_of_the_wall_clock_moves_no_deadline(
     wall = time.time
     monkeypatch.setattr(time, "time", lambda: wall() + jump_s)
     assert 0 <= clock.now_ms() - before_ms < 10_000
+
+
+def test_only_known_modules_of_the_worker_read_the_wall_clock() -> None:
+    """A deadline needs the monotonic clock: look at a module before it gets into the list."""
+    root = Path(pyconnect_agent.__file__).parent
+    reading = [
+        path.relative_to(root).with_suffix("").as_posix()
+        for path in root.rglob("*.py")
+        if WALL.search(path.read_text())
+    ]
+    assert sorted(reading) == sorted([*SHOWN, *COMPARED])

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pyconnect_agent.core.errors import InternalError, KafkaError, RequestTimedOutError
-from pyconnect_agent.core.herder.requests import messages as ask
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import requests as ask
 from pyconnect_agent.core.herder.state import HerderSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
@@ -112,6 +113,15 @@ async def running(*, standalone: bool = False) -> AsyncIterator[Shell]:
         herding.cancel()
         await asyncio.gather(herding, return_exceptions=True)
         await shell.herder.close()
+
+
+@asynchronous
+async def test_the_table_of_the_performer_has_every_effect() -> None:
+    """`Abort` alone is not performed: it ends the loop."""
+    kinds = {kind for kind in vars(do).values() if isinstance(kind, type)}
+    effects = {kind for kind in kinds if issubclass(kind, do.Effect)}
+    performed = effects - {do.Effect, do.Awaited, do.Abort}
+    assert Shell().herder.performer.table.keys() == performed
 
 
 @asynchronous

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
@@ -25,13 +25,9 @@ class DeletionsStore(StatusStore):
         super().__init__(MemoryLog())
         self.deleted: list[str] = []
 
-    def delete_connector(self, connector: str) -> None:
-        self.deleted.append(connector)
-        super().delete_connector(connector)
-
-    def delete_task(self, task_id: ConnectorTaskId) -> None:
-        self.deleted.append(str(task_id))
-        super().delete_task(task_id)
+    def delete(self, item: Instance) -> None:
+        self.deleted.append(str(item))
+        super().delete(item)
 
 
 @pytest.fixture
@@ -49,9 +45,9 @@ def view(store: StatusStore) -> StatusView:
 def test_statuses_of_vanished_work_are_tombstoned_tasks_first(store: DeletionsStore) -> None:
     """Connectors without a config and tasks beyond the task count go, everything else stays."""
     for name in ("kept", "gone"):
-        store.put_connector(name, RUNNING)
+        store.put(name, RUNNING)
         for number in (0, 1):
-            store.put_task(ConnectorTaskId(name, number), RUNNING)
+            store.put(ConnectorTaskId(name, number), RUNNING)
     view(store).clean(ONE_TASK, Work())
     assert store.deleted == ["gone-0", "gone-1", "kept-1", "gone"]
     assert store.connectors() == {"kept"}
@@ -69,9 +65,9 @@ def test_revoked_work_is_tombstoned_although_its_status_was_not_read_back(
 
 def test_a_state_info_lists_tasks_by_number(store: DeletionsStore) -> None:
     """The type comes from the config, and is unknown when that is gone."""
-    store.put_connector("kept", RUNNING)
+    store.put("kept", RUNNING)
     for number in (10, 2):
-        store.put_task(ConnectorTaskId("kept", number), RUNNING)
+        store.put(ConnectorTaskId("kept", number), RUNNING)
     info = view(store).state_info("kept", ONE_TASK)
     assert info is not None
     assert [number for number, _ in info.tasks] == [2, 10]

@@ -20,15 +20,19 @@ from pyconnect_agent.core.errors import (
     NotAssignedError,
     NotFoundError,
 )
-from pyconnect_agent.core.herder.state import ConnectorWork, HerderSettings, HerderState, Phase
+from pyconnect_agent.core.herder.state import (
+    ConnectorWork,
+    HerderSettings,
+    HerderState,
+    MembershipPhase,
+)
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.configlog import ConfigLog
 from pyconnect_agent.core.reporting import Status
-from pyconnect_agent.herder.acl_reports import AclReports
+from pyconnect_agent.files.phase_file import PhaseFile
 from pyconnect_agent.herder.phase_change import PhaseChange, PhaseSettings
 from pyconnect_agent.herder.worker_admin import AgentAdmin, WorkerIdentity, worker_state
-from pyconnect_agent.phase_file import PhaseFile
 from pyconnect_clients.acls.facts import ConnectorFacts
 from tests.agent.herder.fake_restart import FakeRestart
 
@@ -57,7 +61,7 @@ class Herder:
         self.state = HerderState(
             settings=HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source"),
             snapshot=snapshot_of_two_tasks().snapshot(),
-            phase=Phase.RESOLVED,
+            phase=MembershipPhase.RESOLVED,
         )
         self.statuses: dict[int, Status] = {}
         self.drains: list[bool] = []
@@ -73,7 +77,7 @@ class Herder:
 
 
 class Acls:
-    """Implements `acl_reports.AclCheck`: tells what it was asked."""
+    """Implements `worker_admin.AclCheck`: tells what it was asked."""
 
     def report(self, phase: str | None, connectors: Sequence[ConnectorFacts]) -> dict[str, Any]:
         if phase == "never":
@@ -120,10 +124,9 @@ class World:
             PhaseFile(path=file),
             FakeRestart(),
         )
-        acls = AclReports(Acls(), self.herder)
-        self.admin = AgentAdmin(
-            identity, self.herder, self.children, phase, acls, now_ms=lambda: 1_000
-        )
+        parts = (identity, self.herder, self.children, phase)
+        self.admin = AgentAdmin(*parts, Acls(), now_ms=lambda: 90_000)
+        self.standalone_admin = AgentAdmin(*parts, None, now_ms=lambda: 90_000)
 
     def status(self, task: int, state: State, worker_id: str) -> None:
         self.herder.statuses[task] = Status(state=state, worker_id=worker_id, generation=1)
@@ -186,8 +189,11 @@ def test_unavailable_stacks_are_reported_with_the_reason(world: World) -> None:
         asyncio.run(world.admin.stacks(HERE))
 
 
-def test_failed_tasks_of_this_worker_are_listed_without_a_process(world: World) -> None:
-    """Not those of others; transactions are shown by their age."""
+def test_failed_tasks_of_this_worker_are_listed_without_a_process(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those of others; transactions are shown by their age on the clock of their process."""
+    monkeypatch.setattr("time.time", lambda: 1.0)
     world.herder.state = replace(
         world.herder.state, work={"c": ConnectorWork(tasks_assigned=frozenset({0, 1}))}
     )
@@ -209,20 +215,20 @@ def test_a_changed_configuration_file_is_noticed(world: World, tmp_path: Path) -
     assert asyncio.run(world.admin.about())["config_sha256"] is None
 
 
-@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("phase", MembershipPhase)
 @pytest.mark.parametrize("drain_wanted", [False, True])
-def test_every_phase_has_a_word(phase: Phase, *, drain_wanted: bool) -> None:
+def test_every_phase_has_a_word(phase: MembershipPhase, *, drain_wanted: bool) -> None:
     """A drain that has been asked for shows from the first moment."""
     settings = HerderSettings(worker_id=WORKER_ID, connector_type=lambda _: "source")
     word = worker_state(HerderState(settings=settings, phase=phase, drain_wanted=drain_wanted))
     fixed = {
-        Phase.STARTING: "starting",
-        Phase.STOPPED: "stopping",
-        Phase.DRAINING: "draining",
-        Phase.LEAVING: "draining",
-        Phase.DRAINED: "drained",
+        MembershipPhase.STARTING: "starting",
+        MembershipPhase.STOPPED: "stopping",
+        MembershipPhase.DRAINING: "draining",
+        MembershipPhase.LEAVING: "draining",
+        MembershipPhase.DRAINED: "drained",
     }
-    member = "active" if phase is Phase.RESOLVED else "rebalancing"
+    member = "active" if phase is MembershipPhase.RESOLVED else "rebalancing"
     assert word == fixed.get(phase, "draining" if drain_wanted else member)
 
 
@@ -241,4 +247,4 @@ def test_a_wrong_phase_is_a_bad_request(world: World) -> None:
     with pytest.raises(BadRequestError, match="must be disabled, preparing or enabled"):
         asyncio.run(world.admin.acls("never"))
     with pytest.raises(BadRequestError, match="standalone"):
-        asyncio.run(AclReports(None, world.herder).report(None))
+        asyncio.run(world.standalone_admin.acls(None))

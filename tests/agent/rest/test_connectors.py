@@ -10,7 +10,7 @@ import pytest
 
 from pyconnect_agent.core.config.config_infos import ConfigInfos
 from pyconnect_agent.core.errors import ConflictError, InternalError, RequestTimedOutError
-from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.reporting import Stage
 from tests.support.fake_herder import SOURCE_CLASS, FakeHerder

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotLeaderError
-from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import (
     ForwardableRequest,

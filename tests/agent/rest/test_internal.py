@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.herder.requests import messages as requests
+from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.core.session_key import signature_headers
 from tests.support.fake_herder import FakeHerder

@@ -38,7 +38,7 @@ def store(log: FakeLog) -> Iterator[StatusStore]:
 
 def test_a_put_is_visible_only_when_read_back(log: FakeLog, store: StatusStore) -> None:
     """So every worker shows the same."""
-    store.put_task(TASK, status())
+    store.put(TASK, status())
     assert store.task(TASK) is None
     log.settle()
     log.tail()
@@ -49,7 +49,7 @@ def test_a_retriable_failure_is_repeated_until_it_succeeds(
     log: FakeLog, store: StatusStore
 ) -> None:
     """The producer does not retry; the store does."""
-    store.put_connector("c", status())
+    store.put("c", status())
     for _ in range(3):
         assert log.settle(RETRIABLE) == 1
         eventually(lambda: log.pending)
@@ -66,7 +66,7 @@ def test_a_failed_send_is_repeated_after_a_read_to_the_end(
     log: FakeLog, store: StatusStore
 ) -> None:
     """Another worker has the task by then: its status stays."""
-    store.put_task(TASK, status(generation=1))
+    store.put(TASK, status(generation=1))
     first, log.pending = log.pending, []
     log.topic.append(TASK_KEY, encode_status(NEWER))
     first[0][1](RETRIABLE)
@@ -80,10 +80,10 @@ def test_a_late_status_waits_until_the_topic_was_read(
     log: FakeLog, store: StatusStore, moved: bool
 ) -> None:
     """While the network is silent nothing is sent that could arrive after another one's status."""
-    store.put_task(TASK, status())
+    store.put(TASK, status())
     log.settle()
     log.read_failures = [RETRIABLE] * 3
-    store.put_task(TASK, status(State.UNASSIGNED), safe=True, late=True)
+    store.put(TASK, status(State.UNASSIGNED), safe=True, late=True)
     if moved:
         log.topic.append(TASK_KEY, encode_status(NEWER))
     eventually(lambda: not log.read_failures)
@@ -98,13 +98,13 @@ def test_a_late_status_waits_until_the_topic_was_read(
 def test_a_denied_read_does_not_hold_statuses_back(log: FakeLog, store: StatusStore) -> None:
     """The check is not possible, and the status is not known to be wrong."""
     log.read_failures = [KafkaError("denied")]
-    store.put_task(TASK, status(State.UNASSIGNED), safe=True, late=True)
+    store.put(TASK, status(State.UNASSIGNED), safe=True, late=True)
     eventually(lambda: log.pending)
 
 
 def test_an_owner_writes_its_status_again(log: FakeLog, store: StatusStore) -> None:
     """A status of a former owner came late out of its network."""
-    store.put_task(TASK, NEWER)
+    store.put(TASK, NEWER)
     log.settle()
     log.topic.append(TASK_KEY, encode_status(status(State.UNASSIGNED)))
     log.tail()
@@ -114,10 +114,10 @@ def test_an_owner_writes_its_status_again(log: FakeLog, store: StatusStore) -> N
 
 def test_a_fatal_failure_is_given_up(log: FakeLog, store: StatusStore) -> None:
     """Repeating would not cure it; later puts work."""
-    store.put_connector("c", status())
+    store.put("c", status())
     log.settle(KafkaError("not authorized"))
     store.flush(1_000)
-    store.put_connector("c", status())
+    store.put("c", status())
     log.settle()
     assert len(log.topic.records) == 1
 
@@ -125,7 +125,7 @@ def test_a_fatal_failure_is_given_up(log: FakeLog, store: StatusStore) -> None:
 def test_topic_statuses_are_repeated_without_conditions(log: FakeLog, store: StatusStore) -> None:
     """A newer generation does not end them."""
     store.put_topic("c", 0, "t", 5)
-    store.put_connector("c", status(generation=9))
+    store.put("c", status(generation=9))
     log.settle(RETRIABLE)
     eventually(lambda: len(log.pending) == 2)
     log.settle()
@@ -136,7 +136,7 @@ def test_topic_statuses_are_repeated_without_conditions(log: FakeLog, store: Sta
 def test_flush_waits_for_outstanding_sends(log: FakeLog, store: StatusStore) -> None:
     """The rebalance goes on only when revoked work has its statuses written."""
     store.flush(0)
-    store.put_connector("c", status())
+    store.put("c", status())
     with pytest.raises(RetriableKafkaError, match="Timed out"):
         store.flush(20)
     log.settle()
@@ -145,12 +145,12 @@ def test_flush_waits_for_outstanding_sends(log: FakeLog, store: StatusStore) -> 
 
 def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: StatusStore) -> None:
     """What the cache shows decides."""
-    store.put_task(TASK, status(worker="new:1", generation=5))
+    store.put(TASK, status(worker="new:1", generation=5))
     log.settle()
     log.tail()
-    store.put_task(TASK, status(State.UNASSIGNED, worker="old:1", generation=4), safe=True)
+    store.put(TASK, status(State.UNASSIGNED, worker="old:1", generation=4), safe=True)
     assert log.pending == []
-    store.put_task(TASK, status(State.FAILED, worker="old:1", generation=4))
+    store.put(TASK, status(State.FAILED, worker="old:1", generation=4))
     assert len(log.pending) == 1
 
 
@@ -158,7 +158,7 @@ def test_a_stopped_store_drops_failed_sends(log: FakeLog) -> None:
     """The thread that repeats ends."""
     store = StatusStore(log)
     store.start()
-    store.put_connector("c", status())
+    store.put("c", status())
     pending, log.pending = log.pending, []
     store.stop()
     pending[0][1](RETRIABLE)
@@ -178,22 +178,22 @@ def test_both_stores_hold_the_same_state(kind: str) -> None:
             log.settle()
             log.tail()
 
-    store.put_connector("c", status())
-    store.put_task(TASK, status())
-    store.put_task(ConnectorTaskId("c", 1), status(State.FAILED))
-    store.put_task(ConnectorTaskId("d", 0), status())
+    store.put("c", status())
+    store.put(TASK, status())
+    store.put(ConnectorTaskId("c", 1), status(State.FAILED))
+    store.put(ConnectorTaskId("d", 0), status())
     store.put_topic("c", 0, "t1", 1)
     store.put_topic("c", 0, "t2", 1)
     settle()
-    store.delete_task(ConnectorTaskId("c", 1))
+    store.delete(ConnectorTaskId("c", 1))
     store.delete_topic("c", "t1")
-    store.put_task(ConnectorTaskId("d", 0), status(State.DESTROYED))
+    store.put(ConnectorTaskId("d", 0), status(State.DESTROYED))
     settle()
     assert store.connectors() == {"c"}
     assert store.tasks("c") == {0: status()}
     assert store.task(ConnectorTaskId("d", 0)) is None
     assert (store.topics("c"), store.has_topic("c", "t1")) == (("t2",), False)
-    store.delete_connector("c")
+    store.delete("c")
     settle()
     assert (store.connector("c"), store.tasks("c")) == (None, {})
     store.stop()

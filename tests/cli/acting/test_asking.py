@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from pyconnect_cli.acting.batch import BatchStep
-from pyconnect_cli.acting.confirmation import plan_lines
+from pyconnect_cli.acting.batch import BatchStep, plan_lines
 from pyconnect_cli.session import Session
 from tests.support.connect_server import FakeConnect
 

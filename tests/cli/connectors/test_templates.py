@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyconnect_cli.connectors.files import read_connector_files
-from pyconnect_cli.connectors.templates import chosen_plugin, template_name
+from pyconnect_cli.connectors.init import chosen_plugin, template_name
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.model import Plugin
 from tests.cli.conftest import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.connectors.unknown_settings import unknown_settings
+from pyconnect_cli.connectors.validation import unknown_settings
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect
 

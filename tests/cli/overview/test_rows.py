@@ -6,8 +6,7 @@ import pytest
 
 from pyconnect_cli.acting.workers import WorkerHealth
 from pyconnect_cli.overview.gather import JAVA
-from pyconnect_cli.overview.look import WorkerLook
-from pyconnect_cli.overview.rows import connector_rows, failures, phase_of, worker_rows
+from pyconnect_cli.overview.rows import WorkerLook, connector_rows, failures, phase_of, worker_rows
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
 

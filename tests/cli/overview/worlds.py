@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyconnect_cli.acting.workers import WorkerHealth
 from pyconnect_cli.kafka.model import OpenProducer, SinkPosition, TopicPartition
-from pyconnect_cli.overview.look import ClusterLook, Positions, WorkerLook
+from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
 from pyconnect_cli.rest.model import (
     ConnectorInfo,

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import pytest
 
-from pyconnect_cli.rest.binding import Json, bind, member
+from pyconnect_cli.rest.model import Json, bind, member
 
 
 class _Colour(StrEnum):

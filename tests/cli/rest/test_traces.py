@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_cli.rest.traces import root_cause
+from pyconnect_cli.rest.model import root_cause
 
 JAVA = """\
 org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to an exception.

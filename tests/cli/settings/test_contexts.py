@@ -140,7 +140,7 @@ def test_the_group_of_a_context_answers_for_java_workers(url: str, environ: dict
     session.settings = replace(session.settings, group="connect")
     assert asked_cluster(session, None).group_id == "connect"
     assert asked_cluster(session, "other").group_id == "other"
-    assert connect_cluster(session).group_id == "connect"
+    assert connect_cluster(session, ()).group_id == "connect"
     session.settings = replace(session.settings, offsets_topic="offsets")
     assert worker_topics_of(session, None) == {"offsets"}
     session.close()

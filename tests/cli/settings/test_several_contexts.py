@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_cli.settings.several_contexts import combined
+from pyconnect_cli.app import combined
 from tests.cli.conftest import Run
 from tests.support.connect_server import FakeConnect, FakeConnector, serve
 

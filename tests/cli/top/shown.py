@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from pyconnect_cli.errors import PyconnectError, Unreachable
-from pyconnect_cli.overview.look import ClusterLook
+from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.keys import Words
+from pyconnect_cli.top.source import Ended
 from pyconnect_cli.top.state import KnownContext
-from pyconnect_cli.top.verb_run import Ended
 from tests.cli.overview.worlds import agent, child, look, positions, view, worker
 
 

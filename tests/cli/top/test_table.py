@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pyconnect_cli.top.columns import rate_text
 from pyconnect_cli.top.state import (
     Commanded,
     Entered,
@@ -19,8 +18,16 @@ from pyconnect_cli.top.state import (
     State,
     after,
 )
-from pyconnect_cli.top.table import GAP, Table, sort_columns, table
-from pyconnect_cli.top.words import help_lines, hints, summary
+from pyconnect_cli.top.table import (
+    GAP,
+    Table,
+    help_lines,
+    hints,
+    rate_text,
+    sort_columns,
+    summary,
+    table,
+)
 from tests.cli.overview.worlds import agent, child, look, view
 from tests.cli.top.shown import busy_cluster
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.session import Session
-from pyconnect_cli.top.source import ClusterSource
-from pyconnect_cli.top.verb_run import run_verb
+from pyconnect_cli.top.source import ClusterSource, run_verb
 from tests.support.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire

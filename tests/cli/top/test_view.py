@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.top.screens import AskScreen, TextScreen
+from pyconnect_cli.top.source import Ended
 from pyconnect_cli.top.state import KnownContext, Page
-from pyconnect_cli.top.verb_run import Ended
 from pyconnect_cli.top.view import Top
 from tests.cli.overview.worlds import look, view
 from tests.cli.top.shown import ShownCluster, busy_cluster

@@ -56,42 +56,38 @@ def journal(tmp_path: Path) -> Journal:
 
 def test_every_entry_is_read_as_it_was_written(journal: Journal) -> None:
     """With all its members; the file is its owner's alone."""
-    journal.lock()
-    for entry in ENTRIES:
-        journal.append(entry)
-    assert tuple(read_entry(line) for line in journal.lines()) == ENTRIES
-    assert journal.run() == replay(ENTRIES)
-    assert journal.path.stat().st_mode & 0o077 == 0
-    assert journal.path.name == "k-group%2fone.jsonl"
-    journal.close()
+    with journal.lock():
+        for entry in ENTRIES:
+            journal.append(entry)
+        assert tuple(read_entry(line) for line in journal.lines()) == ENTRIES
+        assert journal.run() == replay(ENTRIES)
+        assert journal.path.stat().st_mode & 0o077 == 0
+        assert journal.path.name == "k-group%2fone.jsonl"
 
 
 def test_a_line_cut_off_by_a_kill_is_left_out(journal: Journal) -> None:
     """And the next entry is a line of its own."""
-    journal.lock()
-    journal.append(STARTED)
-    whole = journal.path.read_bytes()
-    journal.append(ENTRIES[2])
-    added = journal.path.read_bytes()[len(whole) :]
-    for cut in range(len(added)):
-        journal.path.write_bytes(whole + added[:cut])
-        journal.append(Finished())
-        entries = [read_entry(line) for line in journal.lines()]
-        # All but its line's end was written: that entry counts.
-        between = [ENTRIES[2]] if cut == len(added) - 1 else []
-        assert entries == [STARTED, *between, Finished()], cut
-    journal.close()
+    with journal.lock():
+        journal.append(STARTED)
+        whole = journal.path.read_bytes()
+        journal.append(ENTRIES[2])
+        added = journal.path.read_bytes()[len(whole) :]
+        for cut in range(len(added)):
+            journal.path.write_bytes(whole + added[:cut])
+            journal.append(Finished())
+            entries = [read_entry(line) for line in journal.lines()]
+            # All but its line's end was written: that entry counts.
+            between = [ENTRIES[2]] if cut == len(added) - 1 else []
+            assert entries == [STARTED, *between, Finished()], cut
 
 
 def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
     """The second is exit 6 at once; the lock ends with its holder."""
-    journal.lock()
     other = Journal(journal.path.parent, "k", "group/one")
-    with pytest.raises(Conflict):
-        other.lock()
-    journal.close()
-    other.lock()
-    other.close()
+    with journal.lock(), pytest.raises(Conflict), other.lock():
+        pass
+    with other.lock():
+        pass
 
 
 def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
@@ -118,9 +114,8 @@ def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, lin
     """It is neither taken for another state nor for none; runs of other clusters are shown."""
     other = Journal(journal.path.parent, "k", "other")
     for each in (journal, other):
-        each.lock()
-        each.append(STARTED)
-        each.close()
+        with each.lock():
+            each.append(STARTED)
     journal.path.write_text(journal.path.read_text() + line + "\n")
     with pytest.raises(UsageError, match=str(journal.path)) as refused:
         journal.run()
@@ -133,10 +128,9 @@ def test_an_unreadable_journal_is_named_and_hides_no_other(journal: Journal, lin
 def test_texts_keep_unicode_line_separators(journal: Journal) -> None:
     """An error may hold any character."""
     halted = Halted(reason="one\u2028two\x85three\nfour", hint="h")
-    journal.lock()
-    for entry in (STARTED, halted):
-        journal.append(entry)
-    journal.close()
+    with journal.lock():
+        for entry in (STARTED, halted):
+            journal.append(entry)
     run = journal.run()
     assert run is not None
     assert run.halted == halted
@@ -146,11 +140,10 @@ def test_the_last_run_of_each_journal_is_found(journal: Journal) -> None:
     """Of all clusters; none where there is no directory yet."""
     assert last_runs(journal.path.parent) == ([], [])
     for each in (journal, Journal(journal.path.parent, "k", "other")):
-        each.lock()
-        each.append(STARTED)
-        each.append(Finished())
-        each.append(replace(STARTED, run_id="newest"))
-        each.close()
+        with each.lock():
+            each.append(STARTED)
+            each.append(Finished())
+            each.append(replace(STARTED, run_id="newest"))
     found, broken = last_runs(journal.path.parent)
     assert broken == []
     assert [(run.started.run_id, run.finished) for run in found] == [("newest", False)] * 2
@@ -160,13 +153,12 @@ def test_the_group_of_an_unfinished_run_is_that_of_the_same_kafka_cluster(tmp_pa
     """A journal of a cluster that stood at these addresses before says nothing about this one."""
     directory = tmp_path / "upgrades"
     journal = Journal(directory, "k", "g")
-    journal.lock()
-    journal.append(STARTED)
-    assert unfinished_group(directory, "k", ["http://x", "http://w"]) == "g"
-    assert unfinished_group(directory, "k", ["http://x"]) is None
-    assert unfinished_group(directory, "another", ["http://w"]) is None
-    journal.append(Finished())
-    journal.close()
+    with journal.lock():
+        journal.append(STARTED)
+        assert unfinished_group(directory, "k", ["http://x", "http://w"]) == "g"
+        assert unfinished_group(directory, "k", ["http://x"]) is None
+        assert unfinished_group(directory, "another", ["http://w"]) is None
+        journal.append(Finished())
     assert unfinished_group(directory, "k", ["http://w"]) is None
 
 
@@ -174,14 +166,13 @@ def test_an_entry_that_the_disk_took_only_in_part_is_not_written(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk takes the beginning without an error; the run must not go on as if it were."""
-    journal.lock()
-    journal.append(STARTED)
-    whole = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, content: whole(descriptor, content[:9]))
-    with pytest.raises(PreconditionFailed, match="No space left"):
-        journal.append(Finished())
-    monkeypatch.undo()
-    journal.close()
+    with journal.lock():
+        journal.append(STARTED)
+        whole = os.write
+        monkeypatch.setattr(os, "write", lambda descriptor, content: whole(descriptor, content[:9]))
+        with pytest.raises(PreconditionFailed, match="No space left"):
+            journal.append(Finished())
+        monkeypatch.undo()
     run = journal.run()
     assert run is not None
     assert not run.finished

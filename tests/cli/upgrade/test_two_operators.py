@@ -55,9 +55,8 @@ def session(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Session
 @pytest.fixture
 def journal(environ: dict[str, str]) -> Journal:
     journal = Journal(journal_directory(environ), "k", "g")
-    journal.lock()
-    journal.append(THEIRS)
-    journal.close()
+    with journal.lock():
+        journal.append(THEIRS)
     return journal
 
 
@@ -77,9 +76,8 @@ def test_a_run_that_another_operator_has_ended_is_not_ended_again(
 ) -> None:
     """The question was asked about an unfinished run; meanwhile it was finished."""
     monkeypatch.setattr(commands, "_unfinished", lambda *_: Run(started=THEIRS))
-    journal.lock()
-    journal.append(Finished())
-    journal.close()
+    with journal.lock():
+        journal.append(Finished())
     lines = len(journal.lines())
     with pytest.raises(Conflict, match="run theirs is not the unfinished run any more"):
         commands._end_run(session, OBSERVER)

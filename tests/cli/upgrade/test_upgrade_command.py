@@ -9,7 +9,7 @@ from typer import Context
 
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.nouns import find_noun
-from pyconnect_cli.upgrade.group import UpgradeGroup
+from pyconnect_cli.upgrade.commands import UpgradeGroup
 from pyconnect_cli.upgrade.journal import Journal, journal_directory
 from pyconnect_cli.upgrade.plan.run import Halted, Inventoried, Leg, Started, StepStarted
 from pyconnect_clients.phases import Phase
@@ -72,14 +72,13 @@ def test_the_status_sends_no_request(run: Run, environ: dict[str, str]) -> None:
     """The last run of each journal, and why it halted."""
     assert "has not run an upgrade" in run("upgrade", "status", address=None).err
     journal = Journal(journal_directory(environ), "k", "g")
-    journal.lock()
-    journal.append(STARTED)
-    journal.append(StepStarted(url="http://w", phase=Phase.PREPARING, instance="m"))
-    shown = json.loads(run("upgrade", "status", "-o", "json", address=None).out)
-    assert shown[0]["state"] == "ROLLING (0 of 1)"
-    assert shown[0]["under_way"] == ["http://w"]
-    journal.append(Halted(reason="it is broken", hint="repair it", operator=True))
-    journal.close()
+    with journal.lock():
+        journal.append(STARTED)
+        journal.append(StepStarted(url="http://w", phase=Phase.PREPARING, instance="m"))
+        shown = json.loads(run("upgrade", "status", "-o", "json", address=None).out)
+        assert shown[0]["state"] == "ROLLING (0 of 1)"
+        assert shown[0]["under_way"] == ["http://w"]
+        journal.append(Halted(reason="it is broken", hint="repair it", operator=True))
     outcome = run("upgrade", "status", address=None)
     assert "WAITING FOR OPERATOR" in outcome.out
     assert "it is broken" in outcome.out

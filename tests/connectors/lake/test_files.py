@@ -218,6 +218,29 @@ def test_a_file_ends_on_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sink.commit() == {TOPIC: 2}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rotate.schedule.interval.ms": "60000"},
+        {"rotate.interval.ms": "60000", "timestamp.extractor": "Wallclock"},
+    ],
+)
+def test_a_file_ends_when_the_wall_clock_is_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+) -> None:
+    """Otherwise its rows would wait until the clock says the old time again."""
+    now_s = 100_000.0
+    monkeypatch.setattr("time.time", lambda: now_s)
+    sink = started(tmp_path, {"format.class": "json", **settings})
+    send(sink, range(2))
+    sink.deliver()
+    assert files(tmp_path) == {}
+    now_s = 1_000.0
+    send(sink, range(2, 3))
+    sink.deliver()
+    assert [ids(path) for path in files(tmp_path).values()] in ([[0, 1]], [[0, 1, 2]])
+
+
 def test_a_file_ends_with_its_size(tmp_path: Path) -> None:
     """As far as records come one by one."""
     sink = started(tmp_path, {"file.max.bytes": "50", "format.class": "json"})

@@ -27,9 +27,9 @@ def main(words: list[str]) -> None:
         mariadb = stack.enter_context(running_mariadb())
         systems = stack.enter_context(closing(Systems(postgres, mariadb, scratch)))
         if words == ["fits"]:
-            for database in systems.databases.values():
-                for fault in fitting.faults(database):
-                    _say(f"{database.name} {fault}")
+            for columns in systems.columns.values():
+                for fault in fitting.faults(columns):
+                    _say(f"{columns.name} {fault}")
             return
         for source in systems.sources:
             for path in systems.paths(source):

@@ -60,20 +60,9 @@ row is left out.
 """
 
 
-_NOT_COMPARED = """\
-These columns are not supported for the values beside them, which may be stored changed:
-
-| column that exists | value | what may happen |
-|---|---|---|
-| `FLOAT` of MariaDB | a Decimal of more than seven digits | it is rounded |
-| `DOUBLE PRECISION` of PostgreSQL, `REAL` of SQLite | a Decimal such as 1e400 | Infinity |
-| SQLite, declared `NUMERIC`, `JSON` or `DATE` | a text that is a number | `007` becomes 7 |
-"""
-
-
 def document() -> str:
     """Return the page."""
-    return "\n".join([INTRODUCTION, *_sources(), *_fits(), _NOT_COMPARED])
+    return "\n".join([INTRODUCTION, *_sources(), *_fits()])
 
 
 def _sources() -> Iterator[str]:
@@ -108,7 +97,7 @@ def _line(name: str, column: Column) -> str:
 
 def _fits() -> Iterator[str]:
     yield "## Columns that exist\n"
-    yield "SqlSink compares the value with the column before it writes. These values are refused:\n"
+    yield "The sinks compare values with columns before they write. These values are refused:\n"
     for name, fits in FITS.items():
         yield f"### {name}\n"
         yield "| column | value |"

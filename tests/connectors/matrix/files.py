@@ -89,6 +89,19 @@ def _write_csv(file: Path, cells: Sequence[Cell], count: int) -> None:
 _WRITERS = {"parquet": _write_parquet, "json": _write_json, "csv": _write_csv}
 
 
+def iceberg_props(lake: Path, table: str) -> dict[str, str]:
+    """Return the config of LakeSink for one table."""
+    return {
+        "name": "matrix",
+        "lake.url": str(lake),
+        "format.class": "iceberg",
+        "iceberg.tables": f"lake.{table}",
+        "iceberg.tables.auto-create-enabled": "true",
+        "retry.backoff.ms": "0",
+        "max.retries": "0",
+    }
+
+
 class LakeTarget:
     """LakeSink writes files of one format, or an Iceberg table."""
 
@@ -101,18 +114,7 @@ class LakeTarget:
         self, cells: Sequence[Cell], messages: Sequence[Message], kinds: Mapping[str, Kind]
     ) -> Rows:
         lake = self._scratch.new()
-        props = {
-            "name": "matrix",
-            "lake.url": str(lake),
-            "format.class": self._format,
-            "retry.backoff.ms": "0",
-            "max.retries": "0",
-        }
-        if self._format == "iceberg":
-            props |= {
-                "iceberg.tables": f"lake.{TOPIC}",
-                "iceberg.tables.auto-create-enabled": "true",
-            }
+        props = {**iceberg_props(lake, TOPIC), "format.class": self._format}
         delivered(LakeSinkTask, props, messages)
         try:
             rows = self._rows(lake)

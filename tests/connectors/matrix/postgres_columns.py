@@ -291,6 +291,22 @@ _OTHERS = [
 ]
 
 
+def _of_extension(type_: str, extension: str = "", **values: str) -> Column:
+    return _as_text(type_, f"CREATE EXTENSION {extension or type_}", **values)
+
+
+# Debezium has hstore as JSON or as a map, and leaves out types that it does not know unless
+# `include.unknown.datatypes` is set.
+_EXTENSIONS = [
+    _of_extension("citext", **{name: str(_TEXTS[name]) for name in ("ordinary", "spaces", "wide")}),
+    _of_extension("hstore", ordinary="""'"a"=>"1", "b"=>NULL, "c d"=>"e\\"f"'""", empty="''"),
+    _of_extension("ltree", ordinary="'Top.Science.a_1'", empty="''"),
+    _of_extension("cube", ordinary="'(1, 2),(3, 4)'", tenth="'(0.1)'"),
+    _of_extension("seg", ordinary="'1.0 .. 2.50'", open="'>5'"),
+    _of_extension("ean13", "isn", ordinary="'978-0-393-04002-9'"),
+]
+
+
 def _array(type_: str, **values: tuple[str, str]) -> Column:
     """An array is read as JSON: pairs of the database's text and of JSON."""
     found = [
@@ -338,5 +354,13 @@ _ARRAYS = [
     _array("jsonb[]", ordinary=(r'{"{\"a\": 1}"}', '[{"a": 1}]')),
     _array("interval[]", ordinary=("{01:00:00}", '["01:00:00"]')),
     _array("mood[]", ordinary=("{ok,sad}", '["ok", "sad"]')),
+    _array("citext[]", ordinary=("{ok,Sad}", '["ok", "Sad"]')),
 ]
-POSTGRES: tuple[Column, ...] = (*_NUMBERS, *_TEXT_COLUMNS, *_TIME_COLUMNS, *_OTHERS, *_ARRAYS)
+POSTGRES: tuple[Column, ...] = (
+    *_NUMBERS,
+    *_TEXT_COLUMNS,
+    *_TIME_COLUMNS,
+    *_OTHERS,
+    *_EXTENSIONS,
+    *_ARRAYS,
+)

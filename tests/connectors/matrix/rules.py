@@ -74,6 +74,11 @@ def refused_at_writing(cell: Cell, topic: Topic, target: str) -> str:
     match meaning:
         case str() if "\0" in meaning and system == "PostgreSQL":
             return "NUL"
+        case 0 if (
+            column.type == "year" and topic is Topic.PLAIN and not target.endswith(SAME_TYPES)
+        ):
+            # The text 0000: the columns there are of numbers.
+            return "" if system in ("JSON", *NEEDS_SCHEMA) else "zeros before a number"
         case float() if topic is Topic.PLAIN:
             # Apache's JsonConverter writes the texts NaN and Infinity, which are texts then.
             return ""

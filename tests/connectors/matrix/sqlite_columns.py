@@ -107,6 +107,8 @@ SQLITE: tuple[Column, ...] = (
         },
     ),
     column("NUMERIC(10,2)", Kind.DECIMAL, _DECIMALS),
+    column("STRING", Kind.TEXT, {"ordinary": "'tea'", "empty": "''", "wide": "'äé中😀'"}),
+    column("UUID", Kind.TEXT, {"ordinary": "'8d2f1c3e-0000-4000-8000-00000000000a'"}),
     column("NUMERIC", Kind.DECIMAL, {"integer": "5", "fraction": "1.5"}),
     column(
         "BOOLEAN",

@@ -9,6 +9,7 @@ from tests.connectors.matrix.columns import Cell
 from tests.connectors.matrix.databases import MariaDb, Postgres, Sqlite
 from tests.connectors.matrix.document import CATALOG
 from tests.connectors.matrix.files import FileSource, LakeTarget
+from tests.connectors.matrix.fitting import Columns, DatabaseColumns, IcebergColumns
 from tests.connectors.matrix.outcomes import Outcome, Path
 from tests.connectors.matrix.paths import DatabaseSource, DatabaseTarget, Source, Target
 from tests.connectors.matrix.rules import unsupported
@@ -33,6 +34,10 @@ class Systems:
             "Parquet": FileSource("parquet", scratch),
             "JSON": FileSource("json", scratch),
             "CSV": FileSource("csv", scratch),
+        }
+        self.columns: dict[str, Columns] = {
+            **{name: DatabaseColumns(database) for name, database in self.databases.items()},
+            "Iceberg": IcebergColumns(scratch),
         }
         self._scratch = scratch
         self._refused: dict[str, dict[Cell, Outcome]] = {name: {} for name in self.sources}

@@ -71,10 +71,10 @@ def _connect_type(schema: Schema) -> str:
     return name if scale is None else f"{name}({scale})"
 
 
-@pytest.mark.parametrize("database", fitting.FITS)
-def test_a_value_that_does_not_fit_a_column_is_refused(systems: Systems, database: str) -> None:
+@pytest.mark.parametrize("system", fitting.FITS)
+def test_a_value_that_does_not_fit_a_column_is_refused(systems: Systems, system: str) -> None:
     """Databases cut, round and convert many of them without an error."""
-    assert list(fitting.faults(systems.databases[database])) == []
+    assert list(fitting.faults(systems.columns[system])) == []
 
 
 WITH_ODD_VALUES = [

@@ -260,6 +260,7 @@ def test_many_upserts_leave_the_last_row_of_each_key(
             rows.execute(f'GRANT SELECT, INSERT, UPDATE ON topic TO "{user}"'.encode())
             rows.execute(f'GRANT CREATE ON SCHEMA public TO "{user}"'.encode())
             settings["connection_user"] = user
+        settings["pk_folding_keys"] = "allow"
         harness = sink(postgres, database, pk_fields="Key", **settings)
         harness.start()
         for attempt in ("first", "then"):

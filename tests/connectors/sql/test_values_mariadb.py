@@ -96,6 +96,39 @@ ODD = [
 ]
 
 
+UNSIGNED = (5, 2**63 - 1, 2**63, 2**64 - 1)
+
+
+@pytest.mark.parametrize("query", [None, "SELECT * FROM odd", "SELECT id, v + 0 AS v FROM odd"])
+def test_an_unsigned_number_beyond_64_bits_never_becomes_another_one(
+    mariadb: MariaDbServer, database: str, query: str | None
+) -> None:
+    """As a value, a key or a position, of a table or of an expression."""
+    rows = ", ".join(f"({number}, {number})" for number in UNSIGNED)
+    execute(
+        mariadb,
+        database,
+        "CREATE TABLE odd (id bigint unsigned PRIMARY KEY, v bigint unsigned)",
+        f"INSERT INTO odd VALUES {rows}",
+    )
+    settings = {"topic_prefix": "t"} if query is None else {"topic_prefix": "t", "query": query}
+    harness = source(mariadb, database, values_out_of_range="text", **settings)
+    records = harness.run(len(UNSIGNED))
+    texts = [str(number) for number in UNSIGNED]
+    assert field(records, "id") == field(records, "v") == texts
+    assert [r.source_offset for r in records] == [{"incrementing": n} for n in UNSIGNED]
+    harness.stop()
+    harness = source(mariadb, database, errors_tolerance="all", **settings)
+    assert field(harness.run(2), "v") == list(UNSIGNED[:2])
+    assert harness.poll() == []
+    harness.stop()
+    harness = source(mariadb, database, **settings)
+    assert field(harness.run(2), "v") == list(UNSIGNED[:2])
+    with pytest.raises(OddValueException, match="a whole number does not fit INT64"):
+        harness.poll()
+    harness.stop()
+
+
 @pytest.mark.parametrize(("kind", "plain", "odd", "text"), ODD)
 def test_an_odd_value_follows_the_policy(
     mariadb: MariaDbServer,
@@ -261,34 +294,6 @@ def test_a_text_key_of_a_table_that_is_created_tells_all_texts_apart(
     harness.deliver()
     found = execute(mariadb, database, "SELECT k FROM topic")
     assert {key for (key,) in found} == set(KEYS) - {"A"}
-    harness.stop()
-
-
-@pytest.mark.parametrize(
-    ("collation", "warns"),
-    [("utf8mb4_general_ci", True), ("utf8mb4_bin", True), ("utf8mb4_nopad_bin", False)],
-)
-def test_a_key_column_that_takes_texts_for_equal_is_warned_of(
-    mariadb: MariaDbServer,
-    database: str,
-    collation: str,
-    warns: bool,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """utf8mb4_bin ignores spaces at the end."""
-    execute(
-        mariadb,
-        database,
-        f"CREATE TABLE topic (k varchar(20) COLLATE {collation} PRIMARY KEY, v int)",
-    )
-    settings = {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "k"}
-    harness = sink(mariadb, database, **settings)
-    schema = SchemaBuilder.struct().field("k", SchemaBuilder.string()).build()
-    with caplog.at_level(logging.WARNING):
-        harness.send(Struct.of_checked(schema, ["a"]), value_schema=schema)
-        harness.deliver()
-    found = [getattr(entry, "collation", None) for entry in caplog.records]
-    assert (collation in found) is warns
     harness.stop()
 
 

@@ -301,17 +301,3 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
     )
     writer.stop()
     harness.stop()
-
-
-def test_a_key_that_folds_case_is_warned_of(
-    file: Path, database: sqlite3.Connection, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its rows become one."""
-    database.execute("CREATE TABLE topic (k TEXT COLLATE NOCASE PRIMARY KEY)")
-    schema = SchemaBuilder.struct().field("k", SchemaBuilder.string()).build()
-    harness = sink(file, insert_mode="upsert", pk_mode="record_value", pk_fields="k")
-    harness.send(Struct.of_checked(schema, ["a"]), value_schema=schema)
-    with caplog.at_level(logging.WARNING):
-        harness.deliver()
-    assert "NOCASE" in [getattr(entry, "collation", None) for entry in caplog.records]
-    harness.stop()

@@ -156,11 +156,11 @@ def test_our_writes_land_in_the_partitions_of_javas_writes(
     task = ConnectorTaskId(scenario.source, 0)
     status = statuses.task(task)
     assert status is not None
-    statuses.put_task(task, status)
+    statuses.put(task, status)
     for name in scenario.living:
         known = statuses.connector(name)
         assert known is not None
-        statuses.put_connector(name, known)
+        statuses.put(name, known)
     statuses.flush(TIMEOUT_MS)
     after = read_raw(status_log(scenario.topics["status"]))
     written = [record for record in after if record not in before and record.key in java]

@@ -13,7 +13,7 @@ from pyconnect_agent.builtin.config_providers.allowed_paths import (
     NOT_ALLOWED,
     AllowedPaths,
 )
-from pyconnect_agent.config_file import load_properties
+from pyconnect_agent.files.config_file import load_properties
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.errors import ConfigException
 

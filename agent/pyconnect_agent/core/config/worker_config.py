@@ -2,7 +2,7 @@
 
 Layer: core. Corresponds to ``WorkerConfig``, ``DistributedConfig`` and ``StandaloneConfig`` of
 Kafka Connect. An attribute is named like its key, with underscores for dots. Reading the file is
-`pyconnect_agent.config_file`'s work; variables must be resolved before parsing.
+`pyconnect_agent.files.config_file`'s work; variables must be resolved before parsing.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from pyconnect_agent.core.herder.effects import ApplyLoggerLevel
 from pyconnect_agent.core.herder.events import ConfigAdvanced
-from pyconnect_agent.core.herder.state import Phase
+from pyconnect_agent.core.herder.state import MembershipPhase
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import instances
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import (
     ConfigChange,
@@ -71,7 +71,7 @@ def differences(old: ConfigSnapshot, new: ConfigSnapshot) -> tuple[ConfigChange,
 def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]) -> None:
     old = turn.state.snapshot
     turn.update(snapshot=snapshot)
-    if turn.state.phase in (Phase.STARTING, Phase.STOPPED):
+    if turn.state.phase in (MembershipPhase.STARTING, MembershipPhase.STOPPED):
         return
     touched: dict[str, None] = {}
     rebalance = False
@@ -82,7 +82,7 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
                 touched[connector] = None
                 # Also when the text is the same: that is how a user has secrets read again.
                 if old.contains(connector):
-                    work.stop_connector(turn, connector)
+                    instances.stop_connector(turn, connector)
             case ConnectorConfigRemoved(connector=connector):
                 rebalance = rebalance or old.contains(connector)
                 touched[connector] = None
@@ -99,7 +99,7 @@ def _adopt(turn: Turn, snapshot: ConfigSnapshot, changes: Iterable[ConfigChange]
             rejoin_wanted=True, rebalance_expected=turn.state.rebalance_expected or rebalance
         )
     for connector in touched:
-        work.reconcile(turn, connector)
+        instances.reconcile(turn, connector)
 
 
 def _past_assignment(turn: Turn) -> bool:

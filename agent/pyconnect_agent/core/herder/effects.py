@@ -1,7 +1,7 @@
 """The herder's effects. The shell performs them in order and never decides anything.
 
-Effects with an `effect_id` are answered by `EffectDone` or `EffectFailed`, once. The result of a
-read or write of the config topic is the `ConfigSnapshot` after it.
+An `Awaited` effect is answered by `EffectDone` or `EffectFailed`, once. The result of a read or
+write of the config topic is the `ConfigSnapshot` after it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pyconnect_agent.core.herder.events import Timer
-from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
+from pyconnect_agent.core.herder.steps import Timer
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.protocol.messages import Work
 from pyconnect_agent.core.reporting import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRejoin:
+class Effect:
+    """See the module."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Awaited(Effect):
+    """An effect with a continuation; `Turn.ask` gives it its id."""
+
+    effect_id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRejoin(Effect):
     """Join the group; answered by `Joined`. `owned` is the work that this worker claims."""
 
     snapshot: ConfigSnapshot
@@ -25,14 +37,14 @@ class RequestRejoin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroup:
+class LeaveGroup(Effect):
     """Leave, because catching up with the config topic takes too long; work goes on."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WarnOfOtherConfigTopic:
+class WarnOfOtherConfigTopic(Effect):
     """Warn the operator that `others` (URLs) seem to have another config topic in this group."""
 
     own_topic: str
@@ -42,83 +54,73 @@ class WarnOfOtherConfigTopic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadConfigToEnd:
+class ReadConfigToEnd(Awaited):
     """-> ConfigSnapshot."""
 
-    effect_id: int
     timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimWrites:
+class ClaimWrites(Awaited):
     """Fence earlier leaders from the config topic (KIP-618). -> None."""
-
-    effect_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteConnectorConfig:
+class WriteConnectorConfig(Awaited):
     """-> ConfigSnapshot."""
 
-    effect_id: int
     connector: str
     config: ConnectorConfig
     target_state: TargetState | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveConnectorConfig:
+class RemoveConnectorConfig(Awaited):
     """-> ConfigSnapshot."""
 
-    effect_id: int
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTaskConfigs:
+class WriteTaskConfigs(Awaited):
     """The complete task set and its commit record. -> ConfigSnapshot."""
 
-    effect_id: int
     connector: str
     configs: tuple[ConnectorConfig, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTargetState:
+class WriteTargetState(Awaited):
     """Acknowledged, not read back. -> ConfigSnapshot as known then."""
 
-    effect_id: int
     connector: str
     target_state: TargetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRestartRequest:
+class WriteRestartRequest(Awaited):
     """-> ConfigSnapshot."""
 
-    effect_id: int
     connector: str
     only_failed: bool
     include_tasks: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTaskCountRecord:
+class WriteTaskCountRecord(Awaited):
     """Every producer of older task sets is fenced (KIP-618). -> ConfigSnapshot."""
 
-    effect_id: int
     connector: str
     task_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FenceProducers:
+class FenceProducers(Awaited):
     """As leader: initialise these ids as the connector's admin client would connect. -> None.
 
     `ids_if_permitted`: a denial is not a failure, because no earlier producer can have used the id.
     """
 
-    effect_id: int
     connector: str
     config: ConnectorConfig
     transactional_ids: tuple[str, ...]
@@ -127,7 +129,7 @@ class FenceProducers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrepareOffsetChange:
+class PrepareOffsetChange(Awaited):
     """Ask the connector about a change of its offsets (KIP-875), write nothing yet. -> bool.
 
     `offsets`: see `requests.ChangeOffsets`; None: reset all. True: the connector did all that is
@@ -135,7 +137,6 @@ class PrepareOffsetChange:
     `CommitOffsetChange` or `AbandonOffsetChange`, or when its time is over.
     """
 
-    effect_id: int
     connector: str
     config: ConnectorConfig
     offsets: bytes | None
@@ -143,34 +144,32 @@ class PrepareOffsetChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitOffsetChange:
+class CommitOffsetChange(Awaited):
     """Write the prepared change, and read it back. -> None."""
 
-    effect_id: int
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AbandonOffsetChange:
+class AbandonOffsetChange(Effect):
     """Drop the prepared change: its conditions do not hold any more."""
 
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFencing:
+class RequestFencing(Awaited):
     """Ask the leader for a round of zombie fencing, signed when it asks for it. -> None.
 
     `leader_url` None: this worker leads, and submits the request to itself.
     """
 
-    effect_id: int
     leader_url: str | None
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerTaskStart:
+class AnswerTaskStart(Effect):
     """Permit a task whose producer is initialised to begin, or refuse it (`refusal`)."""
 
     task_id: ConnectorTaskId
@@ -179,33 +178,31 @@ class AnswerTaskStart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteSessionKey:
+class WriteSessionKey(Awaited):
     """Make a new key of `length_bytes` and write it. -> ConfigSnapshot."""
 
-    effect_id: int
     algorithm: str
     length_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendTaskConfigs:
+class SendTaskConfigs(Awaited):
     """Give newly generated task configs to the leader, signed when it asks for it. -> None."""
 
-    effect_id: int
     leader_url: str
     connector: str
     configs: tuple[ConnectorConfig, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartConnector:
+class StartConnector(Effect):
     connector: str
     config: ConnectorConfig
     target_state: TargetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartTask:
+class StartTask(Effect):
     """`generation` and `task_count` are those of the task set which `task_config` belongs to."""
 
     task_id: ConnectorTaskId
@@ -217,86 +214,70 @@ class StartTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopWork:
+class StopWork(Awaited):
     """Answered with None when all of it is gone."""
 
-    effect_id: int
     connectors: tuple[str, ...]
     tasks: tuple[ConnectorTaskId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransitionConnector:
+class TransitionConnector(Effect):
     connector: str
     target_state: TargetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransitionTask:
+class TransitionTask(Effect):
     task_id: ConnectorTaskId
     target_state: TargetState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateTaskConfigs:
+class GenerateTaskConfigs(Awaited):
     """-> children.ports.TaskConfigsGenerated."""
 
-    effect_id: int
     connector: str
     config: ConnectorConfig
     applied_config: ConnectorConfig | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateConfig:
+class ValidateConfig(Awaited):
     """-> None when valid; a BadRequestError with the texts of all field errors otherwise."""
 
-    effect_id: int
     connector: str
     config: ConnectorConfig
     timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadStatus:
+class ReadStatus(Awaited):
     """-> ConnectorStateInfo from the status store, None when the connector has no status."""
 
-    effect_id: int
     connector: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutConnectorStatus:
+class PutStatus(Effect):
     """`safe`: not over a status that another worker wrote in a later generation.
 
     `late`: this worker is not a member, so the topic has to be read before that is known.
     """
 
-    connector: str
+    item: Instance
     status: Status
     safe: bool
     late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PutTaskStatus:
-    """`safe` and `late` as of a connector's."""
-
-    task_id: ConnectorTaskId
-    status: Status
-    safe: bool
-    late: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlushStatuses:
+class FlushStatuses(Awaited):
     """Answered with None when all status writes are acknowledged."""
 
-    effect_id: int
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanStatuses:
+class CleanStatuses(Effect):
     """Leader: tombstone statuses of work that `snapshot` does not have.
 
     `revoked` has just been stopped here: its last statuses may not have been read back yet.
@@ -307,20 +288,20 @@ class CleanStatuses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetTopics:
+class ForgetTopics(Effect):
     """Tombstone the active topics of connectors that are gone."""
 
     connectors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyLoggerLevel:
+class ApplyLoggerLevel(Effect):
     namespace: str
     level: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(Effect):
     """Answer a request; exactly one per `RequestArrived`. `error` None means success."""
 
     request_id: int
@@ -329,7 +310,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WakeAt:
+class WakeAt(Effect):
     """Post `TimerDue(timer)` at `at_ms`. Timers are never cancelled; stale ones are ignored."""
 
     at_ms: int
@@ -337,55 +318,7 @@ class WakeAt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abort:
+class Abort(Effect):
     """The worker cannot go on; it must stop in order with an exit code other than 0."""
 
     reason: str
-
-
-ConfigWrite = (
-    WriteConnectorConfig
-    | RemoveConnectorConfig
-    | WriteTaskConfigs
-    | WriteTargetState
-    | WriteRestartRequest
-    | WriteSessionKey
-    | WriteTaskCountRecord
-)
-
-GroupEffect = RequestRejoin | LeaveGroup | WarnOfOtherConfigTopic
-
-ChildEffect = (
-    StartConnector
-    | StartTask
-    | StopWork
-    | TransitionConnector
-    | TransitionTask
-    | GenerateTaskConfigs
-    | ValidateConfig
-    | FenceProducers
-    | AnswerTaskStart
-    | PrepareOffsetChange
-    | CommitOffsetChange
-    | AbandonOffsetChange
-)
-
-StatusEffect = (
-    ReadStatus | PutConnectorStatus | PutTaskStatus | FlushStatuses | CleanStatuses | ForgetTopics
-)
-
-PerformedEffect = (
-    GroupEffect
-    | ChildEffect
-    | StatusEffect
-    | ConfigWrite
-    | ReadConfigToEnd
-    | ClaimWrites
-    | SendTaskConfigs
-    | RequestFencing
-    | ApplyLoggerLevel
-    | Reply
-    | WakeAt
-)
-
-Effect = PerformedEffect | Abort

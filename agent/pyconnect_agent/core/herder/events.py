@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyconnect_agent.core.assign.leader import Owners
-from pyconnect_agent.core.herder.requests.messages import Request
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.herder.steps import Request, Timer
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
 from pyconnect_agent.core.protocol.messages import Assignment
-from pyconnect_agent.core.restart_policy import NoRestart
+from pyconnect_agent.core.reporting import Reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,28 +111,11 @@ class EffectFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectorReported:
-    """State of a connector's process. `trace` and `version` None when there is none.
+class InstanceReported:
+    """A connector's or task's process reports its state, or has ended."""
 
-    `no_restart`: why a restart would not help a FAILED connector.
-    """
-
-    connector: str
-    state: State
-    trace: str | None = None
-    version: str | None = None
-    no_restart: NoRestart | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskReported:
-    """State of a task's process; `no_restart` as of a connector's."""
-
-    task_id: ConnectorTaskId
-    state: State
-    trace: str | None = None
-    version: str | None = None
-    no_restart: NoRestart | None = None
+    item: Instance
+    report: Reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,81 +138,6 @@ class ConfigExpired:
     """A config provider's TTL is over: the connector restarts with freshly resolved values."""
 
     connector: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestExpiry:
-    request_id: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReconfigurationRetry:
-    connector: str
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledRebalance:
-    generation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatchUpRetry:
-    generation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimRetry:
-    generation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKeyDue:
-    """Look whether the session key has to be renewed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearanceRetry:
-    """Ask the leader again to fence, or read again; `number` is the clearance's."""
-
-    connector: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskStartRetry:
-    """Read the config topic again for a task that asks to begin."""
-
-    task_id: ConnectorTaskId
-    request_id: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinRetry:
-    """Join again after an assignment that could not be decoded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestartDue:
-    """Restart a failed instance; `task` None: the connector."""
-
-    connector: str
-    task: int | None
-
-
-Timer = (
-    RequestExpiry
-    | RestartDue
-    | ClearanceRetry
-    | TaskStartRetry
-    | JoinRetry
-    | ReconfigurationRetry
-    | ScheduledRebalance
-    | CatchUpRetry
-    | ClaimRetry
-    | SessionKeyDue
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +166,7 @@ Event = (
     | RequestArrived
     | EffectDone
     | EffectFailed
-    | ConnectorReported
-    | TaskReported
+    | InstanceReported
     | TaskStartAsked
     | ReconfigurationRequested
     | ConfigExpired

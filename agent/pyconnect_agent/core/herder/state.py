@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from pyconnect_agent.core.assign.leader import Owners
+from pyconnect_agent.core.assign.leader_ids import KEY
 from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
-from pyconnect_agent.core.herder.requests.messages import Request
-from pyconnect_agent.core.herder.waiters import Waiter
+from pyconnect_agent.core.errors import ServiceUnavailableError
+from pyconnect_agent.core.herder.steps import Request, Waiter
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
@@ -54,7 +55,7 @@ class HerderSettings:
     exactly_once_source: bool = False
     agent_keys: AgentKeys = NO_AGENT_KEYS
 
-    def needs_clearance(self, config: ConnectorConfig | None) -> bool:
+    def needs_start_permission(self, config: ConnectorConfig | None) -> bool:
         """Whether tasks of this connector start only after older ones are fenced.
 
         A connector of unknown type may be a source: its class is outside the list of plugins.
@@ -62,7 +63,7 @@ class HerderSettings:
         return self.exactly_once_source and self.connector_type(config) != "sink"
 
 
-class Phase(Enum):
+class MembershipPhase(Enum):
     """The worker's step between two rebalances.
 
     STARTING → JOINING → REVOKING → FLUSHING → CATCHING_UP → RESOLVED → JOINING …; FLUSHING and
@@ -96,12 +97,12 @@ class WritePrivilege(Enum):
 class Life(Enum):
     """Of something this worker runs: a failed instance stays STARTED until it is stopped.
 
-    PAUSED, CLEARING and REFUSED are for exactly-once source tasks, and have no process: nothing
+    PAUSED, AWAITING and REFUSED are for exactly-once source tasks, and have no process: nothing
     is fenced before they are resumed; older instances are being fenced, or could not be.
     """
 
     PAUSED = auto()
-    CLEARING = auto()
+    AWAITING = auto()
     REFUSED = auto()
     STARTED = auto()
     STOPPING = auto()
@@ -208,19 +209,10 @@ class Step(Enum):
     CHANGING = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyTaskConfigs:
-    """The herder's own request: write newly generated task configs if they differ.
-
-    `generated_from` is the connector config they were made of. `values_changed`: config
-    providers supply new values for it, so the tasks restart even with the same configs.
-    """
-
-    connector: str
-    configs: tuple[ConnectorConfig, ...]
-    generated_from: ConnectorConfig
-    connector_config_changed: bool
-    values_changed: bool = False
+WRITING = frozenset({Step.WRITING, Step.WRITING_TARGET_STATE, Step.READING_BACK})
+"""Steps that a rebalance waits for."""
+# Offsets are not the config topic's: a rebalance does not wait for them.
+FINISHED_ONCE_BEGUN = WRITING | {Step.CHANGING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +227,7 @@ class Operation:
     """
 
     request_id: int
-    request: Request | ApplyTaskConfigs
+    request: Request
     deadline_ms: int | None
     lane: str | None
     step: Step = Step.QUEUED
@@ -246,6 +238,10 @@ class Operation:
     status: ConnectorStateInfo | None = None
     generation: int = 0
     complete: bool = False
+
+    @property
+    def wants_answer(self) -> bool:
+        return self.deadline_ms is not None and not self.answered
 
 
 class ReconfigurationStep(Enum):
@@ -267,7 +263,7 @@ class Reconfiguration:
     values_changed: bool = False
 
 
-class ClearanceStep(Enum):
+class PermissionStep(Enum):
     """FENCING: older producers are being fenced; READING: the configs are read once more.
 
     READING waits between two attempts too. BACKING_OFF: the leader could not be asked, or could
@@ -280,14 +276,14 @@ class ClearanceStep(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clearance:
+class StartPermission:
     """Tasks of `generation` of an exactly-once source connector are about to start here.
 
     `number` distinguishes this step's effect or timer from those of earlier ones. `attempt` counts
     the failures of the step: requests for fencing since `since_ms`, or reads.
     """
 
-    step: ClearanceStep
+    step: PermissionStep
     generation: int
     number: int
     since_ms: int
@@ -305,7 +301,7 @@ class HerderState:
     """
 
     settings: HerderSettings
-    phase: Phase = Phase.STARTING
+    phase: MembershipPhase = MembershipPhase.STARTING
     membership: Membership | None = None
     status_generation: int = 0
     snapshot: ConfigSnapshot = field(default_factory=ConfigSnapshot)
@@ -314,7 +310,7 @@ class HerderState:
     lanes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     restarts: Mapping[str, RestartRequested] = field(default_factory=dict)
     reconfigurations: Mapping[str, Reconfiguration] = field(default_factory=dict)
-    clearances: Mapping[str, Clearance] = field(default_factory=dict)
+    start_permissions: Mapping[str, StartPermission] = field(default_factory=dict)
     waiters: Mapping[int, Waiter] = field(default_factory=dict)
     stops_in_flight: int = 0
     rejoin_wanted: bool = False
@@ -334,7 +330,7 @@ class HerderState:
     def is_leader(self) -> bool:
         """False while a rebalance is under way: the group may have chosen another."""
         return (
-            self.phase not in (Phase.JOINING, Phase.BACKING_OFF)
+            self.phase not in (MembershipPhase.JOINING, MembershipPhase.BACKING_OFF)
             and self.membership is not None
             and self.membership.is_leader
         )
@@ -366,12 +362,12 @@ class HerderState:
 
     @property
     def may_start_work(self) -> bool:
-        return self.phase is Phase.RESOLVED and not self.rejoin_wanted
+        return self.phase is MembershipPhase.RESOLVED and not self.rejoin_wanted
 
     @property
     def serving(self) -> bool:
         """Whether queued requests may begin; drained or disputed, most are refused then."""
-        if self.phase is Phase.DRAINED:
+        if self.phase is MembershipPhase.DRAINED:
             return True
         writes = self.privilege is WritePrivilege.HELD
         return self.may_start_work and (not self.is_leader or writes or self.disputed)
@@ -381,6 +377,21 @@ class HerderState:
         """As leader: not to claim or write, because members lead under an id ours cannot fence."""
         membership = self.membership
         return self.is_leader and membership is not None and not membership.may_write
+
+    def dispute(self) -> ServiceUnavailableError | None:
+        """Return why this worker, leader of its group, does not write; None when it may."""
+        if self.membership is None or not self.disputed:
+            return None
+        others = ", ".join(
+            f"{url} ({told})" for url, told in self.membership.other_leader_ids.items()
+        )
+        return ServiceUnavailableError(
+            "The leader writes nothing to the config topic, because members of its group would lead"
+            " under another transactional id than its own"
+            f" ({self.settings.leader_transactional_id}): {others}. Two ids do not fence each"
+            f" other. Stop all workers, give {KEY} the same value on each or remove it from each,"
+            " and start them again."
+        )
 
 
 def owned_work(work: Mapping[str, ConnectorWork]) -> Work:

@@ -1,8 +1,8 @@
 """One decision in the making: the next state and the effects, collected while it is decided.
 
 A `Turn` lives for one call of `decide` and is the only place where state is rewritten. The large
-maps are copied at most once per turn; all stops of one turn become one `StopWork`, because they
-share one graceful deadline.
+maps are copied at most once per turn; the stops of one turn are collected and become one
+`StopWork`, because they share one graceful deadline.
 """
 
 from __future__ import annotations
@@ -12,19 +12,31 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from pyconnect_agent.core.herder.effects import Effect, StopWork, WakeAt
-from pyconnect_agent.core.herder.events import Timer
+from pyconnect_agent.core.errors import (
+    AgentError,
+    BadRequestError,
+    InternalError,
+    NotFoundError,
+    NotLeaderError,
+    PrivilegedRecordTooLargeError,
+    PrivilegedWriteError,
+    RequestError,
+)
+from pyconnect_agent.core.herder.effects import Awaited, Effect, ReadConfigToEnd, Reply, WakeAt
 from pyconnect_agent.core.herder.state import (
+    FINISHED_ONCE_BEGUN,
     NO_CONNECTOR_WORK,
+    WRITING,
     ConnectorWork,
     HerderState,
+    MembershipPhase,
     Operation,
-    Phase,
     Reconfiguration,
+    Step,
 )
-from pyconnect_agent.core.herder.waiters import StopWaiter, Waiter
+from pyconnect_agent.core.herder.steps import Request, Resume, Timer, Waiter
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.reporting import Stage
+from pyconnect_agent.core.reporting import Reported, Stage, Status
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -75,23 +87,27 @@ class Turn:
         self.reconfigurations: MapDraft[str, Reconfiguration] = MapDraft(state.reconfigurations)
         self._waiters: MapDraft[int, Waiter] = MapDraft(state.waiters)
         self._effects: list[Effect] = []
-        self._stopping_connectors: list[str] = []
-        self._stopping_tasks: list[ConnectorTaskId] = []
+        self.stopping_connectors: list[str] = []
+        self.stopping_tasks: list[ConnectorTaskId] = []
+        self.failed: list[tuple[str, int | None]] = []
         self.may_begin: deque[int] = deque()
         self._was_serving = state.serving
-        self._was_starting = state.phase is Phase.STARTING
+        self._was_starting = state.phase is MembershipPhase.STARTING
 
     def update(self, **changes: Any) -> None:
         self.state = replace(self.state, **changes)
 
-    def emit(self, *effects: Effect) -> None:
-        self._effects.extend(effects)
+    def emit(self, effect: Effect) -> None:
+        self._effects.append(effect)
 
-    def wait_for(self, waiter: Waiter) -> int:
-        """Reserve the id of an effect whose answer goes to `waiter`."""
+    def ask(self, effect: Awaited, then: Waiter) -> None:
+        """Emit an effect whose answer goes to `then`."""
         effect_id = self.new_id()
-        self._waiters.set(effect_id, waiter)
-        return effect_id
+        self._waiters.set(effect_id, then)
+        self.emit(replace(effect, effect_id=effect_id))
+
+    def read_to_end(self) -> ReadConfigToEnd:
+        return ReadConfigToEnd(timeout_ms=self.state.settings.worker_sync_timeout_ms)
 
     def new_id(self) -> int:
         number = self.state.next_id
@@ -115,24 +131,38 @@ class Turn:
         else:
             self.work.set(connector, work)
 
+    def status(self, report: Reported) -> Status:
+        """A status as this worker writes it now."""
+        return Status(
+            state=report.state,
+            worker_id=self.state.settings.worker_id,
+            generation=self.state.status_generation,
+            trace=report.trace,
+            version=report.version,
+        )
+
     def stop(self, connectors: Iterable[str] = (), tasks: Iterable[ConnectorTaskId] = ()) -> None:
         """Have work stopped at the end of the turn; the caller has marked it STOPPING."""
-        self._stopping_connectors.extend(connectors)
-        self._stopping_tasks.extend(tasks)
+        self.stopping_connectors.extend(connectors)
+        self.stopping_tasks.extend(tasks)
 
     @property
     def stops_pending(self) -> bool:
-        return bool(self.state.stops_in_flight or self._stopping_connectors or self._stopping_tasks)
+        return bool(self.state.stops_in_flight or self.stopping_connectors or self.stopping_tasks)
 
     def take_began_serving(self) -> bool:
         """Whether requests that could not begin before may begin now; True once."""
         state = self.state
         began = (state.serving and not self._was_serving) or (
-            self._was_starting and state.phase is not Phase.STARTING
+            self._was_starting and state.phase is not MembershipPhase.STARTING
         )
         if began:
             self._was_serving, self._was_starting = True, False
         return began
+
+    @property
+    def writes_in_flight(self) -> bool:
+        return any(operation.step in WRITING for operation in self.operations.current.values())
 
     def begin_stage(self, description: str) -> Stage:
         stage = Stage(description=description, started_ms=self.now_ms)
@@ -144,19 +174,97 @@ class Turn:
         if stage is not None and self.state.stage == stage:
             self.update(stage=replace(stage, completed_ms=self.now_ms))
 
-    def flush_stops(self) -> None:
-        """Turn the collected stops into one effect."""
-        if not self._stopping_connectors and not self._stopping_tasks:
+    def enqueue(self, request_id: int, request: Request, *, deadline_ms: int | None) -> None:
+        lane = request.lane
+        operation = Operation(
+            request_id=request_id, request=request, deadline_ms=deadline_ms, lane=lane
+        )
+        self.operations.set(request_id, operation)
+        if lane is not None:
+            self.lanes.set(lane, (*(self.lanes.get(lane) or ()), request_id))
+        self.may_begin.append(request_id)
+
+    def proceed(
+        self,
+        operation: Operation,
+        step: Step,
+        stage: str,
+        effect: Awaited | None = None,
+        **changes: Any,
+    ) -> Operation:
+        """Let the operation be in `step` until `effect` is answered; return it as it is now."""
+        begun = replace(operation, step=step, stage=self.begin_stage(stage), **changes)
+        self.operations.set(operation.request_id, begun)
+        if effect is not None:
+            self.ask(effect, Resume(request_id=operation.request_id))
+        return begun
+
+    def begin_again(self, operation: Operation) -> None:
+        """Let it wait again: a rebalance has begun before it has written anything."""
+        queued = replace(operation, step=Step.QUEUED, stage=None)
+        self.operations.set(operation.request_id, queued)
+
+    def succeed(self, operation: Operation, result: Any = None) -> None:
+        self._end(operation, Reply(request_id=operation.request_id, result=result))
+
+    def fail(self, operation: Operation, error: Exception) -> None:
+        self._end(operation, Reply(request_id=operation.request_id, error=request_error(error)))
+
+    def leads(self, operation: Operation, otherwise: str) -> bool:
+        """Return whether this worker leads; if not, the operation has failed."""
+        if not self.state.is_leader:
+            self.fail(operation, self.not_leader(otherwise))
+        return self.state.is_leader
+
+    def not_leader(self, text: str) -> NotLeaderError:
+        return NotLeaderError(text, target_url=self.state.leader_url)
+
+    def exists(self, operation: Operation, connector: str, otherwise: str = "") -> bool:
+        """Return whether the connector is configured; if not, the operation has failed."""
+        if self.state.snapshot.contains(connector):
+            return True
+        self.fail(operation, NotFoundError(otherwise or f"Connector {connector} not found"))
+        return False
+
+    def first_in_lane(self, lane: str) -> Operation | None:
+        """Return the operation of a lane that has begun or is about to."""
+        queue = self.lanes.get(lane)
+        return self.operations.get(queue[0]) if queue else None
+
+    def refused_in_dispute(self, operation: Operation) -> bool:
+        """Fail an operation that would have to write in a dispute; one that has written goes on."""
+        if not operation.request.leaders_write or operation.step in FINISHED_ONCE_BEGUN:
+            return False
+        error = self.state.dispute()
+        if error is not None:
+            self.fail(operation, error)
+        return error is not None
+
+    def forget(self, operation: Operation) -> None:
+        """Let the connector's next operation begin."""
+        self.operations.discard(operation.request_id)
+        if operation.lane is None:
             return
-        connectors, tasks = tuple(self._stopping_connectors), tuple(self._stopping_tasks)
-        self._stopping_connectors.clear()
-        self._stopping_tasks.clear()
-        effect_id = self.wait_for(StopWaiter(connectors=connectors, tasks=tasks))
-        self.update(stops_in_flight=self.state.stops_in_flight + 1)
-        self.emit(StopWork(effect_id=effect_id, connectors=connectors, tasks=tasks))
+        queue = self.lanes.get(operation.lane) or ()
+        rest = tuple(number for number in queue if number != operation.request_id)
+        if rest:
+            self.lanes.set(operation.lane, rest)
+            self.may_begin.append(rest[0])
+        else:
+            self.lanes.discard(operation.lane)
+
+    def leave_lane(self, operation: Operation) -> None:
+        """Let the connector's next operation begin; this one only waits for what they do."""
+        self.forget(operation)
+        self.operations.set(operation.request_id, replace(operation, lane=None))
+
+    def _end(self, operation: Operation, reply: Reply) -> None:
+        self.end_stage(operation.stage)
+        if operation.wants_answer:
+            self.emit(reply)
+        self.forget(operation)
 
     def finish(self) -> tuple[HerderState, tuple[Effect, ...]]:
-        self.flush_stops()
         self.update(
             work=self.work.current,
             operations=self.operations.current,
@@ -165,3 +273,19 @@ class Turn:
             waiters=self._waiters.current,
         )
         return self.state, tuple(self._effects)
+
+
+def request_error(error: Exception) -> RequestError:
+    """The answer to a client about a failed effect."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, PrivilegedRecordTooLargeError):
+        return BadRequestError(error.message)
+    if isinstance(error, PrivilegedWriteError):
+        return InternalError(
+            "Failed to write to config topic; this may be due to a transient error and the request"
+            " can be safely retried"
+        )
+    if isinstance(error, AgentError):
+        return InternalError(error.message, permanent=error.permanent)
+    return InternalError(str(error) or type(error).__name__)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyconnect_agent.core.ids import ConnectorTaskId, State
+from pyconnect_agent.core.ids import ConnectorTaskId, Instance, State
 from pyconnect_agent.core.internal_topics.log_record import (
     LogRecord,
     Notice,
@@ -138,7 +138,7 @@ class StatusLog:
         status = _decode_status(value)
         if isinstance(status, str):
             return _undecodable(key, "Failed to deserialize connector status", status)
-        entry = self._connector_entry(connector)
+        entry = self._entry(connector)
         if not _is_of_a_former_owner(status, entry.status):
             entry.status = status
         self._correct(key, entry, status)
@@ -157,7 +157,7 @@ class StatusLog:
         status = _decode_status(value)
         if isinstance(status, str):
             return _undecodable(key, "Failed to deserialize task status", status)
-        entry = self._task_entry(task_id)
+        entry = self._entry(task_id)
         if not _is_stale(status, entry.status):
             entry.status = status
         self._correct(key, entry, status)
@@ -196,23 +196,22 @@ class StatusLog:
         self._topics.setdefault(connector, {})[topic] = status
         return ()
 
-    def send_connector(self, connector: str, status: Status, *, safe: bool) -> StatusSend | None:
+    def send(self, item: Instance, status: Status, *, safe: bool) -> StatusSend | None:
         """Number a send; None when `safe` and a newer worker's status must not be overwritten."""
-        return self._send(
-            STATUS_CONNECTOR + connector, self._connector_entry(connector), status, safe
-        )
+        if status.state is State.DESTROYED:
+            return self.send_removal(item)
+        entry = self._entry(item)
+        entry.own = status
+        if safe and not entry.can_write_safely(status):
+            return None
+        entry.sequence += 1
+        return _status_send(_status_key(item), entry, status)
 
-    def send_task(
-        self, task_id: ConnectorTaskId, status: Status, *, safe: bool
-    ) -> StatusSend | None:
-        """As `send_connector`."""
-        return self._send(STATUS_TASK + str(task_id), self._task_entry(task_id), status, safe)
-
-    def send_connector_removal(self, connector: str) -> StatusSend:
-        return self._send_removal(STATUS_CONNECTOR + connector, self._connector_entry(connector))
-
-    def send_task_removal(self, task_id: ConnectorTaskId) -> StatusSend:
-        return self._send_removal(STATUS_TASK + str(task_id), self._task_entry(task_id))
+    def send_removal(self, item: Instance) -> StatusSend:
+        entry = self._entry(item)
+        entry.own = None
+        entry.sequence += 1
+        return StatusSend(LogRecord(_key(_status_key(item)), None), entry, None, entry.sequence)
 
     def should_repeat(self, send: StatusSend) -> bool:
         """Decide about a send that failed with a retriable error, after a read to the end."""
@@ -221,32 +220,14 @@ class StatusLog:
             return False
         return send.status is None or entry.can_write_safely(send.status)
 
-    def _send(self, key: str, entry: _Entry, status: Status, safe: bool) -> StatusSend | None:
-        if status.state is State.DESTROYED:
-            return self._send_removal(key, entry)
-        entry.own = status
-        if safe and not entry.can_write_safely(status):
-            return None
-        entry.sequence += 1
-        return _status_send(key, entry, status)
+    def _entry(self, item: Instance) -> _Entry:
+        if isinstance(item, ConnectorTaskId):
+            return self._tasks.setdefault(item.connector, {}).setdefault(item.task, _Entry())
+        return self._connectors.setdefault(item, _Entry())
 
-    def _send_removal(self, key: str, entry: _Entry) -> StatusSend:
-        entry.own = None
-        entry.sequence += 1
-        return StatusSend(LogRecord(_key(key), None), entry, None, entry.sequence)
 
-    def _connector_entry(self, connector: str) -> _Entry:
-        entry = self._connectors.get(connector)
-        if entry is None:
-            entry = self._connectors[connector] = _Entry()
-        return entry
-
-    def _task_entry(self, task_id: ConnectorTaskId) -> _Entry:
-        entries = self._tasks.setdefault(task_id.connector, {})
-        entry = entries.get(task_id.task)
-        if entry is None:
-            entry = entries[task_id.task] = _Entry()
-        return entry
+def _status_key(item: Instance) -> str:
+    return f"{STATUS_TASK if isinstance(item, ConnectorTaskId) else STATUS_CONNECTOR}{item}"
 
 
 def _status_send(key: str, entry: _Entry, status: Status) -> StatusSend:

@@ -22,14 +22,14 @@ from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.rest.errors import ResourceNotFoundError, RunsElsewhereError
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.media_types import TEXT
-from pyconnect_agent.rest.routing import Resource, Route
+from pyconnect_agent.rest.routing import ResourceMethod, Route
 
 LOG = logging.getLogger(__name__)
 
 SMALL_BODY_BYTES = 65_536
 
 
-def guarded(resource: Resource) -> Resource:
+def guarded(resource: ResourceMethod) -> ResourceMethod:
     """Let a request through to `resource` only with the admin interface's credentials."""
 
     @functools.wraps(resource)

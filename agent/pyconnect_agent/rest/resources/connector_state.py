@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from pyconnect_agent.core.errors import ForbiddenError, NotFoundError
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     RestartConnector,
     RestartConnectorAndTasks,
     RestartTask,
@@ -48,30 +48,21 @@ async def resume(exchange: Exchange) -> Response:
 
 
 async def stop(exchange: Exchange) -> Response:
-    await exchange.submit_or_forward(
-        StopConnector(connector=exchange.connector),
-        method="PUT",
-        path=("connectors", exchange.connector, "stop"),
-    )
+    await exchange.submit_or_forward(StopConnector(connector=exchange.connector))
     return empty_response(204)
 
 
 async def restart(exchange: Exchange) -> Response:
     """Restart the connector instance alone, or what the flags select (KIP-745)."""
-    path = ("connectors", exchange.connector, "restart")
     include_tasks = exchange.flag("includeTasks")
     only_failed = exchange.flag("onlyFailed")
     if not include_tasks and not only_failed:
-        await exchange.submit_or_forward(
-            RestartConnector(connector=exchange.connector), method="POST", path=path
-        )
+        await exchange.submit_or_forward(RestartConnector(connector=exchange.connector))
         return empty_response(204)
     answer = await exchange.submit_or_forward(
         RestartConnectorAndTasks(
             connector=exchange.connector, only_failed=only_failed, include_tasks=include_tasks
         ),
-        method="POST",
-        path=path,
         query=(
             ("includeTasks", str(include_tasks).lower()),
             ("onlyFailed", str(only_failed).lower()),
@@ -82,12 +73,7 @@ async def restart(exchange: Exchange) -> Response:
 
 
 async def restart_task(exchange: Exchange) -> Response:
-    task_id = _task_id(exchange)
-    await exchange.submit_or_forward(
-        RestartTask(task_id=task_id),
-        method="POST",
-        path=("connectors", task_id.connector, "tasks", str(task_id.task), "restart"),
-    )
+    await exchange.submit_or_forward(RestartTask(task_id=_task_id(exchange)))
     return empty_response(204)
 
 

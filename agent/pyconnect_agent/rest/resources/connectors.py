@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.errors import BadRequestError
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     DeleteConnector,
     GetConnectorConfig,
     GetConnectorInfo,
@@ -70,8 +70,6 @@ async def create_connector(exchange: Exchange) -> Response:
             initial_state=body.initial_state,
             allow_replace=False,
         ),
-        method="POST",
-        path=("connectors",),
         body=forwarded_body,
     )
     return _created(exchange, name, _info(answer))
@@ -83,11 +81,7 @@ async def get_connector(exchange: Exchange) -> Response:
 
 
 async def delete_connector(exchange: Exchange) -> Response:
-    await exchange.submit_or_forward(
-        DeleteConnector(connector=exchange.connector),
-        method="DELETE",
-        path=("connectors", exchange.connector),
-    )
+    await exchange.submit_or_forward(DeleteConnector(connector=exchange.connector))
     return empty_response(204)
 
 
@@ -99,10 +93,7 @@ async def get_config(exchange: Exchange) -> Response:
 async def put_config(exchange: Exchange) -> Response:
     config = _with_name(await exchange.bind(bind_config), exchange.connector)
     answer = await exchange.submit_or_forward(
-        PutConnectorConfig(connector=exchange.connector, config=config),
-        method="PUT",
-        path=("connectors", exchange.connector, "config"),
-        body=config,
+        PutConnectorConfig(connector=exchange.connector, config=config), body=config
     )
     created = answer.status == 201 if isinstance(answer, WorkerResponse) else answer.created
     if created:
@@ -117,10 +108,7 @@ async def patch_config(exchange: Exchange) -> Response:
         await exchange.submit(GetConnectorConfig(connector=exchange.connector))
         raise NullBodyError("a patch")
     answer = await exchange.submit_or_forward(
-        PatchConnectorConfig(connector=exchange.connector, patch=patch),
-        method="PATCH",
-        path=("connectors", exchange.connector, "config"),
-        body=patch,
+        PatchConnectorConfig(connector=exchange.connector, patch=patch), body=patch
     )
     return json_response(_info(answer))
 

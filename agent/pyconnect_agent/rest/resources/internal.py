@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from pyconnect_agent.core.herder.requests.messages import FenceZombies, SubmitTaskConfigs
+from pyconnect_agent.core.herder.requests import FenceZombies, SubmitTaskConfigs
 from pyconnect_agent.rest.bodies import bind_task_configs
 from pyconnect_agent.rest.errors import NullBodyError
 from pyconnect_agent.rest.exchange import Exchange, empty_response
@@ -29,8 +29,6 @@ async def put_task_configs(exchange: Exchange) -> Response:
         raise NullBodyError("task configs that are not null")
     await exchange.submit_or_forward(
         SubmitTaskConfigs(connector=exchange.connector, configs=complete),
-        method="POST",
-        path=("connectors", exchange.connector, "tasks"),
         body=list(configs),
     )
     return empty_response(204)
@@ -39,11 +37,7 @@ async def put_task_configs(exchange: Exchange) -> Response:
 async def fence_zombies(exchange: Exchange) -> Response:
     body = await exchange.body(exchange.services.max_config_bytes)
     exchange.herder.verify_internal_request(body, exchange.request.headers)
-    await exchange.submit_or_forward(
-        FenceZombies(connector=exchange.connector),
-        method="PUT",
-        path=("connectors", exchange.connector, "fence"),
-    )
+    await exchange.submit_or_forward(FenceZombies(connector=exchange.connector))
     return empty_response(204)
 
 

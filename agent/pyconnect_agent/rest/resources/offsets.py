@@ -11,7 +11,7 @@ from itertools import chain
 
 from starlette.responses import Response
 
-from pyconnect_agent.core.herder.requests.messages import ChangeOffsets
+from pyconnect_agent.core.herder.requests import ChangeOffsets
 from pyconnect_agent.core.java import json_text
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.rest.bodies import check_offsets
@@ -40,19 +40,16 @@ async def get_offsets(exchange: Exchange) -> Response:
 async def alter_offsets(exchange: Exchange) -> Response:
     body = await exchange.json_body(exchange.services.max_body_bytes)
     await exchange.read(check_offsets, body)
-    return await _change(exchange, "PATCH", body)
+    return await _change(exchange, body)
 
 
 async def reset_offsets(exchange: Exchange) -> Response:
-    return await _change(exchange, "DELETE")
+    return await _change(exchange)
 
 
-async def _change(exchange: Exchange, method: str, offsets: bytes | None = None) -> Response:
+async def _change(exchange: Exchange, offsets: bytes | None = None) -> Response:
     answer = await exchange.submit_or_forward(
-        ChangeOffsets(connector=exchange.connector, offsets=offsets),
-        method=method,
-        path=("connectors", exchange.connector, "offsets"),
-        body=offsets,
+        ChangeOffsets(connector=exchange.connector, offsets=offsets), body=offsets
     )
     return json_response(answer.body if isinstance(answer, WorkerResponse) else {"message": answer})
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from pyconnect_agent.core.errors import RequestTimedOutError
-from pyconnect_agent.core.herder.requests.messages import Probe
+from pyconnect_agent.core.herder.requests import Probe
 from pyconnect_agent.core.herder.requests.stages import stage_sentence
 from pyconnect_agent.rest.exchange import Exchange, json_response
 from pyconnect_agent.rest.routing import Route

@@ -10,9 +10,9 @@ import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import ResolvedConfig
+from pyconnect_agent.process import long_lived
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class ConfigExpiry:
 
     def __init__(self, expired: Callable[[], None]) -> None:
         self._expired = expired
-        self._timers: dict[str, long_lived.Timer] = {}
+        self._timers: dict[str, long_lived.TimerThread] = {}
 
     def watch(self, resolution: ResolvedConfig) -> None:
         """Replace the restarts scheduled for the paths of a connector's config.
@@ -36,7 +36,7 @@ class ConfigExpiry:
             before = self._timers.get(path)
             if before is not None:
                 before.cancel()
-            timer = long_lived.Timer("config-expiry", ttl_ms / 1000, self._expire)
+            timer = long_lived.TimerThread("config-expiry", ttl_ms / 1000, self._expire)
             self._timers[path] = timer
             timer.start()
 

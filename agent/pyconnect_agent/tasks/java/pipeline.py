@@ -14,7 +14,6 @@ from pyconnect_agent.java.frames import unpack_headers
 from pyconnect_agent.java.source_records import JavaSourceRecord, JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
-from pyconnect_agent.tasks.records.topic_creation import TopicCreation
 from pyconnect_agent.tasks.source.pipeline import (
     Convert,
     Pipeline,
@@ -22,6 +21,7 @@ from pyconnect_agent.tasks.source.pipeline import (
     known_topics_only,
 )
 from pyconnect_agent.tasks.source.run import Outgoing, OutgoingRun
+from pyconnect_agent.tasks.source.topic_creation import TopicCreation
 from pyconnect_api import ConnectException, SourceRecord
 
 

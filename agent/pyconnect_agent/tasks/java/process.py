@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.plugins.catalog import PluginNotFoundError
 from pyconnect_agent.java.launch import JavaClass
 from pyconnect_agent.java.link import Answer, JavaLink
 from pyconnect_agent.java.process import JavaProcess
 from pyconnect_agent.java.settings import java_options
 from pyconnect_agent.plugins.java_classes import java_connector
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.java.mbeans import mbean_metrics
 from pyconnect_agent.tasks.setup.worker_view import WorkerView

@@ -1,1 +1,1 @@
-"""Stages that records of sources and sinks pass: transformations, tolerance, provenance, topics."""
+"""Stages that records of sources and sinks pass: transformations, tolerance, active topics."""

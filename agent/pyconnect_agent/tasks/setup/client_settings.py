@@ -52,6 +52,14 @@ def admin(
     return built(client_configs.connector_admin(worker, connector_config, client_id))
 
 
+def producers_admin(
+    worker: WorkerConfig, connector_config: Mapping[str, str], task_id: ConnectorTaskId
+) -> LibrdkafkaConfig:
+    """The admin client that asks the brokers of an at-least-once producer for leaders."""
+    client_id = f"connector-leaders-{task_id}"
+    return built(client_configs.producers_admin(worker, connector_config, client_id))
+
+
 def built(config: client_configs.ClientConfig) -> LibrdkafkaConfig:
     """Return librdkafka's configuration, and log its warnings."""
     built = config.build()

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import RecordStage, Tolerance
-from pyconnect_agent.tasks.records.topic_creation import TopicCreation
 from pyconnect_agent.tasks.records.transformations import Chain
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.source.run import ConvertRun, Outgoing, OutgoingRun, compose_run
+from pyconnect_agent.tasks.source.topic_creation import TopicCreation
 from pyconnect_api import ConnectException, HeaderConverter, SourceRecord
 
 Convert: TypeAlias = Callable[[SourceRecord, SourceRecord], Outgoing]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_cli.acls.plan.authorizer import implies
+from pyconnect_cli.acls.plan.check import implies
 from pyconnect_clients.acls.model import GrantFinding
 from pyconnect_clients.acls.words import GrantOperation, Resource, ResourceType
 
@@ -22,7 +22,7 @@ _TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r"
 _SIGNATURES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"Not authorized to access group:? {_NAME}", ("W1", "K1")),
     (rf"Not authorized to describe topic\(s\) {_NAME}", ("S2",)),
-    (rf"Grant Read on topic {_NAME} to the principal of the consumer 'connector-", ("O2",)),
+    (rf"Grant Read on topic {_NAME} to the principal of the consumer 'connector-", ("O2", "K2")),
     (rf"Grant Describe on topic {_NAME} to the principal of the admin client 'connector-", ("O3",)),
     (rf"Not authorized to get the end offsets for topic {_NAME}", ("O3",)),
     (r"Unable to claim write privileges", ("W7",)),
@@ -68,11 +68,7 @@ _CLUSTER = ("W8", "X5p", "X5a", "S3", "S4")
 _KINDS = tuple(
     _Kind(re.compile(text, re.IGNORECASE), rules, known)
     for text, rules, known in (
-        (
-            r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|Transactional ?Id ?Authorization",
-            _IDS,
-            _OF_IDS,
-        ),
+        (r"TRANSACTIONAL_ID_AUTHORIZATION_FAILED|Transactional ?Id ?Authorization", _IDS, _OF_IDS),
         (r"GROUP_AUTHORIZATION_FAILED|Group ?Authorization", ("W1", "K1"), _OF_GROUPS),
         (r"CLUSTER_AUTHORIZATION_FAILED|Cluster ?Authorization", _CLUSTER, frozenset(_CLUSTER)),
         (
@@ -185,7 +181,5 @@ def _denial(text: str) -> Denial | None:
     if operation is None or kind is None:
         return None
     return Denial(
-        principal=found["principal"],
-        operation=operation,
-        resource=Resource(kind, found["name"]),
+        principal=found["principal"], operation=operation, resource=Resource(kind, found["name"])
     )

@@ -118,7 +118,12 @@ def missing_grants(
             if grant.operation in _IMPLIES
         }
     else:
-        grants = _without_implied(grants)
+        grants = {
+            grant
+            for grant in grants
+            if grant.operation is not GrantOperation.DESCRIBE
+            or not any(grant._replace(operation=stronger) in grants for stronger in _IMPLIES)
+        }
     ordered = sorted(grants, key=_order)
     return GrantSet(grants=tuple(ordered), conflicts=tuple(conflicts), unnamed=tuple(unnamed))
 
@@ -165,7 +170,10 @@ def strimzi_users(grants: Sequence[Grant], strimzi_cluster: str) -> list[dict[st
     for resource, pattern, operations, _, principal in _by_resource(grants):
         target: dict[str, object] = {"type": _STRIMZI_TYPES[resource.type]}
         if resource.type is not ResourceType.CLUSTER:
-            target |= {"name": resource.name, "patternType": _strimzi_pattern(pattern)}
+            target |= {
+                "name": resource.name,
+                "patternType": "literal" if pattern is Pattern.LITERAL else "prefix",
+            }
         by_user[principal].append(
             {"resource": target, "operations": [operation.value for operation in operations]}
         )
@@ -226,15 +234,6 @@ def _by_resource(
     ]
 
 
-def _without_implied(grants: set[Grant]) -> set[Grant]:
-    return {
-        grant
-        for grant in grants
-        if grant.operation is not GrantOperation.DESCRIBE
-        or not any(grant._replace(operation=stronger) in grants for stronger in _IMPLIES)
-    }
-
-
 def _order(grant: Grant) -> tuple[str, ...]:
     return (
         grant.servers,
@@ -244,10 +243,6 @@ def _order(grant: Grant) -> tuple[str, ...]:
         grant.resource.name,
         grant.operation.value,
     )
-
-
-def _strimzi_pattern(pattern: Pattern) -> str:
-    return "literal" if pattern is Pattern.LITERAL else "prefix"
 
 
 def _identifier(text: str) -> str:

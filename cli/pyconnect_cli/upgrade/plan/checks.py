@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from pyconnect_cli.upgrade.plan import versions
-from pyconnect_cli.upgrade.plan.gates import PROTOCOLS
-from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
-from pyconnect_clients.connect_names import (
-    alter_transactional_id,
-    collisions,
+from pyconnect_cli.upgrade.plan.gates import (
+    FIRST_WITH_PHASES,
+    FIRST_WITH_STOPPED,
+    FIRST_WITHOUT_KNOWN_FAULTS,
+    PROTOCOLS,
+    is_before,
 )
+from pyconnect_cli.upgrade.plan.model import Kind, Means, PhaseSource, UpgradedWorker, View
+from pyconnect_clients.connect_names import alter_transactional_id, collisions
 from pyconnect_clients.phases import Phase
 
 LEAST_TRANSACTION_TIMEOUT_MS = 90_000
@@ -96,7 +98,7 @@ def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
                 hint="every worker must answer; give `address` in the inventory if this host"
                 " reaches it at another address",
             )
-        elif _older(worker, versions.FIRST_WITH_PHASES):
+        elif _older(worker, FIRST_WITH_PHASES):
             yield PlanFinding(
                 message=f"{worker.url} runs version {worker.version}: exactly-once support came"
                 " with 3.3.0",
@@ -112,7 +114,7 @@ def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
                 message=f"{worker.url}: its properties file was changed after its start",
                 hint="restart it first, or revert the change",
             )
-        elif _older(worker, versions.FIRST_WITHOUT_KNOWN_FAULTS):
+        elif _older(worker, FIRST_WITHOUT_KNOWN_FAULTS):
             yield PlanFinding(
                 message=f"{worker.url} runs version {worker.version}; faults of exactly-once that"
                 " matter were repaired by 3.4.1",
@@ -122,7 +124,7 @@ def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
 
 def _older(worker: UpgradedWorker, first: tuple[int, int, int]) -> bool:
     """Return whether a worker of Apache's is older; agents have other version numbers."""
-    return worker.kind is Kind.JAVA and versions.is_before(worker.version, first)
+    return worker.kind is Kind.JAVA and is_before(worker.version, first)
 
 
 def _protocol(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
@@ -359,7 +361,7 @@ def _stopped(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             message=f"STOPPED: {names}; software before 3.5 treats them as PAUSED",
             hint="resume, pause or delete them first",
         )
-    elif any(_older(worker, versions.FIRST_WITH_STOPPED) for worker in view.workers):
+    elif any(_older(worker, FIRST_WITH_STOPPED) for worker in view.workers):
         yield PlanFinding(
             message=f"STOPPED: {names}; a worker before 3.5 treats them as PAUSED", blocks=False
         )

@@ -11,8 +11,8 @@ first one is changed. A step that takes longer than its time limit halts the run
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.upgrade.plan.gates import (
@@ -51,11 +51,28 @@ class StepLimits:
     step_ms: int = 420_000
 
 
+class Act(Enum):
+    """The ways to act on a worker."""
+
+    CHANGE = "set its phase and restart it"
+    QUIESCE = "stop or drain it: it must run no task and lead nothing"
+    REPLACE = "replace its software"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerAction:
+    """An act on one worker; `phase`: the new one."""
+
+    act: Act
+    url: str
+    phase: Phase
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """The memory of one process of a run; a new process begins with an empty one."""
 
-    acted: frozenset[tuple[str, str]] = frozenset()
+    acted: frozenset[WorkerAction] = frozenset()
     waiting_since_ms: int | None = None
     fingerprint: tuple[object, ...] = ()
     steady_since_ms: int = 0
@@ -71,28 +88,6 @@ class Memory:
         if seen == self.fingerprint:
             return looked
         return replace(looked, fingerprint=seen, steady_since_ms=now_ms)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangePhase:
-    """Set a worker's phase and restart it."""
-
-    url: str
-    phase: Phase
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quiesce:
-    """Stop a worker, or drain it: it must run no task and lead nothing."""
-
-    url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replace:
-    """Replace a worker's software."""
-
-    url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +111,7 @@ class End:
 
 _NO_REST = "the cluster does not become stable: see its logs"
 
-Action = ChangePhase | Quiesce | Replace | Wait | Again | End
+Action = WorkerAction | Wait | Again | End
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +162,18 @@ class _Turn:
             return _halt(memory, Halted(reason=reason, hint=hint))
         return RunDecision(memory=memory, action=Wait(reason=reason))
 
-    def act(self, kind: str, url: str, action: Action, *entries: Entry) -> RunDecision:
+    def step(self, url: str) -> WorkerAction:
+        """Return the act of the leg on a worker."""
+        act = Act.REPLACE if self.leg.replace else Act.CHANGE
+        return WorkerAction(act, url, self.leg.target)
+
+    def may(self, action: WorkerAction) -> bool:
+        """Return whether this process has not acted so yet, and the worker can be acted on."""
+        return action not in self.memory.acted and not _is_silent_agent(self, action.url)
+
+    def act(self, action: WorkerAction, *entries: Entry) -> RunDecision:
         memory = replace(
-            self.memory, acted=self.memory.acted | {(kind, url)}, waiting_since_ms=self.now_ms
+            self.memory, acted=self.memory.acted | {action}, waiting_since_ms=self.now_ms
         )
         return RunDecision(entries=entries, memory=memory, action=action)
 
@@ -218,7 +222,7 @@ def _rolling(turn: _Turn) -> RunDecision:
     if worker is None:
         return _finish_leg(turn)
     entry = StepStarted(url=worker.url, phase=turn.leg.target, instance=worker.instance)
-    return turn.act(_kind(turn.leg), worker.url, _action(turn.leg, worker.url), entry)
+    return turn.act(turn.step(worker.url), entry)
 
 
 def _continue(turn: _Turn, step: WorkerStep) -> RunDecision:
@@ -228,10 +232,8 @@ def _continue(turn: _Turn, step: WorkerStep) -> RunDecision:
         turn = turn.back()
         return turn.verify() or turn.progress(_verified(turn, step, worker))
     turn = turn.away()
-    if (_kind(turn.leg), step.url) not in turn.memory.acted and not _is_silent_agent(
-        turn, step.url
-    ):
-        return turn.act(_kind(turn.leg), step.url, _action(turn.leg, step.url))
+    if turn.may(turn.step(step.url)):
+        return turn.act(turn.step(step.url))
     return turn.wait(_not_there(turn.leg, step, worker), _step_hint(turn.leg, step.url))
 
 
@@ -251,7 +253,8 @@ def _finish_leg(turn: _Turn) -> RunDecision:
     if not turn.leg.replace and (problem := leader_problem(turn.leg, turn.view)):
         return turn.wait(problem, "pyconnect acls check --phase " + turn.leg.target)
     workers = [turn.view.by_url[url] for url in turn.run.selected]
-    return turn.progress(LegFinished(target=turn.leg.target, evidence=_summary(workers)))
+    evidence = "; ".join(f"{worker.url}: {worker.phase_text}" for worker in workers)
+    return turn.progress(LegFinished(target=turn.leg.target, evidence=evidence))
 
 
 def _full_stop(turn: _Turn) -> RunDecision:
@@ -263,14 +266,14 @@ def _full_stop(turn: _Turn) -> RunDecision:
     ]
     awake = [url for url in pending if url not in run.steps and _is_awake(by_url.get(url))]
     for url in awake:
-        if ("quiesce", url) not in turn.memory.acted and not _is_silent_agent(turn, url):
-            return turn.act("quiesce", url, Quiesce(url=url))
+        if turn.may(quiesce := WorkerAction(Act.QUIESCE, url, leg.target)):
+            return turn.act(quiesce)
     if awake:
         return turn.wait(f"{awake[0]} still runs", f"stop {awake[0]}, then resume")
     for url in pending:
-        if (_kind(leg), url) not in turn.memory.acted and not _is_silent_agent(turn, url):
-            started = () if url in run.steps else (_step_started(leg, url),)
-            return turn.act(_kind(leg), url, _action(leg, url), *started)
+        if turn.may(turn.step(url)):
+            started = StepStarted(url=url, phase=leg.target, instance=None)
+            return turn.act(turn.step(url), *(() if url in run.steps else (started,)))
     if pending:
         turn = turn.away()
         return turn.wait(f"{pending[0]} is not back yet", _step_hint(leg, pending[0]))
@@ -310,10 +313,6 @@ def _is_awake(worker: UpgradedWorker | None) -> bool:
     return worker is not None and (worker.member or (worker.reachable and not worker.drained))
 
 
-def _step_started(leg: Leg, url: str) -> StepStarted:
-    return StepStarted(url=url, phase=leg.target, instance=None)
-
-
 def _verified(turn: _Turn, step: WorkerStep, worker: UpgradedWorker) -> StepVerified:
     how = (
         "reported by the worker"
@@ -326,18 +325,6 @@ def _verified(turn: _Turn, step: WorkerStep, worker: UpgradedWorker) -> StepVeri
         f" {turn.view.protocol}, {turn.view.group_state}"
     )
     return StepVerified(url=step.url, phase=step.phase, evidence=evidence)
-
-
-def _summary(workers: Iterable[UpgradedWorker]) -> str:
-    return "; ".join(f"{worker.url}: {worker.phase_text}" for worker in workers)
-
-
-def _kind(leg: Leg) -> str:
-    return "replace" if leg.replace else f"change to {leg.target}"
-
-
-def _action(leg: Leg, url: str) -> Action:
-    return Replace(url=url) if leg.replace else ChangePhase(url=url, phase=leg.target)
 
 
 def _not_there(leg: Leg, step: WorkerStep, worker: UpgradedWorker | None) -> str:

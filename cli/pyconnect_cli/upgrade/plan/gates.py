@@ -6,7 +6,8 @@ because further steps could only make it worse.
 
 from __future__ import annotations
 
-from pyconnect_cli.upgrade.plan import versions
+import re
+
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker, View
 from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, WorkerStep
 from pyconnect_clients.phases import Phase
@@ -75,7 +76,7 @@ def broken_invariant(run: Run, view: View) -> Halted | None:
 def _wrong_phase(run: Run, leg: Leg, worker: UpgradedWorker) -> str | None:
     if not worker.reachable or worker.source is PhaseSource.UNKNOWN or leg.replace:
         return None
-    if worker.kind is Kind.JAVA and versions.is_before(worker.version, versions.FIRST_WITH_PHASES):
+    if worker.kind is Kind.JAVA and is_before(worker.version, FIRST_WITH_PHASES):
         return f"{worker.url} runs version {worker.version}, which has no exactly-once support"
     if not any(leg.allows(phase) for phase in worker.phases):
         return f"{worker.url} is {worker.phase_text}; this rolling is {leg}"
@@ -88,7 +89,9 @@ def _wrong_phase(run: Run, leg: Leg, worker: UpgradedWorker) -> str | None:
 def is_at_target(run: Run, leg: Leg, worker: UpgradedWorker) -> bool:
     """Return whether the cluster shows that a worker needs no step in this leg."""
     if leg.replace:
-        return worker.reachable and worker.version != _version_before(run, worker.url)
+        return worker.reachable and worker.version != (
+            next((w.version for w in run.started.inventory if w.url == worker.url), "")
+        )
     return (
         worker.reachable
         and worker.source is not PhaseSource.UNKNOWN
@@ -110,10 +113,6 @@ def has_arrived(run: Run, leg: Leg, step: WorkerStep, worker: UpgradedWorker | N
     return step.changed and worker.instance != step.instance and step.phase in worker.phases
 
 
-def _version_before(run: Run, url: str) -> str:
-    return next((w.version for w in run.started.inventory if w.url == url), "")
-
-
 def _weaker(now: str, before: str) -> bool:
     if now not in PROTOCOLS or before not in PROTOCOLS:
         return False
@@ -125,3 +124,24 @@ def leader_problem(leg: Leg, view: View) -> str | None:
     if leg.target is Phase.DISABLED or view.leader_writes is not False:
         return None
     return "the leader has not claimed its transactional id: does it have the grant (acls check)?"
+
+
+FIRST_WITH_PHASES = (3, 3, 0)
+FIRST_WITHOUT_KNOWN_FAULTS = (3, 4, 1)
+FIRST_WITH_STOPPED = (3, 5, 0)
+_NUMBERS = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+def numbers(version: str) -> tuple[int, int, int] | None:
+    """Return `4.3.1-rc0` as (4, 3, 1); None for a text that is not a version."""
+    match = _NUMBERS.match(version)
+    if match is None:
+        return None
+    major, minor, patch = match.groups(default="0")
+    return int(major), int(minor), int(patch)
+
+
+def is_before(version: str, first: tuple[int, int, int]) -> bool:
+    """Whether a version is known to be older than `first`."""
+    found = numbers(version)
+    return found is not None and found < first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyconnect_agent.core.errors import NotFoundError
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     PutConnectorConfig,
     RestartConnectorAndTasks,
 )

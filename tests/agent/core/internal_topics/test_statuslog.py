@@ -54,15 +54,15 @@ def test_a_long_trace_is_cut_in_its_middle() -> None:
 def test_records_have_the_bytes_that_apache_writes(log: StatusLog) -> None:
     """`trace` and `version` are present, null when there is none."""
     plain = Status(state=State.FAILED, worker_id="w:1", generation=3)
-    assert sent(log.send_connector("c", plain, safe=False)).record == (
+    assert sent(log.send("c", plain, safe=False)).record == (
         b"status-connector-c",
         b'{"state":"FAILED","trace":null,"worker_id":"w:1","generation":3,"version":null}',
     )
-    assert sent(log.send_task(TASK, status(trace="a\n\tb"), safe=False)).record == (
+    assert sent(log.send(TASK, status(trace="a\n\tb"), safe=False)).record == (
         b"status-task-c-1-0",
         b'{"state":"RUNNING","trace":"a\\n\\tb","worker_id":"w:1","generation":1,"version":"1.2"}',
     )
-    assert log.send_task_removal(TASK).record == (b"status-task-c-1-0", None)
+    assert log.send_removal(TASK).record == (b"status-task-c-1-0", None)
     assert topic_record(TopicStatus(topic="t", connector="c", task=2, discovered_ms=5)) == (
         b"status-topic-t:connector-c",
         b'{"topic":{"name":"t","connector":"c","task":2,"discoverTimestamp":5}}',
@@ -72,15 +72,15 @@ def test_records_have_the_bytes_that_apache_writes(log: StatusLog) -> None:
 
 def test_destroyed_is_written_as_a_tombstone(log: StatusLog) -> None:
     """The state is never stored."""
-    destroyed = log.send_connector("c", status(State.DESTROYED), safe=False)
+    destroyed = log.send("c", status(State.DESTROYED), safe=False)
     assert sent(destroyed).record == (b"status-connector-c", None)
 
 
 def test_written_entries_are_read_back(log: StatusLog) -> None:
     """Both sides agree on the format."""
     written = status(State.FAILED, trace="t")
-    assert log.apply(*sent(log.send_connector("c", written, safe=False)).record) == ()
-    assert log.apply(*sent(log.send_task(TASK, written, safe=False)).record) == ()
+    assert log.apply(*sent(log.send("c", written, safe=False)).record) == ()
+    assert log.apply(*sent(log.send(TASK, written, safe=False)).record) == ()
     assert (
         log.apply(*topic_record(TopicStatus(topic="t", connector="c", task=0, discovered_ms=1)))
         == ()
@@ -175,36 +175,36 @@ def test_a_safe_write_never_hides_a_newer_workers_status(
     """It is done by the same worker, or in no older generation than the status read."""
     log.apply(b"status-connector-c", encode_status(status(worker="w:1", generation=5)))
     late = status(State.UNASSIGNED, worker=worker, generation=generation)
-    assert (log.send_connector("c", late, safe=True) is not None) is written
-    assert log.send_connector("c", late, safe=False) is not None
+    assert (log.send("c", late, safe=True) is not None) is written
+    assert log.send("c", late, safe=False) is not None
 
 
 def test_a_failed_send_is_repeated_in_a_later_generation(log: StatusLog) -> None:
     """It still is what this worker knows of its task; a FAILED would otherwise stay unknown."""
-    send = sent(log.send_task(TASK, status(State.FAILED, generation=1), safe=False))
-    log.send_connector("other", status(generation=2), safe=False)
+    send = sent(log.send(TASK, status(State.FAILED, generation=1), safe=False))
+    log.send("other", status(generation=2), safe=False)
     assert log.should_repeat(send)
 
 
 def test_a_failed_send_is_not_repeated_for_a_deleted_entry(log: StatusLog) -> None:
     """A tombstone read meanwhile ends the entry."""
-    send = sent(log.send_task(TASK, status(), safe=False))
+    send = sent(log.send(TASK, status(), safe=False))
     log.apply(b"status-task-c-1-0", None)
     assert not log.should_repeat(send)
 
 
 def test_a_failed_send_is_not_repeated_after_a_newer_one(log: StatusLog) -> None:
     """An older status of the same worker would hide the newer one, safe or not."""
-    first = sent(log.send_task(TASK, status(State.RUNNING), safe=False))
-    second = sent(log.send_task(TASK, status(State.UNASSIGNED), safe=True))
-    third = sent(log.send_task(TASK, status(State.PAUSED), safe=False))
+    first = sent(log.send(TASK, status(State.RUNNING), safe=False))
+    second = sent(log.send(TASK, status(State.UNASSIGNED), safe=True))
+    third = sent(log.send(TASK, status(State.PAUSED), safe=False))
     assert [log.should_repeat(send) for send in (first, second, third)] == [False, False, True]
 
 
 @pytest.mark.parametrize("safe", [True, False])
 def test_a_failed_send_is_not_repeated_over_a_later_owner(log: StatusLog, safe: bool) -> None:
     """Another worker's newer status was read meanwhile."""
-    send = sent(log.send_task(TASK, status(generation=1), safe=safe))
+    send = sent(log.send(TASK, status(generation=1), safe=safe))
     assert log.should_repeat(send)
     log.apply(b"status-task-c-1-0", encode_status(status(worker="new:1", generation=2)))
     assert not log.should_repeat(send)
@@ -218,9 +218,9 @@ def test_an_owner_corrects_a_status_of_an_earlier_generation(
     """It may have waited in the network of a former owner; the correction is not repeated."""
     own = status(worker="new:1", generation=6)
     if key.startswith(b"status-task"):
-        log.send_task(TASK, own, safe=False)
+        log.send(TASK, own, safe=False)
     else:
-        log.send_connector("c-1", own, safe=False)
+        log.send("c-1", own, safe=False)
     log.apply(key, encode_status(status(late, worker="old:1", generation=5)))
     (correction,) = log.corrections()
     assert (correction.record.key, correction.record.value) == (key, encode_status(own))
@@ -244,7 +244,7 @@ def test_other_statuses_need_no_correction(
 ) -> None:
     """Of work that is not here, of the same worker, of an owner that is not older."""
     if own is not None:
-        log.send_task(TASK, own, safe=False)
+        log.send(TASK, own, safe=False)
     log.apply(b"status-task-c-1-0", encode_status(read))
     assert log.corrections() == ()
 

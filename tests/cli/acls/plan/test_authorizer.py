@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_cli.acls.plan.authorizer import Authorizer
+from pyconnect_cli.acls.plan.check import Authorizer
 from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
 
 CLIENT = "User:c"

@@ -40,7 +40,7 @@ TOPICS = ("S1", "S4", "K2", "O1", "O2", "O3", "W2r", "W2w", "W3r", "W3w", "W4r",
         ),
         (
             "Grant Read on topic 't' to the principal of the consumer 'connector-consumer-c-0'.",
-            ("O2",),
+            ("O2", "K2"),
             ("connector-consumer-c-0", "t"),
         ),
         (

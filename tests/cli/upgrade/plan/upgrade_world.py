@@ -10,14 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pyconnect_cli.upgrade.plan.decide import (
+    Act,
     Again,
-    ChangePhase,
     End,
     Memory,
-    Quiesce,
-    Replace,
     StepLimits,
     Wait,
+    WorkerAction,
     decide,
 )
 from pyconnect_cli.upgrade.plan.model import (
@@ -248,14 +247,14 @@ class World:
             for entry in decision.entries:
                 run = write(entry)
             match decision.action:
-                case ChangePhase(url=url, phase=phase):
+                case WorkerAction(Act.CHANGE, url, phase):
                     breathe()
                     self.change(url, phase)
                     run = write(StepChanged(url=url))
-                case Quiesce(url=url):
+                case WorkerAction(Act.QUIESCE, url):
                     breathe()
                     self._quiesce(url)
-                case Replace(url=url):
+                case WorkerAction(Act.REPLACE, url):
                     breathe()
                     self.workers[url].version = "3.2.0"
                     self.workers[url].life += 1

@@ -10,66 +10,42 @@ every worker does; a request that needs a leader or an owner is refused with 503
 
 from __future__ import annotations
 
-from pyconnect_agent.core.errors import ServiceUnavailableError
+from dataclasses import dataclass
+from typing import Any
+
 from pyconnect_agent.core.herder.effects import FlushStatuses, LeaveGroup
 from pyconnect_agent.core.herder.events import Joined
-from pyconnect_agent.core.herder.requests import operations, stages
-from pyconnect_agent.core.herder.requests.messages import (
-    GetConnectorConfig,
-    GetConnectorInfo,
-    GetTaskConfigs,
-    Probe,
-    SetTargetState,
-)
-from pyconnect_agent.core.herder.state import (
-    ApplyTaskConfigs,
-    Membership,
-    Operation,
-    Phase,
-    WritePrivilege,
-)
+from pyconnect_agent.core.herder.requests import stages
+from pyconnect_agent.core.herder.state import Membership, MembershipPhase, WritePrivilege
+from pyconnect_agent.core.herder.steps import Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import DrainWaiter
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import instances
 
 LEAVE_REASON = "the worker is drained"
-DRAINED = (
-    "This worker is drained and no member of its group. Send the request to another worker, or"
-    ' take this one back with POST /agent/drain {"undrain": true}.'
-)
-_SERVED = (
-    Probe,
-    GetConnectorInfo,
-    GetConnectorConfig,
-    GetTaskConfigs,
-    SetTargetState,
-    # The herder's own: it finds that the connector does not run here.
-    ApplyTaskConfigs,
-)
 
 
 def drain(turn: Turn) -> None:
     """Begin; no-op when it has been begun."""
     state = turn.state
-    if state.drain_wanted or state.phase is Phase.STOPPED:
+    if state.drain_wanted or state.phase is MembershipPhase.STOPPED:
         return
     turn.update(drain_wanted=True)
     match state.phase:
-        case Phase.STARTING | Phase.LEAVING | Phase.DRAINED:
+        case MembershipPhase.STARTING | MembershipPhase.LEAVING | MembershipPhase.DRAINED:
             pass
-        case Phase.JOINING:
+        case MembershipPhase.JOINING:
             # The join cannot be taken back; its assignment is not started.
-            work.give_up_everything(turn)
+            instances.give_up_everything(turn)
             turn.update(claims_outdated=True)
         case _:
-            work.give_up_everything(turn)
+            instances.give_up_everything(turn)
             begin(turn)
 
 
 def undrain(turn: Turn) -> None:
     """Take part again, once a drain under way is through."""
     turn.update(drain_wanted=False)
-    if turn.state.phase is Phase.DRAINED:
+    if turn.state.phase is MembershipPhase.DRAINED:
         _return(turn)
 
 
@@ -90,39 +66,40 @@ def joined(turn: Turn, event: Joined) -> None:
 def begin(turn: Turn) -> None:
     """All work is being stopped; `advance` goes on when it is gone."""
     turn.end_stage(turn.state.stage)
-    turn.update(phase=Phase.DRAINING, rejoin_wanted=False, scheduled_rebalance=False)
+    turn.update(phase=MembershipPhase.DRAINING, rejoin_wanted=False, scheduled_rebalance=False)
 
 
 def advance(turn: Turn) -> None:
     """All work and all writes are through: have the last statuses written, then leave."""
     turn.begin_stage(stages.FLUSHING_STATUSES)
-    turn.update(phase=Phase.LEAVING)
-    turn.emit(FlushStatuses(effect_id=turn.wait_for(DrainWaiter())))
+    turn.update(phase=MembershipPhase.LEAVING)
+    turn.ask(FlushStatuses(), LastFlush())
 
 
-def flushed(turn: Turn) -> None:
-    """Leave also when the statuses could not be written: others will write theirs."""
-    if turn.state.phase is not Phase.LEAVING:
-        return
-    turn.end_stage(turn.state.stage)
-    turn.emit(LeaveGroup(reason=LEAVE_REASON))
-    drained(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastFlush(Waiter):
+    """The last statuses before this worker leaves its group are being written."""
+
+    def done(self, turn: Turn, result: Any) -> None:
+        if turn.state.phase is not MembershipPhase.LEAVING:
+            return
+        turn.end_stage(turn.state.stage)
+        turn.emit(LeaveGroup(reason=LEAVE_REASON))
+        drained(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Leave also when the statuses could not be written: others will write theirs."""
+        self.done(turn, None)
 
 
 def drained(turn: Turn) -> None:
     """Nothing runs here and no other worker expects work of this worker."""
-    turn.update(phase=Phase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True)
+    turn.update(
+        phase=MembershipPhase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True
+    )
     if not turn.state.drain_wanted:
         _return(turn)
 
 
-def refused(turn: Turn, operation: Operation) -> bool:
-    """Fail an operation that this worker cannot serve while it is drained."""
-    if turn.state.phase is not Phase.DRAINED or isinstance(operation.request, _SERVED):
-        return False
-    operations.fail(turn, operation, ServiceUnavailableError(DRAINED))
-    return True
-
-
 def _return(turn: Turn) -> None:
-    turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
+    turn.update(phase=MembershipPhase.UNRESOLVED, rejoin_wanted=True)

@@ -8,46 +8,34 @@ stop of a connector never meets a rebalance there either.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pyconnect_agent.core.herder.changes import adopt_read
 from pyconnect_agent.core.herder.effects import (
-    Abort,
     ClaimWrites,
     CleanStatuses,
     FlushStatuses,
     ForgetTopics,
     LeaveGroup,
-    ReadConfigToEnd,
     RequestRejoin,
     WarnOfOtherConfigTopic,
 )
-from pyconnect_agent.core.herder.events import (
-    CatchUpRetry,
-    ClaimRetry,
-    Joined,
-    JoinRetry,
-    ScheduledRebalance,
-    Started,
-)
+from pyconnect_agent.core.herder.events import Joined, Started
 from pyconnect_agent.core.herder.membership import draining, session_keys
 from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.operations import writes_in_flight
 from pyconnect_agent.core.herder.state import (
     Membership,
-    Phase,
+    MembershipPhase,
     WritePrivilege,
     owned_work,
 )
+from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import CatchUpWaiter, ClaimWaiter, FlushWaiter
-from pyconnect_agent.core.herder.work import instances as work
-from pyconnect_agent.core.herder.work import start_permissions as clearances
+from pyconnect_agent.core.herder.work import instances, start_permissions
 from pyconnect_agent.core.protocol.messages import AssignmentError, Work
 
-_NOT_MEMBER = (Phase.STARTING, Phase.STOPPED, Phase.DRAINED)
-_GIVING_UP = (Phase.DRAINING, Phase.LEAVING)
+_NOT_MEMBER = (MembershipPhase.STARTING, MembershipPhase.STOPPED, MembershipPhase.DRAINED)
+_GIVING_UP = (MembershipPhase.DRAINING, MembershipPhase.LEAVING)
 BACKOFF_RETRIES = 5
 SHORTEST_BACKOFF_MS = 100
 CLAIM_BACKOFF_MS = 250
@@ -62,7 +50,7 @@ def started(turn: Turn, event: Started) -> None:
     if turn.state.drain_wanted:
         draining.drained(turn)
         return
-    turn.update(rejoin_wanted=True, phase=Phase.JOINING)
+    turn.update(rejoin_wanted=True, phase=MembershipPhase.JOINING)
     _join(turn)
 
 
@@ -74,17 +62,17 @@ def request_rejoin(turn: Turn) -> None:
 def advance(turn: Turn) -> None:
     """Take the next step that nothing holds up any more. Called at the end of every turn."""
     state = turn.state
-    if state.phase is Phase.STOPPED or turn.stops_pending:
+    if state.phase is MembershipPhase.STOPPED or turn.stops_pending:
         return
-    if state.phase is Phase.REVOKING:
+    if state.phase is MembershipPhase.REVOKING:
         _revocations_done(turn)
         return
-    if state.phase is Phase.DRAINING:
-        if not writes_in_flight(turn):
+    if state.phase is MembershipPhase.DRAINING:
+        if not turn.writes_in_flight:
             draining.advance(turn)
         return
-    may_leave = state.phase in (Phase.RESOLVED, Phase.UNRESOLVED)
-    if not state.rejoin_wanted or not may_leave or writes_in_flight(turn):
+    may_leave = state.phase in (MembershipPhase.RESOLVED, MembershipPhase.UNRESOLVED)
+    if not state.rejoin_wanted or not may_leave or turn.writes_in_flight:
         return
     if _eager_work_stopped(turn):
         _join(turn)
@@ -92,7 +80,7 @@ def advance(turn: Turn) -> None:
 
 def joined(turn: Turn, event: Joined) -> None:
     """Keep the assignment and stop all other work; its statuses still carry the old generation."""
-    if turn.state.phase is Phase.STOPPED:
+    if turn.state.phase is MembershipPhase.STOPPED:
         return
     if turn.state.drain_wanted:
         draining.joined(turn, event)
@@ -115,7 +103,7 @@ def joined(turn: Turn, event: Joined) -> None:
     _own(turn, assignment.assigned)
     turn.update(
         membership=membership,
-        phase=Phase.REVOKING,
+        phase=MembershipPhase.REVOKING,
         revoked=revoked,
         rejoin_wanted=turn.state.claims_outdated,
         claims_outdated=False,
@@ -132,89 +120,110 @@ def assignment_unreadable(turn: Turn) -> None:
 
     Running work goes on, as between any two joins; only this worker's generation is not known.
     """
-    if turn.state.phase is Phase.STOPPED:
+    if turn.state.phase is MembershipPhase.STOPPED:
         return
     turn.update(membership=None, privilege=WritePrivilege.NONE)
     turn.wake_at(turn.now_ms + UNREADABLE_BACKOFF_MS, JoinRetry())
 
 
-def join_due(turn: Turn) -> None:
-    """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
-    if turn.state.phase is not Phase.JOINING:
-        return
-    turn.update(claims_outdated=False)
-    if turn.state.drain_wanted:
-        draining.begin(turn)
-    else:
-        turn.update(phase=Phase.UNRESOLVED, rejoin_wanted=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRetry(Timer):
+    """Join again after an assignment that could not be decoded."""
+
+    def due(self, turn: Turn) -> None:
+        """Let `advance` join as soon as it may; a worker that has to be drained leaves instead."""
+        if turn.state.phase is not MembershipPhase.JOINING:
+            return
+        turn.update(claims_outdated=False)
+        if turn.state.drain_wanted:
+            draining.begin(turn)
+        else:
+            turn.update(phase=MembershipPhase.UNRESOLVED, rejoin_wanted=True)
 
 
 def membership_lost(turn: Turn) -> None:
     """Nothing may run outside the group: stop all, then join again."""
     if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
         return
-    work.give_up_everything(turn)
-    if turn.state.phase is Phase.JOINING:
+    instances.give_up_everything(turn)
+    if turn.state.phase is MembershipPhase.JOINING:
         # The join that is under way claims work that was just given up: another join must follow.
         turn.update(claims_outdated=True)
         return
     turn.update(
         membership=None,
-        phase=Phase.UNRESOLVED,
+        phase=MembershipPhase.UNRESOLVED,
         rejoin_wanted=True,
         scheduled_rebalance=False,
         privilege=WritePrivilege.NONE,
     )
 
 
-def flushed(turn: Turn, waiter: FlushWaiter) -> None:
-    """Statuses of revoked work are out (or given up on): the new generation begins."""
-    if turn.state.phase is Phase.FLUSHING and _current(turn, waiter.generation):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flush(Waiter):
+    """Statuses of revoked work are being written."""
+
+    generation: int
+
+    def done(self, turn: Turn, result: Any) -> None:
+        """Begin the new generation, also when the statuses could not be written."""
+        if turn.state.phase is MembershipPhase.FLUSHING and _current(turn, self.generation):
+            turn.end_stage(turn.state.stage)
+            _begin_generation(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        self.done(turn, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatchUp(Waiter, Timer):
+    """The config topic is read up to the assignment's offset, again after a pause."""
+
+    generation: int
+
+    def done(self, turn: Turn, result: Any) -> None:
         turn.end_stage(turn.state.stage)
-        _begin_generation(turn)
-
-
-def caught_up(turn: Turn, waiter: CatchUpWaiter, snapshot: Any) -> None:
-    adopt_read(turn, snapshot)
-    turn.end_stage(turn.state.stage)
-    if turn.state.phase is not Phase.CATCHING_UP or not _current(turn, waiter.generation):
-        return
-    assignment = _membership(turn).assignment
-    if turn.state.snapshot.offset < assignment.config_offset:
-        # There is no more to read, so a member that has read further reads another topic.
-        _warn_of_other_config_topic(turn)
-        _leave_and_back_off(turn, "its config topic ends before that of the group")
-        return
-    turn.update(backoff_retries=BACKOFF_RETRIES)
-    left_group = turn.state.rejoin_wanted
-    if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
-        _give_up_assignment(turn)
-    else:
-        _resolve(turn)
-
-
-def catching_up_failed(turn: Turn, waiter: CatchUpWaiter) -> None:
-    """Leave the group and wait before reading again."""
-    turn.end_stage(turn.state.stage)
-    if turn.state.phase is Phase.CATCHING_UP and _current(turn, waiter.generation):
-        _leave_and_back_off(turn, "taking too long to read the log")
-
-
-def _leave_and_back_off(turn: Turn, reason: str) -> None:
-    turn.emit(LeaveGroup(reason=reason))
-    turn.update(phase=Phase.BACKING_OFF, rejoin_wanted=True)
-    settings, retries = turn.state.settings, turn.state.backoff_retries
-    if not _membership(turn).incremental:
-        delay_ms = settings.worker_unsync_backoff_ms
-    elif retries > 0:
-        delay_ms = settings.scheduled_rebalance_max_delay_ms // 10 // retries
-        turn.update(backoff_retries=retries - 1)
-    else:
-        delay_ms = 0
-        work.stop_everything(turn)
+        if turn.state.phase is not MembershipPhase.CATCHING_UP or not _current(
+            turn, self.generation
+        ):
+            return
+        assignment = _membership(turn).assignment
+        if turn.state.snapshot.offset < assignment.config_offset:
+            # There is no more to read, so a member that has read further reads another topic.
+            _warn_of_other_config_topic(turn)
+            self._leave_and_back_off(turn, "its config topic ends before that of the group")
+            return
         turn.update(backoff_retries=BACKOFF_RETRIES)
-    timer = CatchUpRetry(generation=_membership(turn).generation)
-    turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), timer)
+        left_group = turn.state.rejoin_wanted
+        if left_group or assignment.error or turn.state.snapshot.offset != assignment.config_offset:
+            _give_up_assignment(turn)
+        else:
+            _resolve(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Leave the group and wait before reading again."""
+        turn.end_stage(turn.state.stage)
+        if turn.state.phase is MembershipPhase.CATCHING_UP and _current(turn, self.generation):
+            self._leave_and_back_off(turn, "taking too long to read the log")
+
+    def due(self, turn: Turn) -> None:
+        if turn.state.phase is MembershipPhase.BACKING_OFF and _current(turn, self.generation):
+            _read_config(turn)
+
+    def _leave_and_back_off(self, turn: Turn, reason: str) -> None:
+        turn.emit(LeaveGroup(reason=reason))
+        turn.update(phase=MembershipPhase.BACKING_OFF, rejoin_wanted=True)
+        settings, retries = turn.state.settings, turn.state.backoff_retries
+        if not _membership(turn).incremental:
+            delay_ms = settings.worker_unsync_backoff_ms
+        elif retries > 0:
+            delay_ms = settings.scheduled_rebalance_max_delay_ms // 10 // retries
+            turn.update(backoff_retries=retries - 1)
+        else:
+            delay_ms = 0
+            instances.stop_everything(turn)
+            turn.update(backoff_retries=BACKOFF_RETRIES)
+        turn.wake_at(turn.now_ms + max(delay_ms, SHORTEST_BACKOFF_MS), self)
 
 
 def _warn_of_other_config_topic(turn: Turn) -> None:
@@ -229,49 +238,61 @@ def _warn_of_other_config_topic(turn: Turn) -> None:
     )
 
 
-def catch_up_due(turn: Turn, timer: CatchUpRetry) -> None:
-    if turn.state.phase is Phase.BACKING_OFF and _current(turn, timer.generation):
-        _read_config(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRebalance(Timer):
+    """Lost work has waited long enough for its worker."""
+
+    generation: int
+
+    def due(self, turn: Turn) -> None:
+        if turn.state.scheduled_rebalance and _current(turn, self.generation):
+            turn.update(scheduled_rebalance=False)
+            request_rejoin(turn)
 
 
-def scheduled_rebalance_due(turn: Turn, timer: ScheduledRebalance) -> None:
-    if turn.state.scheduled_rebalance and _current(turn, timer.generation):
-        turn.update(scheduled_rebalance=False)
-        request_rejoin(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Waiter, Timer):
+    """The write privilege is being claimed, again after a pause."""
 
+    generation: int
 
-def claimed(turn: Turn, waiter: ClaimWaiter) -> None:
-    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
-        turn.update(privilege=WritePrivilege.HELD)
+    def done(self, turn: Turn, result: Any) -> None:
+        if self._wanted(turn):
+            turn.update(privilege=WritePrivilege.HELD)
 
+    def failed(self, turn: Turn, error: Exception) -> None:
+        if self._wanted(turn):
+            turn.wake_at(turn.now_ms + CLAIM_BACKOFF_MS, self)
 
-def claim_failed(turn: Turn, waiter: ClaimWaiter) -> None:
-    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, waiter.generation):
-        at_ms = turn.now_ms + CLAIM_BACKOFF_MS
-        turn.wake_at(at_ms, ClaimRetry(generation=waiter.generation))
+    def due(self, turn: Turn) -> None:
+        if self._wanted(turn):
+            claim_writes(turn)
 
-
-def claim_due(turn: Turn, timer: ClaimRetry) -> None:
-    if turn.state.privilege is WritePrivilege.CLAIMING and _current(turn, timer.generation):
-        claim_writes(turn)
+    def _wanted(self, turn: Turn) -> bool:
+        claiming = turn.state.privilege is WritePrivilege.CLAIMING
+        return claiming and _current(turn, self.generation)
 
 
 def claim_writes(turn: Turn) -> None:
     """As leader: fence earlier leaders from the config topic before writing to it."""
     turn.update(privilege=WritePrivilege.CLAIMING)
-    waiter = ClaimWaiter(generation=_membership(turn).generation)
-    turn.emit(ClaimWrites(effect_id=turn.wait_for(waiter)))
+    turn.ask(ClaimWrites(), Claim(generation=_membership(turn).generation))
 
 
-def stop_failed(turn: Turn, error: Exception) -> None:
-    """Work that cannot be stopped must not be started elsewhere: only ending the process helps."""
-    turn.emit(Abort(reason=f"Failed to stop connectors and tasks: {error}"))
+def privilege_lost(turn: Turn) -> None:
+    """Another leader may have taken over; if we still are the leader, claim again (KIP-618)."""
+    stopped = turn.state.phase is MembershipPhase.STOPPED
+    if stopped or turn.state.privilege is not WritePrivilege.HELD:
+        return
+    turn.update(privilege=WritePrivilege.NONE)
+    if turn.state.is_leader:
+        claim_writes(turn)
 
 
 def _join(turn: Turn) -> None:
-    clearances.rebalancing(turn)
+    start_permissions.rebalancing(turn)
     turn.begin_stage(stages.ENSURING_MEMBERSHIP)
-    turn.update(phase=Phase.JOINING, rejoin_wanted=False, rebalance_expected=False)
+    turn.update(phase=MembershipPhase.JOINING, rejoin_wanted=False, rebalance_expected=False)
     turn.emit(RequestRejoin(snapshot=turn.state.snapshot, owned=owned_work(turn.work.current)))
 
 
@@ -280,7 +301,7 @@ def _eager_work_stopped(turn: Turn) -> bool:
     membership = turn.state.membership
     if membership is None or membership.incremental:
         return True
-    work.stop_everything(turn)
+    instances.stop_everything(turn)
     return not turn.stops_pending
 
 
@@ -301,11 +322,11 @@ def _disown(turn: Turn, revoked: Work) -> None:
     for task_id in revoked.tasks:
         tasks.setdefault(task_id.connector, set()).add(task_id.task)
     for connector, numbers in tasks.items():
-        work.stop_tasks(turn, connector, numbers)
+        instances.stop_tasks(turn, connector, numbers)
         share = turn.work_of(connector)
         turn.put_work(connector, replace(share, tasks_assigned=share.tasks_assigned - numbers))
     for connector in revoked.connectors:
-        work.stop_connector(turn, connector)
+        instances.stop_connector(turn, connector)
         turn.put_work(connector, replace(turn.work_of(connector), connector_assigned=False))
 
 
@@ -314,9 +335,8 @@ def _revocations_done(turn: Turn) -> None:
         _begin_generation(turn)
         return
     turn.begin_stage(stages.FLUSHING_STATUSES)
-    turn.update(phase=Phase.FLUSHING)
-    waiter = FlushWaiter(generation=_membership(turn).generation)
-    turn.emit(FlushStatuses(effect_id=turn.wait_for(waiter)))
+    turn.update(phase=MembershipPhase.FLUSHING)
+    turn.ask(FlushStatuses(), Flush(generation=_membership(turn).generation))
 
 
 def _begin_generation(turn: Turn) -> None:
@@ -341,27 +361,21 @@ def _begin_generation(turn: Turn) -> None:
 
 def _read_config(turn: Turn) -> None:
     turn.begin_stage(stages.READING_CONFIG)
-    turn.update(phase=Phase.CATCHING_UP)
-    waiter = CatchUpWaiter(generation=_membership(turn).generation)
-    turn.emit(
-        ReadConfigToEnd(
-            effect_id=turn.wait_for(waiter),
-            timeout_ms=turn.state.settings.worker_sync_timeout_ms,
-        )
-    )
+    turn.update(phase=MembershipPhase.CATCHING_UP)
+    turn.ask(turn.read_to_end(), CatchUp(generation=_membership(turn).generation))
 
 
 def _resolve(turn: Turn) -> None:
     """Start the work; when something was revoked, join again so that others get it."""
     membership = _membership(turn)
     # The leader assigned from the configs that asked for a rebalance while this join was under way.
-    turn.update(phase=Phase.RESOLVED, ready=True, rebalance_expected=False)
+    turn.update(phase=MembershipPhase.RESOLVED, ready=True, rebalance_expected=False)
     if any(not turn.state.snapshot.contains(c) for c in membership.assignment.assigned.connectors):
         _warn_of_other_config_topic(turn)
     if membership.is_leader:
         turn.emit(CleanStatuses(snapshot=turn.state.snapshot, revoked=turn.state.revoked))
         session_keys.watch(turn)
-    begun = sum(work.reconcile(turn, connector) for connector in turn.work.keys_now())
+    begun = sum(instances.reconcile(turn, connector) for connector in turn.work.keys_now())
     if begun:
         stage = f"starting {begun} connector(s) and task(s) after a rebalance"
         turn.end_stage(turn.begin_stage(stage))
@@ -374,7 +388,7 @@ def _resolve(turn: Turn) -> None:
 
 def _give_up_assignment(turn: Turn) -> None:
     """The assignment was made for another state of the config topic: nothing starts from it."""
-    turn.update(phase=Phase.UNRESOLVED)
+    turn.update(phase=MembershipPhase.UNRESOLVED)
     request_rejoin(turn)
 
 

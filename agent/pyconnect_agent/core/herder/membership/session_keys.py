@@ -5,11 +5,13 @@ Only while the group runs the `sessioned` protocol. Kafka: the key part of Distr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from pyconnect_agent.core.herder.effects import WriteSessionKey
-from pyconnect_agent.core.herder.events import SessionKeyDue
 from pyconnect_agent.core.herder.state import WritePrivilege
+from pyconnect_agent.core.herder.steps import Timer, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import SessionKeyWaiter
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.session_key import key_length_bytes, needs_new_key, next_rotation_ms
 
@@ -37,19 +39,29 @@ def keep_fresh(turn: Turn) -> None:
     ):
         return
     turn.update(writing_session_key=True)
-    turn.emit(
-        WriteSessionKey(
-            effect_id=turn.wait_for(SessionKeyWaiter()),
-            algorithm=settings.algorithm,
-            length_bytes=key_length_bytes(settings.algorithm, settings.size_bits),
-        )
-    )
+    length_bytes = key_length_bytes(settings.algorithm, settings.size_bits)
+    turn.ask(WriteSessionKey(algorithm=settings.algorithm, length_bytes=length_bytes), KeyWritten())
 
 
-def written(turn: Turn) -> None:
-    """The key is on the topic and in the snapshot."""
-    turn.update(writing_session_key=False)
-    watch(turn)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyWritten(Waiter):
+    """The session key is being written; then it is on the topic and in the snapshot."""
+
+    def done(self, turn: Turn, result: Any) -> None:
+        turn.update(writing_session_key=False)
+        watch(turn)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        turn.wake_at(turn.now_ms + RETRY_MS, SessionKeyDue())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKeyDue(Timer):
+    """Look whether the session key has to be renewed: `keep_fresh` does, in every turn."""
+
+    def due(self, turn: Turn) -> None:
+        """A failed write may be repeated from here on."""
+        turn.update(writing_session_key=False)
 
 
 def watch(turn: Turn) -> None:
@@ -57,12 +69,3 @@ def watch(turn: Turn) -> None:
     settings, key = turn.state.settings.session_key, turn.state.snapshot.session_key
     if settings is not None and key is not None:
         turn.wake_at(next_rotation_ms(key, ttl_ms=settings.ttl_ms), SessionKeyDue())
-
-
-def failed(turn: Turn) -> None:
-    turn.wake_at(turn.now_ms + RETRY_MS, SessionKeyDue())
-
-
-def due(turn: Turn) -> None:
-    """`keep_fresh` runs at the end of every turn; a failed write may be repeated from here on."""
-    turn.update(writing_session_key=False)

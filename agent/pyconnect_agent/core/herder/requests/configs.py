@@ -1,4 +1,4 @@
-"""Operations that read and change connector configs: get, put, patch, delete.
+"""Requests that read and change connector configs: get, put, patch, delete.
 
 After every wait the conditions are looked at again: another worker may have become leader, the
 connector may be gone.
@@ -6,12 +6,12 @@ connector may be gone.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.errors import (
-    AlreadyExistsError,
-    BadRequestError,
-    NotFoundError,
-    NotLeaderError,
-)
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyconnect_agent.core.errors import AlreadyExistsError, BadRequestError
 from pyconnect_agent.core.exactly_once.transactional_ids import shared_id
 from pyconnect_agent.core.herder.effects import (
     RemoveConnectorConfig,
@@ -19,38 +19,234 @@ from pyconnect_agent.core.herder.effects import (
     WriteConnectorConfig,
 )
 from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.messages import (
-    DeleteConnector,
-    GetConnectorConfig,
-    GetConnectorInfo,
-    GetTaskConfigs,
-    PatchConnectorConfig,
-    PutConnectorConfig,
-    PutResult,
-)
-from pyconnect_agent.core.herder.requests.operations import (
-    begin_again,
-    fail,
-    leave_lane,
-    proceed,
-    succeed,
-)
 from pyconnect_agent.core.herder.state import HerderState, Operation, Step
+from pyconnect_agent.core.herder.steps import ConnectorRequest, Request
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import OperationWaiter
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.reporting import ConnectorInfo, TaskInfo
 
 _INT_DIGITS = 10
+_LEADER_SETS = "Only the leader can set connector configs."
 
 
-def not_found(connector: str) -> NotFoundError:
-    return NotFoundError(f"Connector {connector} not found")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe(Request):
+    """Health: answered with None once the herder serves requests."""
+
+    served_drained = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        turn.succeed(operation)
 
 
-def not_leader(turn: Turn, text: str) -> NotLeaderError:
-    return NotLeaderError(text, target_url=turn.state.leader_url)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConnectorInfo(Request):
+    """-> ConnectorInfo."""
+
+    connector: str
+    served_drained = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        if turn.exists(operation, self.connector):
+            turn.succeed(operation, connector_info(turn.state, self.connector))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetConnectorConfig(Request):
+    """-> ConnectorConfig (raw)."""
+
+    connector: str
+    served_drained = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        if turn.exists(operation, self.connector):
+            turn.succeed(operation, turn.state.snapshot.connector_config(self.connector))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetTaskConfigs(Request):
+    """-> tuple[TaskInfo, ...]."""
+
+    connector: str
+    served_drained = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        snapshot = turn.state.snapshot
+        if turn.exists(operation, self.connector):
+            infos = tuple(
+                TaskInfo(id=task_id, config=snapshot.task_configs.get(task_id, {}))
+                for task_id in snapshot.tasks(self.connector)
+            )
+            turn.succeed(operation, infos)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutResult:
+    """`created` decides between 201 and 200."""
+
+    created: bool
+    info: ConnectorInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeConfig(ConnectorRequest):
+    """Put and patch: validate, look again, write, answer with a `PutResult`."""
+
+    leaders_write = True
+
+    def _validate(self, turn: Turn, operation: Operation, config: ConnectorConfig) -> None:
+        turn.proceed(
+            operation,
+            Step.VALIDATING,
+            f"validating the config of connector {self.connector}",
+            ValidateConfig(
+                connector=self.connector,
+                config=config,
+                timeout_ms=turn.state.settings.validation_timeout_ms,
+            ),
+            config=config,
+        )
+
+    def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
+        """A standalone worker answers when the connector has started with its task configs."""
+        if operation.step is Step.VALIDATING:
+            # The worker may have ceased to lead or to serve meanwhile.
+            if not turn.state.serving:
+                turn.begin_again(operation)
+            elif turn.leads(operation, _LEADER_SETS):
+                self.validated(turn, operation)
+        elif turn.state.settings.standalone:
+            turn.leave_lane(turn.proceed(operation, Step.SETTLING, stages.STARTING_CONNECTOR))
+        else:
+            self.answer(turn, operation)
+
+    @abstractmethod
+    def validated(self, turn: Turn, operation: Operation) -> None:
+        """Look again, then write."""
+
+    def _write(
+        self,
+        turn: Turn,
+        operation: Operation,
+        config: ConnectorConfig,
+        *,
+        target_state: TargetState | None,
+        created: bool,
+    ) -> None:
+        turn.proceed(
+            operation,
+            Step.WRITING,
+            f"writing a config for connector {self.connector} to the config topic",
+            WriteConnectorConfig(
+                connector=self.connector, config=config, target_state=target_state
+            ),
+            config=config,
+            created=created,
+        )
+
+    def answer(self, turn: Turn, operation: Operation) -> None:
+        info = connector_info(turn.state, self.connector, operation.config)
+        assert info is not None
+        turn.succeed(operation, PutResult(created=operation.created, info=info))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutConnectorConfig(ChangeConfig):
+    """-> PutResult. `config` has been validated by the receiving worker.
+
+    `allow_replace` False is POST: an existing name is AlreadyExistsError.
+    """
+
+    config: ConnectorConfig
+    initial_state: TargetState | None = None
+    allow_replace: bool = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        if turn.leads(operation, _LEADER_SETS):
+            self._validate(turn, operation, self.config)
+
+    def validated(self, turn: Turn, operation: Operation) -> None:
+        exists = turn.state.snapshot.contains(self.connector)
+        error: Exception | None = None
+        if not exists:
+            error = self._shared_id_error(turn)
+        elif not self.allow_replace:
+            error = AlreadyExistsError(f"Connector {self.connector} already exists")
+        if error is not None:
+            turn.fail(operation, error)
+            return
+        self._write(
+            turn, operation, self.config, target_state=self.initial_state, created=not exists
+        )
+
+    def _shared_id_error(self, turn: Turn) -> BadRequestError | None:
+        """Exactly-once only: a producer of one connector must not fence one of another."""
+        settings, snapshot = turn.state.settings, turn.state.snapshot
+        if not settings.needs_start_permission(self.config):
+            return None
+
+        def others(name: str) -> int | None:
+            config = snapshot.connector_config(name)
+            return None if config is None else tasks_max(config)
+
+        found = shared_id(
+            settings.group_id,
+            self.connector,
+            tasks_max(self.config),
+            others,
+            leader=settings.leader_transactional_id,
+        )
+        if found is None:
+            return None
+        user = "the leader of the group" if found.other is None else f"connector {found.other}"
+        return BadRequestError(
+            f"Connector {self.connector} cannot be created with exactly-once support: its"
+            f" producers would share the transactional id {found.transactional_id} with {user} and"
+            " fence each other. Choose another name."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchConnectorConfig(ChangeConfig):
+    """-> PutResult. None removes a key (KIP-477); the herder has the merged config validated."""
+
+    patch: Mapping[str, str | None]
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        if turn.leads(operation, _LEADER_SETS) and turn.exists(operation, self.connector):
+            config = turn.state.snapshot.connector_configs[self.connector]
+            self._validate(turn, operation, self._patched(config))
+
+    def validated(self, turn: Turn, operation: Operation) -> None:
+        config = turn.state.snapshot.connector_config(self.connector)
+        if config is None or self._patched(config) != operation.config:
+            # The config changed while the merged one was validated: merge and validate again.
+            self.begin(turn, operation)
+        else:
+            self._write(turn, operation, operation.config, target_state=None, created=False)
+
+    def _patched(self, config: ConnectorConfig) -> ConnectorConfig:
+        merged = {**config, **self.patch}
+        return {key: value for key, value in merged.items() if self.patch.get(key, "") is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteConnector(ConnectorRequest):
+    """-> None."""
+
+    leaders_write = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        if not turn.leads(operation, "Only the leader can delete connector configs."):
+            return
+        if turn.exists(operation, self.connector):
+            turn.proceed(
+                operation,
+                Step.WRITING,
+                f"removing the config for connector {self.connector} from the config topic",
+                RemoveConnectorConfig(connector=self.connector),
+            )
 
 
 def connector_info(
@@ -68,81 +264,6 @@ def connector_info(
     )
 
 
-def read(
-    turn: Turn,
-    operation: Operation,
-    request: GetConnectorInfo | GetConnectorConfig | GetTaskConfigs,
-) -> None:
-    snapshot = turn.state.snapshot
-    config = snapshot.connector_config(request.connector)
-    if config is None:
-        fail(turn, operation, not_found(request.connector))
-        return
-    match request:
-        case GetConnectorInfo():
-            succeed(turn, operation, connector_info(turn.state, request.connector))
-        case GetConnectorConfig():
-            succeed(turn, operation, config)
-        case GetTaskConfigs():
-            infos = tuple(
-                TaskInfo(id=task_id, config=snapshot.task_configs.get(task_id, {}))
-                for task_id in snapshot.tasks(request.connector)
-            )
-            succeed(turn, operation, infos)
-
-
-def begin_put(turn: Turn, operation: Operation, request: PutConnectorConfig) -> None:
-    if _leads(turn, operation):
-        _validate(turn, operation, request.connector, request.config)
-
-
-def _put_validated(turn: Turn, operation: Operation, request: PutConnectorConfig) -> None:
-    exists = turn.state.snapshot.contains(request.connector)
-    if exists and not request.allow_replace:
-        error = AlreadyExistsError(f"Connector {request.connector} already exists")
-        fail(turn, operation, error)
-        return
-    refusal = None if exists else _shared_id_error(turn, request)
-    if refusal is not None:
-        fail(turn, operation, refusal)
-        return
-    _write(
-        turn,
-        operation,
-        request.connector,
-        request.config,
-        target_state=request.initial_state,
-        created=not exists,
-    )
-
-
-def _shared_id_error(turn: Turn, request: PutConnectorConfig) -> BadRequestError | None:
-    """Exactly-once only: a producer of one connector must not fence one of another."""
-    settings, snapshot = turn.state.settings, turn.state.snapshot
-    if not settings.needs_clearance(request.config):
-        return None
-
-    def others(name: str) -> int | None:
-        config = snapshot.connector_config(name)
-        return None if config is None else tasks_max(config)
-
-    found = shared_id(
-        settings.group_id,
-        request.connector,
-        tasks_max(request.config),
-        others,
-        leader=settings.leader_transactional_id,
-    )
-    if found is None:
-        return None
-    user = "the leader of the group" if found.other is None else f"connector {found.other}"
-    return BadRequestError(
-        f"Connector {request.connector} cannot be created with exactly-once support: its producers"
-        f" would share the transactional id {found.transactional_id} with {user} and fence each"
-        " other. Choose another name."
-    )
-
-
 def tasks_max(config: ConnectorConfig) -> int:
     """Return `tasks.max`, 1 where it is not given as a number."""
     text = (config.get("tasks.max") or "").strip()
@@ -150,146 +271,18 @@ def tasks_max(config: ConnectorConfig) -> int:
     return int(text) if text.isdecimal() and len(text) <= _INT_DIGITS else 1
 
 
-def written(turn: Turn, operation: Operation, connector: str) -> None:
-    """Answer, now that the config is on the topic.
-
-    A standalone worker answers when the connector has started and its task configs are made.
-    """
-    if turn.state.settings.standalone:
-        settling = proceed(turn, operation, Step.SETTLING, stages.STARTING_CONNECTOR)
-        leave_lane(turn, settling)
-    else:
-        _answer_put(turn, operation, connector)
-
-
-def settled(turn: Turn, connector: str) -> None:
+def settled(turn: Turn, connector: str, error: Exception | None = None) -> None:
     """Answer requests that wait for the connector to run with its task configs, or not to run."""
-    for operation in _settling(turn, connector):
-        _answer_put(turn, operation, connector)
-
-
-def settling_failed(turn: Turn, connector: str, error: Exception) -> None:
-    for operation in _settling(turn, connector):
-        fail(turn, operation, error)
-
-
-def _settling(turn: Turn, connector: str) -> list[Operation]:
     if not turn.state.settings.standalone:
-        return []
-    return [
-        operation
-        for operation in turn.operations.current.values()
-        if operation.step is Step.SETTLING
-        and isinstance(operation.request, PutConnectorConfig | PatchConnectorConfig)
-        and operation.request.connector == connector
-    ]
-
-
-def _answer_put(turn: Turn, operation: Operation, connector: str) -> None:
-    config = operation.config
-    assert config is not None
-    info = ConnectorInfo(
-        name=connector,
-        config=config,
-        tasks=turn.state.snapshot.tasks(connector),
-        type=turn.state.settings.connector_type(config),
-    )
-    succeed(turn, operation, PutResult(created=operation.created, info=info))
-
-
-def begin_patch(turn: Turn, operation: Operation, request: PatchConnectorConfig) -> None:
-    if not _leads(turn, operation):
         return
-    config = turn.state.snapshot.connector_config(request.connector)
-    if config is None:
-        fail(turn, operation, not_found(request.connector))
-        return
-    _validate(turn, operation, request.connector, patched(config, request))
-
-
-def _patch_validated(turn: Turn, operation: Operation, request: PatchConnectorConfig) -> None:
-    config = turn.state.snapshot.connector_config(request.connector)
-    if config is None or patched(config, request) != operation.config:
-        # The config changed while the merged one was validated: merge and validate again.
-        begin_patch(turn, operation, request)
-        return
-    assert operation.config is not None
-    _write(turn, operation, request.connector, operation.config, target_state=None, created=False)
-
-
-def validated(
-    turn: Turn, operation: Operation, request: PutConnectorConfig | PatchConnectorConfig
-) -> None:
-    """The config is valid; the worker may have ceased to lead or to serve meanwhile."""
-    if not turn.state.serving:
-        begin_again(turn, operation)
-    elif _leads(turn, operation):
-        match request:
-            case PutConnectorConfig():
-                _put_validated(turn, operation, request)
-            case PatchConnectorConfig():
-                _patch_validated(turn, operation, request)
-
-
-def _leads(turn: Turn, operation: Operation) -> bool:
-    """Return whether this worker leads; otherwise the operation has failed."""
-    if not turn.state.is_leader:
-        fail(turn, operation, not_leader(turn, "Only the leader can set connector configs."))
-    return turn.state.is_leader
-
-
-def _validate(turn: Turn, operation: Operation, connector: str, config: ConnectorConfig) -> None:
-    stage = f"validating the config of connector {connector}"
-    proceed(turn, operation, Step.VALIDATING, stage, config=config)
-    turn.emit(
-        ValidateConfig(
-            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
-            connector=connector,
-            config=config,
-            timeout_ms=turn.state.settings.validation_timeout_ms,
-        )
-    )
-
-
-def patched(config: ConnectorConfig, request: PatchConnectorConfig) -> ConnectorConfig:
-    """KIP-477: None removes a key, everything else is set."""
-    merged = {**config, **request.patch}
-    return {key: value for key, value in merged.items() if request.patch.get(key, "") is not None}
-
-
-def begin_delete(turn: Turn, operation: Operation, request: DeleteConnector) -> None:
-    if not turn.state.is_leader:
-        fail(turn, operation, not_leader(turn, "Only the leader can delete connector configs."))
-        return
-    if not turn.state.snapshot.contains(request.connector):
-        fail(turn, operation, not_found(request.connector))
-        return
-    stage = f"removing the config for connector {request.connector} from the config topic"
-    proceed(turn, operation, Step.WRITING, stage)
-    turn.emit(
-        RemoveConnectorConfig(
-            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
-            connector=request.connector,
-        )
-    )
-
-
-def _write(
-    turn: Turn,
-    operation: Operation,
-    connector: str,
-    config: ConnectorConfig,
-    *,
-    target_state: TargetState | None,
-    created: bool,
-) -> None:
-    stage = f"writing a config for connector {connector} to the config topic"
-    proceed(turn, operation, Step.WRITING, stage, config=config, created=created)
-    turn.emit(
-        WriteConnectorConfig(
-            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
-            connector=connector,
-            config=config,
-            target_state=target_state,
-        )
-    )
+    for operation in tuple(turn.operations.current.values()):
+        request = operation.request
+        if (
+            operation.step is Step.SETTLING
+            and isinstance(request, ChangeConfig)
+            and request.connector == connector
+        ):
+            if error is None:
+                request.answer(turn, operation)
+            else:
+                turn.fail(operation, error)

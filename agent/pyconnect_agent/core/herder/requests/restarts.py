@@ -2,98 +2,124 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyconnect_agent.core.errors import InternalError, NotAssignedError, NotFoundError
-from pyconnect_agent.core.herder.effects import ReadStatus, WriteRestartRequest
+from pyconnect_agent.core.herder.effects import Abort, ReadStatus, StopWork, WriteRestartRequest
 from pyconnect_agent.core.herder.requests import stages
-from pyconnect_agent.core.herder.requests.configs import not_leader
-from pyconnect_agent.core.herder.requests.messages import (
-    RestartConnector,
-    RestartConnectorAndTasks,
-    RestartTask,
-)
-from pyconnect_agent.core.herder.requests.operations import begin_again, fail, proceed, succeed
 from pyconnect_agent.core.herder.state import Operation, Step
+from pyconnect_agent.core.herder.steps import ConnectorRequest, Request, Waiter
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import OperationWaiter, RestartWaiter
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import instances
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.internal_topics.configlog import RestartRequested
 from pyconnect_agent.core.reporting import ConnectorStateInfo
-from pyconnect_agent.core.restart_plan import RestartPlan, restart_plan
+from pyconnect_agent.core.restart_plan import restart_plan
 
 _LEADER_RESTARTS = "Only the leader can process restart requests."
 
 
-def begin_restart_connector(turn: Turn, operation: Operation, request: RestartConnector) -> None:
-    connector = request.connector
-    if not turn.state.snapshot.contains(connector):
-        fail(turn, operation, _unknown(connector))
-        return
-    if not turn.work_of(connector).connector_assigned:
-        text = "Cannot restart connector since it is not assigned to this member"
-        _fail_elsewhere(turn, operation, text, connector)
-        return
-    work.stop_connector(turn, connector)
-    if turn.work_of(connector).connector is None:
-        work.reconcile(turn, connector)
-        proceed(turn, operation, Step.STARTING, stages.STARTING_CONNECTOR)
-    else:
-        stage = f"stopping restarted connector {connector}"
-        proceed(turn, operation, Step.STOPPING, stage)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartConnector(ConnectorRequest):
+    """The legacy restart of the connector instance on its owner. -> None."""
+
+    restarts = True
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        connector = self.connector
+        if not (_known(turn, operation, connector) and _assigned(turn, operation, connector)):
+            return
+        instances.stop_connector(turn, connector)
+        if turn.work_of(connector).connector is None:
+            instances.reconcile(turn, connector)
+            turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+        else:
+            turn.proceed(operation, Step.STOPPING, f"stopping restarted connector {connector}")
 
 
-def begin_restart_task(turn: Turn, operation: Operation, request: RestartTask) -> None:
-    """Answered when the task has been asked to start; its status shows whether it runs."""
-    task_id = request.task_id
-    if not turn.state.snapshot.contains(task_id.connector):
-        fail(turn, operation, _unknown(task_id.connector))
-        return
-    if turn.state.snapshot.task_config(task_id) is None or task_id not in turn.state.snapshot.tasks(
-        task_id.connector
-    ):
-        standalone = turn.state.settings.standalone
-        text = f"Task {task_id} not found" if standalone else f"Unknown task: {task_id}"
-        fail(turn, operation, NotFoundError(text))
-        return
-    share = turn.work_of(task_id.connector)
-    if task_id.task not in share.tasks_assigned:
-        text = "Cannot restart task since it is not assigned to this member"
-        _fail_elsewhere(turn, operation, text, task_id)
-        return
-    work.stop_tasks(turn, task_id.connector, (task_id.task,))
-    if task_id.task in turn.work_of(task_id.connector).tasks:
-        proceed(turn, operation, Step.STOPPING, f"restarting task {task_id}")
-    else:
-        work.reconcile(turn, task_id.connector)
-        succeed(turn, operation)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartTask(Request):
+    """-> None, when the task has been asked to start; its status shows whether it runs."""
+
+    task_id: ConnectorTaskId
+    restarts = True
+
+    @property
+    def lane(self) -> str | None:
+        return self.task_id.connector
+
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        task_id, snapshot = self.task_id, turn.state.snapshot
+        if not _known(turn, operation, task_id.connector):
+            return
+        if snapshot.task_config(task_id) is None or task_id not in snapshot.tasks(
+            task_id.connector
+        ):
+            standalone = turn.state.settings.standalone
+            text = f"Task {task_id} not found" if standalone else f"Unknown task: {task_id}"
+            turn.fail(operation, NotFoundError(text))
+            return
+        if not _assigned(turn, operation, task_id):
+            return
+        instances.stop_tasks(turn, task_id.connector, (task_id.task,))
+        if task_id.task in turn.work_of(task_id.connector).tasks:
+            turn.proceed(operation, Step.STOPPING, f"restarting task {task_id}")
+        else:
+            instances.reconcile(turn, task_id.connector)
+            turn.succeed(operation)
 
 
-def work_stopped(turn: Turn, connector: str) -> None:
-    """Something of `connector` is gone: a restart in its lane goes on."""
-    operation = _active(turn, connector)
-    if operation is None or operation.step is not Step.STOPPING:
+def flush_stops(turn: Turn) -> None:
+    """Turn the stops that were collected in this turn into one effect."""
+    connectors, tasks = tuple(turn.stopping_connectors), tuple(turn.stopping_tasks)
+    if not connectors and not tasks:
         return
-    share = turn.work_of(connector)
-    match operation.request:
-        case RestartConnector():
-            if share.connector is None or share.connector.reported is None:
-                proceed(turn, operation, Step.STARTING, stages.STARTING_CONNECTOR)
-        case RestartTask(task_id=task_id):
-            running = share.tasks.get(task_id.task)
-            if running is not None or not turn.state.may_start_work:
-                # Started by `reconcile`, or will be after the rebalance that is on its way.
-                succeed(turn, operation)
-            else:
-                fail(turn, operation, InternalError(f"Failed to start task: {task_id}"))
-        case _:
-            pass
+    turn.stopping_connectors.clear()
+    turn.stopping_tasks.clear()
+    turn.update(stops_in_flight=turn.state.stops_in_flight + 1)
+    turn.ask(
+        StopWork(connectors=connectors, tasks=tasks),
+        WorkStopped(connectors=connectors, tasks=tasks),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkStopped(Waiter):
+    """Work is gone when this is answered: it starts again if it should, and restarts go on."""
+
+    connectors: tuple[str, ...]
+    tasks: tuple[ConnectorTaskId, ...]
+
+    def done(self, turn: Turn, result: Any) -> None:
+        for connector in instances.stopped(turn, self.connectors, self.tasks):
+            operation = turn.first_in_lane(connector)
+            if operation is not None and operation.step is Step.STOPPING:
+                self._go_on(turn, operation, connector)
+
+    def _go_on(self, turn: Turn, operation: Operation, connector: str) -> None:
+        share = turn.work_of(connector)
+        match operation.request:
+            case RestartConnector():
+                if share.connector is None or share.connector.reported is None:
+                    turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+            case RestartTask(task_id=task_id):
+                if task_id.task in share.tasks or not turn.state.may_start_work:
+                    # Started by `reconcile`, or will be after the rebalance that is on its way.
+                    turn.succeed(operation)
+                else:
+                    turn.fail(operation, InternalError(f"Failed to start task: {task_id}"))
+            case _:
+                pass
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Work that cannot be stopped must not be started elsewhere: the process has to end."""
+        turn.emit(Abort(reason=f"Failed to stop connectors and tasks: {error}"))
 
 
 def connector_reported(turn: Turn, connector: str, state: State) -> None:
     """The restarted connector has said how its start went."""
-    operation = _active(turn, connector)
+    operation = turn.first_in_lane(connector)
     if (
         operation is None
         or operation.step is not Step.STARTING
@@ -101,64 +127,52 @@ def connector_reported(turn: Turn, connector: str, state: State) -> None:
     ):
         return
     if state is State.FAILED:
-        fail(turn, operation, InternalError(f"Failed to start connector: {connector}"))
+        turn.fail(operation, InternalError(f"Failed to start connector: {connector}"))
     elif state in (State.RUNNING, State.PAUSED, State.STOPPED):
-        succeed(turn, operation)
+        turn.succeed(operation)
 
 
-def begin_restart_by_plan(
-    turn: Turn, operation: Operation, request: RestartConnectorAndTasks
-) -> None:
-    if not turn.state.snapshot.contains(request.connector):
-        fail(turn, operation, _unknown(request.connector))
-        return
-    if not turn.state.is_leader:
-        fail(turn, operation, not_leader(turn, _LEADER_RESTARTS))
-        return
-    # Before the record is written: once it is read, the statuses lose their traces.
-    stage = stages.writing_restart_request(request.connector)
-    proceed(turn, operation, Step.READING_STATUS, stage)
-    turn.emit(
-        ReadStatus(
-            effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
-            connector=request.connector,
-        )
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartConnectorAndTasks(ConnectorRequest):
+    """KIP-745. -> ConnectorStateInfo showing what is RESTARTING."""
 
+    only_failed: bool
+    include_tasks: bool
+    leaders_write = True
+    restarts = True
 
-def resume_restart_by_plan(
-    turn: Turn, operation: Operation, request: RestartConnectorAndTasks, result: object
-) -> None:
-    """Write the record; the reply shows the selected ones of the statuses that were read."""
-    if operation.step is Step.READING_STATUS:
-        if not turn.state.serving:
-            begin_again(turn, operation)
-            return
-        if not turn.state.is_leader:
-            fail(turn, operation, not_leader(turn, _LEADER_RESTARTS))
-            return
-        stage = stages.writing_restart_request(request.connector)
-        status = result if isinstance(result, ConnectorStateInfo) else None
-        proceed(turn, operation, Step.WRITING, stage, status=status)
-        turn.emit(
-            WriteRestartRequest(
-                effect_id=turn.wait_for(OperationWaiter(request_id=operation.request_id)),
-                connector=request.connector,
-                only_failed=request.only_failed,
-                include_tasks=request.include_tasks,
+    def begin(self, turn: Turn, operation: Operation) -> None:
+        if _known(turn, operation, self.connector) and turn.leads(operation, _LEADER_RESTARTS):
+            # Before the record is written: once it is read, the statuses lose their traces.
+            status = ReadStatus(connector=self.connector)
+            turn.proceed(operation, Step.READING_STATUS, self._writing, status)
+
+    def resumed(self, turn: Turn, operation: Operation, result: Any) -> None:
+        """Write the record; the reply shows the selected ones of the statuses that were read."""
+        if operation.step is Step.READING_STATUS:
+            if not turn.state.serving:
+                turn.begin_again(operation)
+            elif turn.leads(operation, _LEADER_RESTARTS):
+                record = WriteRestartRequest(
+                    connector=self.connector,
+                    only_failed=self.only_failed,
+                    include_tasks=self.include_tasks,
+                )
+                turn.proceed(operation, Step.WRITING, self._writing, record, status=result)
+        elif operation.status is None:
+            text = f"Status for connector {self.connector} not found"
+            turn.fail(operation, NotFoundError(text))
+        else:
+            requested = RestartRequested(
+                connector=self.connector,
+                only_failed=self.only_failed,
+                include_tasks=self.include_tasks,
             )
-        )
-        return
-    if operation.status is None:
-        text = f"Status for connector {request.connector} not found"
-        fail(turn, operation, NotFoundError(text))
-        return
-    record = RestartRequested(
-        connector=request.connector,
-        only_failed=request.only_failed,
-        include_tasks=request.include_tasks,
-    )
-    succeed(turn, operation, restart_plan(record, operation.status).state_info)
+            turn.succeed(operation, restart_plan(requested, operation.status).state_info)
+
+    @property
+    def _writing(self) -> str:
+        return f"writing restart request for connector {self.connector} to the config topic"
 
 
 def execute_pending(turn: Turn) -> None:
@@ -167,52 +181,56 @@ def execute_pending(turn: Turn) -> None:
         return
     for request in turn.state.restarts.values():
         if not turn.work_of(request.connector).empty:
-            effect_id = turn.wait_for(RestartWaiter(request=request))
-            turn.emit(ReadStatus(effect_id=effect_id, connector=request.connector))
+            turn.ask(ReadStatus(connector=request.connector), PlannedRestart(request=request))
     turn.update(restarts={})
 
 
-def planned(turn: Turn, waiter: RestartWaiter, result: object) -> None:
-    if isinstance(result, ConnectorStateInfo) and turn.state.snapshot.contains(
-        waiter.request.connector
-    ):
-        _execute(turn, restart_plan(waiter.request, result))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRestart(Waiter):
+    """The statuses for a restart by plan are being read."""
+
+    request: RestartRequested
+
+    def done(self, turn: Turn, result: ConnectorStateInfo | None) -> None:
+        """Stop the selected work of this worker; write RESTARTING when it is gone, then start."""
+        connector = self.request.connector
+        if result is None or not turn.state.snapshot.contains(connector):
+            return
+        plan = restart_plan(self.request, result)
+        share = turn.work_of(connector)
+        numbers = share.tasks_assigned & {task_id.task for task_id in plan.restart_tasks}
+        restart_connector = plan.restart_connector and share.connector_assigned
+        share = replace(
+            share,
+            restarting_connector=share.restarting_connector or restart_connector,
+            restarting_tasks=share.restarting_tasks | numbers,
+        )
+        turn.put_work(connector, share)
+        if restart_connector:
+            instances.stop_connector(turn, connector)
+        instances.stop_tasks(turn, connector, numbers)
+        instances.publish_restarting(turn, connector)
+        instances.reconcile(turn, connector)
+
+    def failed(self, turn: Turn, error: Exception) -> None:
+        """Without a status there is no plan; the request's own reply has reported it."""
 
 
-def _execute(turn: Turn, plan: RestartPlan) -> None:
-    """Stop the selected work of this worker; write RESTARTING when it is gone, then start it."""
-    connector = plan.request.connector
-    share = turn.work_of(connector)
-    numbers = share.tasks_assigned & {task_id.task for task_id in plan.restart_tasks}
-    restart_connector = plan.restart_connector and share.connector_assigned
-    share = replace(
-        share,
-        restarting_connector=share.restarting_connector or restart_connector,
-        restarting_tasks=share.restarting_tasks | numbers,
-    )
-    turn.put_work(connector, share)
-    if restart_connector:
-        work.stop_connector(turn, connector)
-    work.stop_tasks(turn, connector, numbers)
-    work.publish_restarting(turn, connector)
-    work.reconcile(turn, connector)
-
-
-def _active(turn: Turn, connector: str) -> Operation | None:
-    queue = turn.lanes.get(connector)
-    return turn.operations.get(queue[0]) if queue else None
-
-
-def _fail_elsewhere(
-    turn: Turn, operation: Operation, text: str, item: str | ConnectorTaskId
-) -> None:
-    """The leader knows the owner, everybody else only the leader."""
-    if turn.state.is_leader:
-        fail(turn, operation, NotAssignedError(text, target_url=turn.state.owner_url(item)))
-    else:
-        fail(turn, operation, not_leader(turn, _LEADER_RESTARTS))
-
-
-def _unknown(connector: str) -> NotFoundError:
+def _known(turn: Turn, operation: Operation, connector: str) -> bool:
     # The colon is Apache's, here only.
-    return NotFoundError(f"Unknown connector: {connector}")
+    return turn.exists(operation, connector, f"Unknown connector: {connector}")
+
+
+def _assigned(turn: Turn, operation: Operation, item: str | ConnectorTaskId) -> bool:
+    """Return whether the item is this worker's; if not, the answer names its owner.
+
+    The leader knows the owner, everybody else only the leader.
+    """
+    if isinstance(item, ConnectorTaskId):
+        kind, ours = "task", item.task in turn.work_of(item.connector).tasks_assigned
+    else:
+        kind, ours = "connector", turn.work_of(item).connector_assigned
+    if not ours and turn.leads(operation, _LEADER_RESTARTS):
+        text = f"Cannot restart {kind} since it is not assigned to this member"
+        turn.fail(operation, NotAssignedError(text, target_url=turn.state.owner_url(item)))
+    return ours

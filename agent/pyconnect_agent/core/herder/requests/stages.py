@@ -17,16 +17,8 @@ def writing_task_configs(connector: str, count: int) -> str:
     return f"writing {count} task configs for connector {connector} to the config topic"
 
 
-def writing_restart_request(connector: str) -> str:
-    return f"writing restart request for connector {connector} to the config topic"
-
-
 def fencing(connector: str) -> str:
     return f"performing a round of zombie fencing for connector {connector}"
-
-
-def modifying_offsets(connector: str) -> str:
-    return f"modifying offsets for connector {connector}"
 
 
 STARTING_CONNECTOR = "starting the connector"

@@ -6,41 +6,52 @@ from the newest configs, an exactly-once source task only after older producers 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from pyconnect_agent.core.herder.events import RestartDue
+from pyconnect_agent.core.herder.steps import Timer
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.work import failures
-from pyconnect_agent.core.herder.work import instances as work
+from pyconnect_agent.core.herder.work import failures, instances
 from pyconnect_agent.core.restart_policy import NoRestart, RestartMode, after_restart
 
 REBALANCING_MS = 1_000
 """Until a restart is looked at again that fell due while the group rebalances."""
 
 
-def due(turn: Turn, timer: RestartDue) -> None:
-    connector, task = timer.connector, timer.task
-    share = turn.work.get(connector)
-    history = None if share is None else share.restarts.get(task)
-    if share is None or history is None or history.next_ms is None:
-        return
-    if history.next_ms > turn.now_ms:
-        return
-    if not turn.state.may_start_work:
-        turn.wake_at(turn.now_ms + REBALANCING_MS, timer)
-        return
-    if failures.policy_of(turn.state, connector).mode is RestartMode.NEVER:
-        given_up = replace(history, next_ms=None, ended=NoRestart.POLICY)
-        failures.put(turn, connector, task, given_up)
-        return
-    if task is None:
-        work.stop_connector(turn, connector)
-        share = replace(turn.work_of(connector), restarting_connector=True)
-    else:
-        work.stop_tasks(turn, connector, (task,))
-        share = turn.work_of(connector)
-        share = replace(share, restarting_tasks=share.restarting_tasks | {task})
-    turn.put_work(connector, share)
-    failures.put(turn, connector, task, after_restart(history, turn.now_ms))
-    work.publish_restarting(turn, connector)
-    work.reconcile(turn, connector)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartDue(Timer):
+    """Restart a failed instance; `task` None: the connector."""
+
+    connector: str
+    task: int | None
+
+    def due(self, turn: Turn) -> None:
+        connector, task = self.connector, self.task
+        history = turn.work_of(connector).restarts.get(task)
+        if history is None or history.next_ms is None or history.next_ms > turn.now_ms:
+            return
+        if not turn.state.may_start_work:
+            turn.wake_at(turn.now_ms + REBALANCING_MS, self)
+            return
+        if failures.policy_of(turn.state, connector).mode is RestartMode.NEVER:
+            given_up = replace(history, next_ms=None, ended=NoRestart.POLICY)
+            failures.put(turn, connector, task, given_up)
+            return
+        if task is None:
+            instances.stop_connector(turn, connector)
+            share = replace(turn.work_of(connector), restarting_connector=True)
+        else:
+            instances.stop_tasks(turn, connector, (task,))
+            share = turn.work_of(connector)
+            share = replace(share, restarting_tasks=share.restarting_tasks | {task})
+        turn.put_work(connector, share)
+        failures.put(turn, connector, task, after_restart(history, turn.now_ms))
+        instances.publish_restarting(turn, connector)
+        instances.reconcile(turn, connector)
+
+
+def plan(turn: Turn) -> None:
+    """Wake up for the restarts of work that has failed in this turn."""
+    for connector, task in turn.failed:
+        history = turn.work_of(connector).restarts.get(task)
+        if history is not None and history.next_ms is not None:
+            turn.wake_at(history.next_ms, RestartDue(connector=connector, task=task))

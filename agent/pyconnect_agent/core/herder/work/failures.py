@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pyconnect_agent.core.herder.events import RestartDue
 from pyconnect_agent.core.herder.state import HerderState
 from pyconnect_agent.core.herder.turn import Turn
 from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import (
     NO_RESTARTS,
-    NoRestart,
     RestartPolicy,
     Restarts,
     after_failure,
@@ -34,26 +33,22 @@ def policy_of(state: HerderState, connector: str) -> RestartPolicy:
     return policy.within(agents_only=state.agents_only)
 
 
-def failed(
-    turn: Turn,
-    connector: str,
-    task: int | None,
-    trace: str | None,
-    no_restart: NoRestart | None = None,
-) -> str | None:
-    """Plan the next restart; returns the trace with a remark on it. `task` None: the connector."""
+def failed(turn: Turn, connector: str, task: int | None, report: Reported) -> Reported:
+    """Plan the next restart; returns the report with a remark on it. `task` None: the connector."""
     share, policy = turn.work_of(connector), policy_of(turn.state, connector)
     before = share.restarts.get(task, NO_RESTARTS)
     item = connector if task is None else str(ConnectorTaskId(connector, task))
     jitter = jitter_of(turn.state.settings.worker_id, item, before.total)
-    history = after_failure(before, policy, turn.now_ms, jitter=jitter, no_restart=no_restart)
+    history = after_failure(
+        before, policy, turn.now_ms, jitter=jitter, no_restart=report.no_restart
+    )
     put(turn, connector, task, history)
-    if history.next_ms is not None:
-        turn.wake_at(history.next_ms, RestartDue(connector=connector, task=task))
+    turn.failed.append((connector, task))
     added = remark(history, policy)
     if not added:
-        return trace
-    return f"{trace.rstrip()}\n{added}" if trace else added
+        return report
+    trace = f"{report.trace.rstrip()}\n{added}" if report.trace else added
+    return replace(report, trace=trace)
 
 
 def started(turn: Turn, connector: str, task: int | None) -> None:

@@ -8,24 +8,21 @@ as it should not run any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pyconnect_agent.core.herder.effects import (
-    PutConnectorStatus,
-    PutTaskStatus,
+    PutStatus,
     StartConnector,
     TransitionConnector,
     TransitionTask,
 )
 from pyconnect_agent.core.herder.state import ConnectorWork, Life, RunningConnector
 from pyconnect_agent.core.herder.turn import Turn
-from pyconnect_agent.core.herder.waiters import StopWaiter
-from pyconnect_agent.core.herder.work import failures, task_start
-from pyconnect_agent.core.herder.work import start_permissions as clearances
-from pyconnect_agent.core.herder.work.status import status as status  # noqa: PLC0414  others ask here
+from pyconnect_agent.core.herder.work import failures, start_permissions
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
+from pyconnect_agent.core.reporting import Reported
 
 
 def reconcile(turn: Turn, connector: str) -> int:
@@ -55,7 +52,7 @@ def stop_tasks(turn: Turn, connector: str, numbers: Iterable[int]) -> None:
     work = turn.work_of(connector)
     waiting = [n for n in numbers if (t := work.tasks.get(n)) and not t.life.has_process]
     if waiting:
-        clearances.gone(turn, connector, waiting)
+        start_permissions.gone(turn, connector, waiting)
         rest = {n: task for n, task in work.tasks.items() if n not in waiting}
         work = replace(work, tasks=rest)
         turn.put_work(connector, work)
@@ -87,21 +84,23 @@ def give_up_everything(turn: Turn) -> None:
     stop_everything(turn)
 
 
-def stopped(turn: Turn, waiter: StopWaiter) -> frozenset[str]:
+def stopped(
+    turn: Turn, connectors: Sequence[str], task_ids: Sequence[ConnectorTaskId]
+) -> list[str]:
     """Forget stopped instances and publish RESTARTING; return the connectors concerned."""
     turn.update(stops_in_flight=turn.state.stops_in_flight - 1)
-    for connector in waiter.connectors:
+    for connector in connectors:
         work = turn.work_of(connector)
         turn.put_work(connector, replace(work, connector=None))
     gone: dict[str, set[int]] = {}
-    for task_id in waiter.tasks:
+    for task_id in task_ids:
         gone.setdefault(task_id.connector, set()).add(task_id.task)
     for connector, numbers in gone.items():
         work = turn.work_of(connector)
         tasks = {n: task for n, task in work.tasks.items() if n not in numbers}
         turn.put_work(connector, replace(work, tasks=tasks))
-    concerned = frozenset(waiter.connectors) | gone.keys()
-    for connector in sorted(concerned):
+    concerned = sorted({*connectors, *gone})
+    for connector in concerned:
         publish_restarting(turn, connector)
         reconcile(turn, connector)
     return concerned
@@ -109,18 +108,14 @@ def stopped(turn: Turn, waiter: StopWaiter) -> frozenset[str]:
 
 def publish_restarting(turn: Turn, connector: str) -> None:
     """Write RESTARTING for instances that a restart plan selected and that have stopped."""
-    work = turn.work_of(connector)
+    work, restarting = turn.work_of(connector), turn.status(Reported(state=State.RESTARTING))
     if work.restarting_connector and work.connector is None:
         work = replace(work, restarting_connector=False)
-        turn.emit(
-            PutConnectorStatus(
-                connector=connector, status=status(turn, State.RESTARTING), safe=False
-            )
-        )
+        turn.emit(PutStatus(item=connector, status=restarting, safe=False))
     ready = frozenset(n for n in work.restarting_tasks if n not in work.tasks)
     for number in sorted(ready):
         task_id = ConnectorTaskId(connector, number)
-        turn.emit(PutTaskStatus(task_id=task_id, status=status(turn, State.RESTARTING), safe=False))
+        turn.emit(PutStatus(item=task_id, status=restarting, safe=False))
     turn.put_work(connector, replace(work, restarting_tasks=work.restarting_tasks - ready))
 
 
@@ -196,9 +191,9 @@ def _start_tasks(turn: Turn, connector: str) -> int:
     if not startable:
         return 0
     config = turn.state.snapshot.connector_configs[connector]
-    if turn.state.settings.needs_clearance(config):
-        return clearances.await_clearance(turn, startable)
-    task_start.start(turn, startable)
+    if turn.state.settings.needs_start_permission(config):
+        return start_permissions.await_permission(turn, startable)
+    start_permissions.start_tasks(turn, startable)
     return len(startable)
 
 

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS, DeliveredMessage, TaskProducer
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure
 from pyconnect_agent.tasks.sink.errors.consumed_record import consumed_of, place_of
 from pyconnect_agent.tasks.trace import class_name, format_trace

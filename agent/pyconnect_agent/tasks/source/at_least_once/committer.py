@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.offsets.source import OffsetWriter, offset_value
 from pyconnect_agent.core.offsets.submitted import CommittableOffsets
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_api import DataException, SourceTask
 

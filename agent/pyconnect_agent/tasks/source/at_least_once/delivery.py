@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.core.errors import KafkaError
+from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.kafka.task_producer import TaskProducer
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
@@ -83,7 +84,14 @@ class AtLeastOnceDelivery:
         config = client_settings.producer(worker, setup.connector_config, setup.task_id)
         self._control = control
         self._offsets = offsets
-        self._producer = TaskProducer(config.properties)
+        self._producer = TaskProducer(
+            config.properties,
+            lambda: Admin(
+                client_settings.producers_admin(
+                    worker, setup.connector_config, setup.task_id
+                ).properties
+            ),
+        )
         self.sender = AtLeastOnceSender(
             task=task,
             producer=self._producer,

@@ -94,7 +94,7 @@ class AtLeastOnceSender:
         self._flush_timeout_s = flush_timeout_s
         self._not_delivered = not_delivered
         self._error: KafkaError | None = None
-        # Topics whose first record of this process has been delivered.
+        # Topics whose first record of this process has been delivered, and that have leaders.
         self._opened: set[str] = set()
         # Without it a delivery is only a flag set.
         self._hearing = hearing_of(task)
@@ -152,8 +152,11 @@ class AtLeastOnceSender:
                 return
 
     def _open(self, topic: str) -> None:
+        def give_up() -> bool:
+            return self._error is not None or self._stop_requested()
+
         try:
-            self._producer.settle(give_up=lambda: self._error is not None or self._stop_requested())
+            self._producer.open_topic(topic, give_up=give_up)
         except KafkaError as exc:
             raise ConnectException("Unrecoverable exception from producer send callback") from exc
         self._opened.add(topic)

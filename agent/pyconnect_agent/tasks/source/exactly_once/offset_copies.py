@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
-from pyconnect_agent import long_lived
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.offsetlog import canonical
+from pyconnect_agent.process import long_lived
 
 LOG = logging.getLogger(__name__)
 

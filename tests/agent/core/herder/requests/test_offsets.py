@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyconnect_agent.core.errors import BadRequestError, InternalError, NotFoundError, RequestError
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     ChangeOffsets,
     DeleteConnector,
     PutConnectorConfig,

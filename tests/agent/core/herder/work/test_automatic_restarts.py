@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 
 from pyconnect_agent.core.herder import events as on
-from pyconnect_agent.core.herder.requests.messages import (
+from pyconnect_agent.core.herder.requests import (
     PutConnectorConfig,
     RestartTask,
     SetTargetState,
     StopConnector,
 )
+from pyconnect_agent.core.herder.work.automatic_restarts import RestartDue
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.reporting import Reported
 from pyconnect_agent.core.restart_policy import NoRestart
 from tests.simulation.herder_world import TASKS, World
 
@@ -38,11 +40,8 @@ def world(**settings: str) -> World:
 
 def fail(found: World, no_restart: NoRestart | None = None) -> None:
     """Task 0 fails, and the herder hears of it."""
-    found.inbox.append(
-        on.TaskReported(
-            task_id=TASK, state=State.FAILED, trace="ValueError: x", no_restart=no_restart
-        )
-    )
+    report = Reported(state=State.FAILED, trace="ValueError: x", no_restart=no_restart)
+    found.inbox.append(on.InstanceReported(item=TASK, report=report))
     while found.inbox:
         found.deliver()
 
@@ -183,6 +182,6 @@ def test_a_late_timer_finds_work_that_runs_again() -> None:
     fail(found)
     found.settle()
     started = found.tasks[TASK]
-    found.inbox.append(on.TimerDue(timer=on.RestartDue(connector="a", task=0)))
+    found.inbox.append(on.TimerDue(timer=RestartDue(connector="a", task=0)))
     found.settle()
     assert found.tasks[TASK] is started

@@ -35,13 +35,13 @@ def test_commit_record_is_called_after_delivery(source: Source) -> None:
 def test_a_topic_begins_with_one_delivered_record(source: Source, *, takes_runs: bool) -> None:
     """The client sends what follows before it knows whether the broker refused the first."""
     source.sender.takes_runs = takes_runs
-    sent: list[int] = []
-    source.producer.settle = (  # type: ignore[method-assign]
-        lambda **_: sent.append(len(source.producer.sent))
+    sent: list[tuple[str, int]] = []
+    source.producer.open_topic = (  # type: ignore[method-assign]
+        lambda topic, **_: sent.append((topic, len(source.producer.sent)))
     )
     for _ in range(2):
         source.poll(*(record(n, topic="u" if n == 2 else "t") for n in range(1, 5)))
-    assert sent == [1, 2]
+    assert sent == [("t", 1), ("u", 2)]
     assert [each.value for each in source.producer.sent] == [b"v1", b"v2", b"v3", b"v4"] * 2
 
 

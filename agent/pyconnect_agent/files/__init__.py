@@ -1,0 +1,1 @@
+"""The properties files of a worker and its connectors."""

@@ -1,0 +1,166 @@
+"""The worker's own properties file: one key of it is rewritten when its phase is changed.
+
+No Kafka counterpart (`POST /agent/phase`). A change is atomic: a new file replaces the old one.
+Beside it stay a copy from before each run, `FILE.before-RUN`, and `FILE.last-upgrade`, which names
+the last run. All functions block: call them in a thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+
+from pyconnect_agent.core.errors import ConflictError, InternalError
+from pyconnect_agent.files.config_file import parse_properties
+from pyconnect_api.errors import ConfigException
+
+PHASE_KEY = "exactly.once.source.support"
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseRecord:
+    """The last change that a run of `pyconnect upgrade` made; `sha256` of the file after it."""
+
+    run_id: str
+    phase: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseFile:
+    """The properties file at `path`, an absolute path."""
+
+    path: Path
+
+    def last_change(self) -> PhaseRecord | None:
+        """Return the last change; None if no run changed the file, or if its record is damaged."""
+        try:
+            found = json.loads(self._record_path.read_text("utf-8"))
+            return PhaseRecord(
+                run_id=str(found["run_id"]),
+                phase=str(found["phase"]),
+                sha256=str(found["sha256"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def change(self, phase: str, run_id: str, expected_sha256: str) -> str:
+        """Set the phase; return the digest of the changed file. Safe to repeat.
+
+        ConflictError if the file is neither the expected one nor the result of this same change;
+        InternalError if it cannot be read or replaced: it is then unchanged.
+        """
+        try:
+            return self._change(phase, run_id, expected_sha256)
+        except OSError as error:
+            raise InternalError(
+                f"{self.path} cannot be changed ({error.strerror}): give the worker's user write"
+                " access to the file and its directory, or set the phase yourself and restart."
+            ) from error
+
+    def _change(self, phase: str, run_id: str, expected_sha256: str) -> str:
+        data = self.path.read_bytes()
+        sha256 = _digest(data)
+        if sha256 != expected_sha256:
+            if self.last_change() == PhaseRecord(run_id=run_id, phase=phase, sha256=sha256):
+                return sha256
+            raise ConflictError(
+                f"{self.path} is not the file that was expected: its SHA-256 is {sha256}, not"
+                f" {expected_sha256}. Check the change, then send the new digest."
+            )
+        changed = with_phase(data, phase)
+        record = PhaseRecord(run_id=run_id, phase=phase, sha256=_digest(changed))
+        if changed != data:
+            self._back_up(run_id)
+        # Written first, so that a changed file always has the record of its run.
+        _replace(self._record_path, _record_text(record), like=self.path)
+        if changed != data:
+            _replace(self.path.resolve(), changed, like=self.path)
+        return record.sha256
+
+    @property
+    def _record_path(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.last-upgrade")
+
+    def _back_up(self, run_id: str) -> None:
+        """Keep a copy from before the run's first change."""
+        backup = self.path.with_name(f"{self.path.name}.before-{run_id}")
+        if not backup.exists():
+            _replace(backup, self.path.read_bytes(), like=self.path)
+
+
+def with_phase(data: bytes, phase: str) -> bytes:
+    """Return the properties file `data` with the phase set; every other byte stays.
+
+    Of repeated keys the last one counts and is rewritten; without the key a line is added.
+    """
+    try:
+        text, encoding = data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = data.decode("iso-8859-1"), "iso-8859-1"
+    mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+    lines = list(javaproperties.parse(text.removeprefix(mark)))
+    sources = [line.source for line in lines]
+    found = [
+        (at, line)
+        for at, line in enumerate(lines)
+        if isinstance(line, javaproperties.KeyValue) and line.key == PHASE_KEY
+    ]
+    if found and found[-1][1].value.lower() == phase:
+        return data
+    new_line = f"{PHASE_KEY}={phase}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if found:
+        at = found[-1][0]
+        ending = sources[at][len(sources[at].rstrip("\r\n")) :]
+        sources[at] = new_line + ending
+    else:
+        if sources and not sources[-1].endswith(("\n", "\r")):
+            sources.append(newline)
+        sources.append(new_line + newline)
+    changed = mark + "".join(sources)
+    if parse_properties(changed.removeprefix(mark), source="it").get(PHASE_KEY) != phase:
+        raise ConfigException("The phase cannot be set in a file that ends within a line.")
+    return changed.encode(encoding)
+
+
+def _record_text(record: PhaseRecord) -> bytes:
+    members = {"run_id": record.run_id, "phase": record.phase, "sha256": record.sha256}
+    return (json.dumps(members) + "\n").encode()
+
+
+def _replace(path: Path, data: bytes, *, like: Path) -> None:
+    """Put a file with the owner and mode of `like` at `path`, on the disk when this returns."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(like, temporary)
+        owner = like.stat()
+        # Only root may give files away; the worker's own user owns what it writes.
+        with suppress(PermissionError):
+            os.chown(temporary, owner.st_uid, owner.st_gid)
+        Path(temporary).replace(path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

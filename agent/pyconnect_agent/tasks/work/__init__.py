@@ -1,0 +1,1 @@
+"""The work of source and sink tasks, in Python or Java, put together from its parts."""

@@ -1,0 +1,192 @@
+"""Builds and runs a sink task (Kafka: WorkerSinkTask and its builder).
+
+Layer: tasks. The composition of the modules in `sink`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+
+from pyconnect_agent.channel import StatsReported, TopicUsed
+from pyconnect_agent.kafka.task_consumer import TaskConsumer
+from pyconnect_agent.tasks.control import Control
+from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
+from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
+from pyconnect_agent.tasks.records.active_topics import ActiveTopics
+from pyconnect_agent.tasks.records.transformations import chain
+from pyconnect_agent.tasks.retries import ShownRetries
+from pyconnect_agent.tasks.setup import client_settings
+from pyconnect_agent.tasks.setup.plugins import TaskPlugins
+from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
+from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
+from pyconnect_agent.tasks.sink.errors.handling import SinkErrors
+from pyconnect_agent.tasks.sink.loop import SinkLoop
+from pyconnect_agent.tasks.sink.metrics import SinkMetrics
+from pyconnect_agent.tasks.sink.pipeline import Convert, compose
+from pyconnect_agent.tasks.sink.topics import TOPICS_REGEX, check_sink_config, topics_of
+from pyconnect_api import SinkTask, TopicPartition
+
+MAX_POLL_RECORDS = 500
+"""Java's default of `max.poll.records`."""
+
+
+class SinkWork:
+    """Implements `life_cycle.TaskWork` and the consumer's rebalance listener.
+
+    `plugins` None: the task converts its records itself.
+    """
+
+    def __init__(
+        self,
+        task: SinkTask,
+        setup: TaskSetup,
+        control: Control,
+        life_cycle: TaskLifeCycle,
+        plugins: TaskPlugins | None,
+    ) -> None:
+        self._task = task
+        self._setup = setup
+        self._control = control
+        self._life_cycle = life_cycle
+        self._plugins = plugins
+        self._topics = ActiveTopics(lambda topic: control.send(TopicUsed(topic=topic)))
+        self._errors: SinkErrors | None = None
+        self._metrics: SinkMetrics | None = None
+        self._consumer: TaskConsumer | None = None
+        self._loop: SinkLoop | None = None
+        self._started = False
+
+    def version(self) -> str | None:
+        return self._task.version()
+
+    def start(self) -> None:
+        setup = self._setup
+        check_sink_config(setup.task_config, setup.worker.config)
+        context = self._build()
+        assert self._consumer is not None
+        topics = topics_of(setup.task_config)
+        if topics is None:
+            self._consumer.subscribe_pattern(setup.task_config[TOPICS_REGEX])
+        else:
+            self._consumer.subscribe(topics)
+        context.connect(self._consumer)
+        self._started = True
+        self._task.initialize(context)
+        self._task.start(setup.task_config)
+
+    def execute(self) -> None:
+        assert self._loop is not None
+        self._loop.run()
+
+    def close(self) -> None:
+        with contextlib.ExitStack() as closing:
+            # In reverse: the task is closed first, then its parts, even after a failure.
+            if self._plugins is not None:
+                self._plugins.close_with(closing)
+            if self._errors is not None:
+                closing.callback(self._errors.close)
+            if self._consumer is not None:
+                closing.callback(self._consumer.close)
+            if self._loop is not None:
+                closing.callback(self._loop.task_stopped)
+            if self._started:
+                closing.callback(self._task.stop)
+
+    # Rebalance listener
+
+    def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        assert self._loop is not None
+        self._loop.on_assigned(positions)
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self._loop is not None
+        self._loop.on_revoked(partitions)
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        assert self._loop is not None
+        self._loop.on_lost(partitions)
+
+    def _build(self) -> WorkerSinkTaskContext:
+        setup, control = self._setup, self._control
+        worker = setup.worker.config
+        converters = None if self._plugins is None else self._plugins.converters
+        errors = self._errors = SinkErrors(setup, converters, stop_requested=control.stop_requested)
+        metrics = self._metrics = SinkMetrics(self._life_cycle.metrics)
+        metrics.task.errors = errors.counts
+        config = client_settings.sink_consumer(worker, setup.connector_config, setup.task_id)
+        consumer = self._consumer = TaskConsumer(config.properties, self)
+        context = WorkerSinkTaskContext(
+            configs=setup.latest_task_config,
+            connector_paused=lambda: control.should_pause,
+            reporter=errors.reports,
+        )
+        max_poll_records = config.max_poll_records or MAX_POLL_RECORDS
+        if isinstance(self._task, JavaSinkTask):
+            self._task.put_records = max_poll_records
+        self._loop = SinkLoop(
+            task=self._task,
+            consumer=consumer,
+            convert=self._convert(errors, consumer),
+            context=context,
+            control=control,
+            reports=errors.reports,
+            metrics=metrics,
+            report=self._life_cycle.report,
+            retries=ShownRetries(self._life_cycle.show_retries),
+            flush_interval_ms=worker.offset_flush_interval_ms,
+            flush_timeout_ms=worker.offset_flush_timeout_ms,
+            max_poll_records=max_poll_records,
+            now_ms=_now_ms,
+            begin_put=self._task.begin_put if isinstance(self._task, JavaSinkTask) else None,
+        )
+        control.statistics = self._statistics
+        return context
+
+    def _convert(self, errors: SinkErrors, consumer: TaskConsumer) -> Convert:
+        tracks_topics = self._setup.worker.config.topic_tracking_enable
+        topic_used = self._topic_used if tracks_topics else None
+        task, plugins = self._task, self._plugins
+        topics = topics_of(self._setup.task_config)
+        only_topic = topics[0] if topics is not None and len(topics) == 1 else None
+        if plugins is None:
+            assert isinstance(task, JavaSinkTask)
+            task.tolerance = errors.tolerance
+            return compose_unconverted(
+                topic_used=topic_used,
+                is_assigned=consumer.is_assigned,
+                check_error=consumer.check,
+                only_topic=only_topic,
+            )
+        return compose(
+            converters=plugins.converters,
+            chain=chain(plugins.stages, errors.tolerance),
+            tolerance=errors.tolerance,
+            topic_used=topic_used,
+            is_assigned=consumer.is_assigned,
+            check_error=consumer.check,
+            only_topic=only_topic,
+            keep_consumed=errors.reports is not None,
+        )
+
+    def _statistics(self) -> StatsReported:
+        loop, metrics = self._loop, self._metrics
+        if loop is None or metrics is None:
+            return StatsReported()
+        metrics.look_at(loop.offsets)
+        return StatsReported(
+            last_activity_ms=loop.last_put_ms,
+            last_commit_ms=loop.commits.last_commit_ms,
+            queue_size=loop.pending,
+            metrics=metrics.values(),
+            plugins=metrics.task.plugins,
+        )
+
+    def _topic_used(self, topic: str) -> None:
+        self._topics.used(topic)
+        self._topics.refresh()
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

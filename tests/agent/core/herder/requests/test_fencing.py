@@ -1,0 +1,473 @@
+"""A leader's round of zombie fencing, and what waits for it, decided step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import pytest
+
+from pyconnect_agent.core.errors import (
+    BadRequestError,
+    InternalError,
+    NoAnswerError,
+    NotFoundError,
+)
+from pyconnect_agent.core.herder import effects as do
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder.requests import (
+    FenceZombies,
+    PutConnectorConfig,
+    RestartTask,
+    SetTargetState,
+)
+from pyconnect_agent.core.herder.requests.reconfiguration import ApplyTaskConfigs
+from pyconnect_agent.core.herder.state import HerderSettings, Life, Step
+from pyconnect_agent.core.herder.work.start_permissions import LastRead, TaskStartRead
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from tests.simulation.herder_world import TASKS, World
+
+TASK = ConnectorTaskId("c", 0)
+
+
+def configured(world: World, tasks: int, **settings: str) -> None:
+    config = {"name": "c", "connector.class": "x", TASKS: str(tasks), **settings}
+    world.ask(PutConnectorConfig(connector="c", config=config))
+
+
+def world_with(tasks: int) -> World:
+    """A worker at `enabled` that runs so many tasks."""
+    world = World(exactly_once=True)
+    configured(world, tasks)
+    world.settle()
+    return world
+
+
+def until_fencing(world: World) -> None:
+    """Let everything happen up to the point where producers are being fenced."""
+    for _ in range(500):
+        if world.fencing:
+            return
+        if world.inbox:
+            world.deliver()
+        elif world.tailed < len(world.log):
+            world.read_log()
+        else:
+            waiting = [a for a in world.answerable() if a.queue != "fencing"]
+            world.answer(waiting[0])
+    raise AssertionError("nothing was fenced")
+
+
+def test_the_first_task_set_has_nothing_to_fence() -> None:
+    """The count record is written all the same, before any task starts."""
+    world = world_with(3)
+    assert world.fenced == []
+    assert world.log_keys().count("tasks-fencing-c") == 1
+    assert world.replayed().task_count_records == {"c": 3}
+    assert world.tasks.keys() == {ConnectorTaskId("c", n) for n in range(3)}
+
+
+def test_as_many_ids_are_fenced_as_the_last_count_record_says() -> None:
+    """The old count decides what is fenced, the new one is written."""
+    world = world_with(3)
+    configured(world, 5)
+    world.settle()
+    assert world.fenced == [("group-c-0", "group-c-1", "group-c-2")]
+    configured(world, 1)
+    world.settle()
+    assert world.fenced[1:] == [tuple(f"group-c-{n}" for n in range(5))]
+    assert world.replayed().task_count_records == {"c": 1}
+
+
+def test_one_task_after_one_task_needs_no_round() -> None:
+    """The new one fences the old one itself; the record is renewed."""
+    world = world_with(1)
+    configured(world, 1, other="value")
+    world.settle()
+    assert world.fenced == []
+    assert world.log_keys().count("tasks-fencing-c") == 2
+    assert not world.replayed().pending_fencing
+
+
+def test_no_task_starts_before_the_round_is_over() -> None:
+    """The old ones are stopped by then; the new ones wait without a process."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    assert world.tasks == {}
+    assert {task.life for task in world.state.work["c"].tasks.values()} == {Life.AWAITING}
+    world.settle()
+    assert len(world.tasks) == 2
+
+
+def test_a_failed_round_fails_the_tasks_until_they_are_restarted() -> None:
+    """No count record is written, so a restart fences again."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    before = world.log_keys().count("tasks-fencing-c")
+    world.answer(world.fencing[0], well=False)
+    world.settle()
+    assert world.tasks == {}
+    statuses = [world.task_statuses[ConnectorTaskId("c", n)] for n in range(2)]
+    assert [status.state for status in statuses] == [State.FAILED] * 2
+    assert statuses[0].trace == "Failed to perform zombie fencing: Error on purpose"
+    assert world.log_keys().count("tasks-fencing-c") == before
+    number = world.ask(RestartTask(task_id=TASK))
+    world.settle()
+    assert world.replies[number].error is None
+    assert world.tasks.keys() == {TASK}
+    assert len(world.fenced) == 2
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_round_that_was_denied_is_not_repeated(permanent: bool) -> None:
+    """After any other failure the policy restarts the tasks, and the next round succeeds."""
+    world = world_with(2)
+    configured(world, 2, **{"agent.restart.policy": "on-failure"})
+    effect_id = until_asked(world)
+    error = InternalError("Failed on purpose", permanent=permanent)
+    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=error))
+    while world.inbox:
+        world.deliver()
+    failed = world.task_statuses[TASK]
+    assert failed.state is State.FAILED
+    assert (failed.trace or "").startswith("Failed on purpose\nThis is ")
+    assert ("authorization has to be corrected" in (failed.trace or "")) is permanent
+    world.settle()
+    expected = State.FAILED if permanent else State.RUNNING
+    assert {status.state for status in world.task_statuses.values()} == {expected}
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        (
+            True,
+            "Failed to complete zombie fencing because a new set of task configs was generated",
+        ),
+        (False, "Fencing failed because new task configurations were generated for the connector"),
+    ],
+)
+def test_task_configs_made_meanwhile_spoil_the_round(seen: bool, text: str) -> None:
+    """Seen while it runs or after it, nothing stale is written; the newer set has its own round."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    number = world.ask(FenceZombies(connector="c"))
+    world.write_elsewhere(
+        config_records.task_config(TASK, {"n": "0", "newer": "yes"}),
+        config_records.tasks_commit("c", 1),
+    )
+    if seen:
+        world.read_log()
+        while world.inbox:
+            world.deliver()
+    told: list[str] = []
+    world.answer(world.fencing[0])
+    for _ in range(500):
+        told += [str(event.error) for event in world.inbox if isinstance(event, on.EffectFailed)]
+        if not world.step():
+            break
+    assert text in told
+    assert not world.replayed().pending_fencing
+    assert world.tasks.keys() == set(world.replayed().tasks("c"))
+    assert world.replies[number].error is None
+    assert State.FAILED not in {status.state for status in world.task_statuses.values()}
+
+
+@pytest.mark.parametrize(("before", "between", "after"), [(2, 2, 5), (1, 1, 4)])
+def test_a_round_beside_a_newer_task_set_does_not_count_the_older_one(
+    before: int, between: int, after: int
+) -> None:
+    """Its configs are on their way to the topic: an old count after them would be believed."""
+    world = world_with(before)
+    configured(world, between, other="value")
+    go_on(world, but={"fencing", "reads"}, until=lambda: bool(world.own_fencings))
+    configured(world, after)
+    go_on(world, but={"fencing", "reads"}, until=lambda: writing_a_task_set(world))
+    go_on(world, but={"writes"})
+    world.settle()
+    assert world.replayed().task_count_records == {"c": after}
+    assert len(world.tasks) == after
+    world.check_rest()
+
+
+def go_on(world: World, *, but: set[str], until: Callable[[], bool] = lambda: False) -> None:
+    """Let everything happen but what waits in these queues, until then or until nothing is left."""
+    for _ in range(500):
+        waiting = [answer for answer in world.answerable() if answer.queue not in but]
+        if until() or not (world.inbox or waiting):
+            return
+        if world.inbox:
+            world.deliver()
+        else:
+            world.answer(waiting[0])
+    raise AssertionError("never reached")
+
+
+def writing_a_task_set(world: World) -> bool:
+    return any(
+        isinstance(operation.request, ApplyTaskConfigs) and operation.step is Step.WRITING
+        for operation in world.state.operations.values()
+    )
+
+
+def until_asked(world: World) -> int:
+    """Let everything happen until the leader is asked to fence; the request gets lost."""
+    for _ in range(500):
+        if world.own_fencings:
+            number, effect_id = world.own_fencings.popitem()
+            lost = [
+                event
+                for event in world.inbox
+                if isinstance(event, on.RequestArrived) and event.request_id == number
+            ]
+            world.inbox.remove(*lost)
+            return effect_id
+        assert world.step(), "the leader was not asked"
+    raise AssertionError("the leader was not asked")
+
+
+def test_a_leader_that_died_while_answering_is_asked_again() -> None:
+    """Whoever leads then finds the round done, or does it; nobody sees a failure."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    effect_id = until_asked(world)
+    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
+    world.settle()
+    assert len(world.tasks) == 2
+    assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
+
+
+def test_a_leader_that_never_answers_is_asked_for_90_seconds() -> None:
+    """In growing intervals; then the tasks fail with the last text."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    asked_ms = []
+    while not world.tasks_in(Life.REFUSED):
+        effect_id = until_asked(world)
+        asked_ms.append(world.now_ms)
+        world.inbox.append(on.EffectFailed(effect_id=effect_id, error=NoAnswerError("reset")))
+        while world.inbox:
+            world.deliver()
+    assert world.task_statuses[TASK].trace == "reset"
+    waits = [after - before for before, after in pairwise(asked_ms)]
+    assert waits[:6] == [250, 500, 1_000, 2_000, 4_000, 5_000]
+    assert 90_000 <= asked_ms[-1] - asked_ms[0] <= 96_000
+
+
+def test_an_answer_from_before_a_rebalance_does_not_count() -> None:
+    """The waiting fencing is requested again; the late failure belongs to the former leader."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    effect_id = until_asked(world)
+    world.inbox.append(on.RejoinNeeded())
+    world.settle()
+    assert len(world.tasks) == 2
+    world.inbox.append(on.EffectFailed(effect_id=effect_id, error=InternalError("late")))
+    world.settle()
+    assert {status.state for status in world.task_statuses.values()} == {State.RUNNING}
+
+
+def test_nothing_is_fenced_for_tasks_that_start_paused() -> None:
+    """They are PAUSED without a process; a failure of fencing shows when they are resumed."""
+    world = world_with(2)
+    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
+    world.settle()
+    for task_id, config in world.replayed().task_configs.items():
+        world.write_elsewhere(config_records.task_config(task_id, config))
+    world.write_elsewhere(config_records.tasks_commit("c", 2))
+    world.settle()
+    assert (world.tasks, world.fenced) == ({}, [])
+    assert {status.state for status in world.task_statuses.values()} == {State.PAUSED}
+    world.check_rest()
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STARTED))
+    until_fencing(world)
+    world.answer(world.fencing[0], well=False)
+    world.settle()
+    assert world.task_statuses[TASK].state is State.FAILED
+    number = world.ask(RestartTask(task_id=TASK))
+    world.settle()
+    assert world.replies[number].error is None
+    assert world.tasks.keys() == {TASK}
+
+
+def test_a_paused_task_that_leaves_is_unassigned() -> None:
+    """Though it never had a process here."""
+    world = world_with(1)
+    world.ask(SetTargetState(connector="c", target_state=TargetState.PAUSED))
+    world.settle()
+    world.crash()
+    world.settle()
+    assert world.tasks_in(Life.PAUSED) == {TASK}
+    world.inbox.append(on.Stopping())
+    world.settle()
+    assert world.task_statuses[TASK].state is State.UNASSIGNED
+
+
+def test_reading_after_a_round_is_repeated() -> None:
+    """What is fenced is fenced: the count is written once the topic can be read again."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    world.answer(world.fencing[0])
+    world.deliver()
+    reads = [answer for answer in world.answerable() if answer.queue == "reads"]
+    world.answer(reads[0], well=False)
+    world.settle()
+    assert len(world.fenced) == 1
+    assert len(world.tasks) == 2
+
+
+@pytest.mark.parametrize("asked", ["tasks that wait", "a task's process"])
+def test_a_topic_that_cannot_be_read_is_read_again_in_growing_intervals(asked: str) -> None:
+    """With the right to read revoked this goes on for long; the brokers must not notice."""
+    world = world_with(1)
+    if asked == "tasks that wait":
+        world.write_elsewhere(
+            config_records.task_config(TASK, {"n": "9"}), config_records.tasks_commit("c", 1)
+        )
+        world.write_elsewhere(config_records.task_count_record("c", 1))
+    else:
+        world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
+    read_ms = []
+    while len(read_ms) < 9:
+        reads = [answer for answer in world.answerable() if answer.queue == "reads"]
+        if reads and waits_for_tasks(world):
+            read_ms.append(world.now_ms)
+            world.answer(reads[0], well=False)
+        else:
+            assert world.step()
+    waits = [after - before for before, after in pairwise(read_ms)]
+    assert waits == [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000, 5_000]
+    world.settle()
+    assert world.tasks.keys() == {TASK}
+    if asked == "a task's process":
+        assert world.started_answers == [(TASK, 7, None)]
+
+
+def waits_for_tasks(world: World) -> bool:
+    """Whether the config topic is being read before tasks may start."""
+    kinds = (LastRead, TaskStartRead)
+    return any(isinstance(waiter, kinds) for waiter in world.state.waiters.values())
+
+
+def test_a_task_that_was_stopped_waits_for_no_read() -> None:
+    """Its next process asks for itself."""
+    world = world_with(1)
+    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
+    world.deliver()
+    (read,) = (answer for answer in world.answerable() if answer.queue == "reads")
+    world.answer(read, well=False)
+    world.ask(SetTargetState(connector="c", target_state=TargetState.STOPPED))
+    world.settle()
+    assert world.started_answers == []
+    world.check_rest()
+
+
+def test_a_fencing_round_answers_all_waiting_requests() -> None:
+    """The next request in its lane finds nothing left to do."""
+    world = world_with(2)
+    configured(world, 2, other="value")
+    until_fencing(world)
+    number = world.ask(FenceZombies(connector="c"))
+    world.settle()
+    assert world.replies[number].error is None
+    assert len(world.fenced) == 1
+
+
+def test_fencing_needs_a_known_source_connector() -> None:
+    """404 for an unknown one."""
+    world = world_with(1)
+    number = world.ask(FenceZombies(connector="absent"))
+    world.settle()
+    assert isinstance(world.replies[number].error, NotFoundError)
+
+
+def test_a_topic_that_cannot_be_read_prevents_the_round() -> None:
+    """Told in Apache's words."""
+    world = world_with(1)
+    number = world.ask(FenceZombies(connector="c"))
+    world.deliver()
+    world.answer(world.answerable()[0], well=False)
+    world.settle()
+    error = world.replies[number].error
+    assert isinstance(error, InternalError)
+    assert error.message == (
+        "Failed to read to end of config topic before performing zombie fencing"
+    )
+
+
+def test_a_task_may_begin_only_from_the_newest_configs() -> None:
+    """It is asked when its producer is initialised, after reading to the end."""
+    world = world_with(1)
+    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=7))
+    world.settle()
+    assert world.started_answers == [(TASK, 7, None)]
+    world.inbox.append(on.TaskStartAsked(task_id=TASK, request_id=8))
+    world.deliver()
+    world.write_elsewhere(
+        config_records.task_config(TASK, {"n": "9"}), config_records.tasks_commit("c", 1)
+    )
+    world.settle()
+    (_, _, refusal) = world.started_answers[1]
+    assert refusal is not None
+    assert "already" in refusal
+
+
+def test_a_task_that_is_gone_may_not_begin() -> None:
+    """Its assignment was revoked meanwhile."""
+    world = world_with(1)
+    gone = ConnectorTaskId("c", 5)
+    world.inbox.append(on.TaskStartAsked(task_id=gone, request_id=7))
+    world.settle()
+    assert world.started_answers == [
+        (gone, 7, "Cannot start source task c-5 as it has already been revoked from this worker")
+    ]
+
+
+def test_without_exactly_once_support_nothing_is_fenced() -> None:
+    """Tasks start at once and no count record is written."""
+    world = World()
+    configured(world, 2)
+    world.settle()
+    assert len(world.tasks) == 2
+    assert "tasks-fencing-c" not in world.log_keys()
+    assert not any(isinstance(answer, do.FenceProducers) for answer in world.answers)
+
+
+def test_a_connector_of_unknown_type_is_fenced_too() -> None:
+    """Its class may be outside the list of plugins and a source all the same; a sink is not."""
+    for kind, needed in (("source", True), ("unknown", True), ("sink", False)):
+        settings = HerderSettings(
+            worker_id="w",
+            connector_type=partial(_constant, kind),
+            exactly_once_source=True,
+        )
+        assert settings.needs_start_permission({"name": "c"}) is needed
+
+
+def test_a_connector_whose_producers_would_fence_anothers_is_not_created() -> None:
+    """The message names both and the id; without exactly-once support there is no reason to."""
+    config = {"name": "c-0", "connector.class": "x", TASKS: "1"}
+    world = world_with(1)
+    number = world.ask(PutConnectorConfig(connector="c-0", config=config))
+    other = world.ask(PutConnectorConfig(connector="c-1", config={**config, "name": "c-1"}))
+    world.settle()
+    error = world.replies[number].error
+    assert isinstance(error, BadRequestError)
+    assert "the transactional id group-c-0 with connector c" in error.message
+    assert world.replies[other].error is None
+    plain = World()
+    configured(plain, 1)
+    number = plain.ask(PutConnectorConfig(connector="c-0", config=config))
+    plain.settle()
+    assert plain.replies[number].error is None
+
+
+def _constant(kind: str, _: ConnectorConfig | None) -> str:
+    return kind

@@ -1,0 +1,137 @@
+"""New task configs: when they are written, and how failures are retried."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from pyconnect_agent.core.herder import events as on
+from pyconnect_agent.core.herder import requests as ask
+from pyconnect_agent.core.herder.requests.reconfiguration import backoff_ms
+from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
+from pyconnect_agent.core.internal_topics import config_records
+from tests.simulation.herder_world import TASKS, World
+
+CONFIG = {"name": "c", TASKS: "2", "text": "x"}
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
+    world.settle()
+    return world
+
+
+def test_unchanged_task_configs_are_not_written(world: World) -> None:
+    """A connector that asks for new ones and makes the same ones restarts nothing."""
+    before, tasks = list(world.log), dict(world.tasks)
+    world.inbox.append(on.ReconfigurationRequested(connector="c"))
+    world.settle()
+    assert world.log == before
+    assert world.tasks == tasks
+
+
+def test_a_smaller_task_set_stops_the_surplus_tasks(world: World) -> None:
+    """And its statuses are cleaned."""
+    world.ask(ask.PutConnectorConfig(connector="c", config={**CONFIG, TASKS: "1"}))
+    world.settle()
+    assert list(world.tasks) == [ConnectorTaskId("c", 0)]
+    assert list(world.task_statuses) == [ConnectorTaskId("c", 0)]
+
+
+def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
+    """Nothing of the old generation runs while a rebalance is under way."""
+    world.write_elsewhere(
+        *(config_records.task_config(ConnectorTaskId("c", n), {"n": str(n)}) for n in range(3)),
+        config_records.tasks_commit("c", 3),
+    )
+    world.read_log()
+    while world.inbox:
+        world.deliver()
+    stops = [answer for answer in world.answerable() if answer.queue.startswith("stop")]
+    assert len(stops) == 1
+    assert not any(answer.queue == "group" for answer in world.answers)
+    world.answer(stops[0])
+    while world.inbox:
+        world.deliver()
+    assert world.tasks == {}
+    assert any(answer.queue == "group" for answer in world.answers)
+
+
+def test_failures_are_retried_with_growing_pauses() -> None:
+    """250 ms doubling to 60 s, without an end."""
+    assert [backoff_ms(attempt) for attempt in (1, 2, 3, 9, 100)] == [
+        250,
+        500,
+        1000,
+        60_000,
+        60_000,
+    ]
+
+
+def test_a_failed_generation_is_tried_again_until_it_succeeds() -> None:
+    """As long as the connector runs."""
+    world = World()
+    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
+    failures, times = 0, []
+    while failures < 3:
+        if world.inbox:
+            world.deliver()
+        elif world.answers:
+            due = world.answerable()[0]
+            generation = due.queue.startswith("generate")
+            failures += generation
+            if generation:
+                times.append(world.now_ms)
+            world.answer(due, well=not generation)
+        else:
+            world.pass_time()
+    world.settle()
+    assert [later - earlier for earlier, later in pairwise(times)] == [250, 500]
+    assert len(world.tasks) == 2
+
+
+def test_a_failed_connector_is_not_asked_again() -> None:
+    """Too many tasks fail the connector: only a restart helps."""
+    world = World()
+    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG))
+    while not any(answer.queue == "generate c" for answer in world.answers):
+        if world.inbox:
+            world.deliver()
+        else:
+            world.answer(world.answerable()[0])
+    world.fail_connector("c")
+    due = next(answer for answer in world.answers if answer.queue == "generate c")
+    world.answer(due, well=False)
+    world.settle()
+    assert world.state.reconfigurations == {}
+    assert world.tasks == {}
+    assert world.connector_statuses["c"].state is State.FAILED
+
+
+def test_a_paused_connector_makes_no_tasks() -> None:
+    """Resuming does (KIP-980's initial state, KIP-52)."""
+    world = World()
+    paused = TargetState.PAUSED
+    world.ask(ask.PutConnectorConfig(connector="c", config=CONFIG, initial_state=paused))
+    world.settle()
+    assert world.tasks == {}
+    world.ask(ask.SetTargetState(connector="c", target_state=TargetState.STARTED))
+    world.settle()
+    assert len(world.tasks) == 2
+
+
+def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world: World) -> None:
+    """What is stored stays the same, so only the child that resolved it can tell."""
+    before = len(world.log)
+    world.values_changed = True
+    world.inbox.append(on.ReconfigurationRequested(connector="c"))
+    world.settle()
+    assert len(world.log) > before
+    after = len(world.log)
+    world.values_changed = False
+    world.inbox.append(on.ReconfigurationRequested(connector="c"))
+    world.settle()
+    assert len(world.log) == after

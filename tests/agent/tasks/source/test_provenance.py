@@ -1,0 +1,112 @@
+"""Provenance headers: what they hold, and what they never do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.kafka.task_producer import KafkaHeaders
+from pyconnect_agent.tasks.records.tolerance import RecordSkipped
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.pipeline import Pipeline
+from pyconnect_agent.tasks.source.provenance import (
+    EPOCH,
+    OFFSET,
+    PARTITION,
+    SEQUENCE,
+    canonical_json,
+    partition_digest,
+    stamped,
+    wanted,
+)
+from pyconnect_agent.tasks.source.run import Outgoing, compose_run
+from pyconnect_api import SourceRecord
+
+
+def record(file: str, position: int, value: str | None = "v") -> SourceRecord:
+    return SourceRecord({"file": file}, {"position": position}, "t", None, None, None, None, value)
+
+
+def plain(source: SourceRecord) -> Outgoing:
+    if source.value is None:
+        raise RecordSkipped
+    headers: KafkaHeaders | None = [("own", b"1")] if source.value == "headed" else None
+    return ("t", str(source.value).encode(), None, -1, 0, headers)
+
+
+def stamping(convert: Callable[[SourceRecord], Outgoing]) -> Callable[[SourceRecord], Outgoing]:
+    pipeline = Pipeline(
+        chain=None,
+        convert=lambda _, record: convert(record),
+        convert_run=compose_run(
+            Converters(
+                key=StringConverter(), value=StringConverter(), header=SimpleHeaderConverter()
+            )
+        ),
+    )
+    made = stamped(pipeline, connector="c", epoch_ms=7)
+    assert made.convert_run is None
+    return lambda record: made.convert(record, record)
+
+
+def headers(outgoing: Outgoing | None) -> dict[str, bytes | None]:
+    assert outgoing is not None
+    return dict(outgoing[5] or ())
+
+
+def test_each_source_partition_is_counted_from_one() -> None:
+    """Numbers belong to a partition within one start."""
+    stamp = stamping(plain)
+    seen = [headers(stamp(record(file, at))) for file, at in [("a", 1), ("b", 1), ("a", 2)]]
+    assert [each[SEQUENCE] for each in seen] == [b"1", b"1", b"2"]
+    assert {each[EPOCH] for each in seen} == {b"7"}
+    assert seen[0][PARTITION] == partition_digest("c", {"file": "a"}).encode()
+    assert seen[0][PARTITION] != seen[1][PARTITION]
+    assert json.loads(seen[2][OFFSET] or b"") == {"position": 2}
+
+
+def test_dropped_records_leave_no_hole() -> None:
+    """What is left out is not counted."""
+    stamp = stamping(plain)
+    assert headers(stamp(record("a", 1)))[SEQUENCE] == b"1"
+    with pytest.raises(RecordSkipped):
+        stamp(record("a", 2, None))
+    assert headers(stamp(record("a", 3)))[SEQUENCE] == b"2"
+
+
+def test_a_record_whose_sending_is_repeated_keeps_its_number() -> None:
+    """The loop converts the record again whose sending was retriable."""
+    stamp = stamping(plain)
+    again = record("a", 1)
+    assert headers(stamp(again))[SEQUENCE] == b"1"
+    assert headers(stamp(again))[SEQUENCE] == b"1"
+    assert headers(stamp(record("a", 2)))[SEQUENCE] == b"2"
+
+
+def test_headers_come_after_the_record_s_own_and_replace_none() -> None:
+    """A header of the same name is the record's."""
+
+    def convert(source: SourceRecord) -> Outgoing:
+        return ("t", b"v", None, -1, 0, [(SEQUENCE, b"mine"), ("own", b"1")])
+
+    outgoing = stamping(convert)(record("a", 1))
+    assert [name for name, _ in outgoing[5] or ()] == [SEQUENCE, "own", PARTITION, OFFSET, EPOCH]
+    assert headers(outgoing)[SEQUENCE] == b"mine"
+
+
+def test_the_same_partition_has_the_same_digest_in_any_order_of_members() -> None:
+    """Digests are of canonical JSON; the connector's name tells equal partitions apart."""
+    assert canonical_json({"b": 1, "a": b"\x00"}) == '{"a":"AA==","b":1}'
+    assert partition_digest("c", {"a": 1, "b": 2}) == partition_digest("c", {"b": 2, "a": 1})
+    assert partition_digest("c", {"a": 1}) != partition_digest("d", {"a": 1})
+
+
+def test_headers_are_off_unless_asked_for() -> None:
+    """Apache has no such headers."""
+    assert not wanted({})
+    assert not wanted({"pyconnect.provenance.headers": "false"})
+    assert wanted({"pyconnect.provenance.headers": " True "})

@@ -1,0 +1,182 @@
+"""Topics that a source task's records need (KIP-158)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
+from pyconnect_agent.builtin.converters.string import StringConverter
+from pyconnect_agent.core.config.topic_creation import topic_creation_groups
+from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.errors import AuthorizationError, KafkaError, RetriableKafkaError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.retry import RetryPolicy
+from pyconnect_agent.kafka.admin import TopicCreated, TopicSpec
+from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.setup.plugins import Converters
+from pyconnect_agent.tasks.source.pipeline import compose
+from pyconnect_agent.tasks.source.topic_creation import TopicCreation, topic_creation_of
+from pyconnect_api import STRING_SCHEMA, ConnectException, RetriableException, SourceRecord
+from tests.agent.tasks.fake_control import FakeControl
+
+DEFAULT = {
+    "topic.creation.default.partitions": "3",
+    "topic.creation.default.replication.factor": "-1",
+}
+COMPACTED = {
+    "topic.creation.groups": "compacted",
+    "topic.creation.compacted.include": "c-.*",
+    "topic.creation.compacted.exclude": "c-x",
+    "topic.creation.compacted.partitions": "1",
+    "topic.creation.compacted.cleanup.policy": "compact",
+}
+
+
+class FakeTopics:
+    """A cluster's topics; `outcome` replaces what a creation gives, `silent` fails each look."""
+
+    def __init__(self, *existing: str) -> None:
+        self.existing = set(existing)
+        self.looks: list[str] = []
+        self.created: list[TopicSpec] = []
+        self.outcome: TopicCreated | KafkaError = TopicCreated.NOW
+        self.silent: KafkaError | None = None
+
+    def describe_topics(self, topics: Sequence[str], timeout_ms: int) -> dict[str, int]:
+        self.looks += topics
+        if self.silent is not None:
+            raise self.silent
+        return {topic: 1 for topic in topics if topic in self.existing}
+
+    def create_or_find_topic(self, topic: TopicSpec, timeout_ms: int) -> TopicCreated:
+        self.created.append(topic)
+        if isinstance(self.outcome, KafkaError):
+            raise self.outcome
+        return self.outcome
+
+
+def creation(topics: FakeTopics, **rules: str) -> TopicCreation:
+    groups = topic_creation_groups({**DEFAULT, **COMPACTED, **rules})
+    return TopicCreation(groups, topics, timeout_ms=1_000)
+
+
+def conversion(topics: TopicCreation) -> Callable[[SourceRecord], object]:
+    """Return the conversion of a record, as it is done one by one."""
+    keys, values = StringConverter(), StringConverter()
+    made = compose(
+        converters=Converters(key=keys, value=values, header=SimpleHeaderConverter()),
+        chain=None,
+        tolerance=Tolerance(
+            tolerate_all=False,
+            policy=RetryPolicy(timeout_ms=0, delay_max_ms=60_000),
+            reporters=(),
+            stop_requested=FakeControl().stop_requested,
+        ),
+        topics=topics,
+    )
+    return lambda record: made.convert(record, record)
+
+
+def record(topic: str, value: str = "v") -> SourceRecord:
+    return SourceRecord({}, {}, topic, value_schema=STRING_SCHEMA, value=value)
+
+
+def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
+    """With its partitions, replicas and settings; others by the rules of `default`."""
+    topics = FakeTopics()
+    rules = creation(topics)
+    for name in ("c-1", "c-x"):
+        rules.ensure(name)
+    assert topics.created == [
+        TopicSpec(
+            name="c-1",
+            partitions=1,
+            replication_factor=-1,
+            settings={"cleanup.policy": "compact"},
+        ),
+        TopicSpec(name="c-x", partitions=3, replication_factor=-1, settings={}),
+    ]
+
+
+def test_a_topic_is_looked_for_once() -> None:
+    """Before its first record, whoever made it."""
+    topics = FakeTopics("old")
+    convert = conversion(creation(topics))
+    for name in ("old", "new", "old", "new"):
+        convert(record(name))
+    assert topics.looks == ["old", "new"]
+    assert [spec.name for spec in topics.created] == ["new"]
+
+
+def test_another_may_be_quicker() -> None:
+    """A topic that appears between the look and the creation is as good."""
+    topics = FakeTopics()
+    topics.outcome = TopicCreated.BEFORE
+    rules = creation(topics)
+    rules.ensure("t")
+    assert rules.known == {"t"}
+
+
+def test_a_topic_that_can_neither_be_made_nor_found_fails_the_task() -> None:
+    """Kafka's text says what to do."""
+    topics = FakeTopics()
+    topics.outcome = TopicCreated.NOT
+    rules = creation(topics)
+    with pytest.raises(ConnectException) as caught:
+        rules.ensure("c-1")
+    assert str(caught.value) == (
+        "Task failed to create new topic (name=c-1, numPartitions=1, replicationFactor=default, "
+        "replicasAssignments=null, configs={cleanup.policy=compact}). Ensure that the task is "
+        "authorized to create topics or that the topic exists and restart the task"
+    )
+    assert rules.known == set()
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (RetriableKafkaError("slow"), RetriableException),
+        (AuthorizationError("no"), ConnectException),
+    ],
+)
+def test_a_look_is_repeated_only_when_it_may_succeed_later(
+    failure: KafkaError, raised: type[Exception]
+) -> None:
+    """The record is then converted again, as after any send that may be repeated."""
+    topics = FakeTopics()
+    topics.silent = failure
+    with pytest.raises(ConnectException) as caught:
+        creation(topics).ensure("t")
+    assert type(caught.value) is raised
+
+
+def test_a_creation_that_fails_is_not_repeated() -> None:
+    """Also when it timed out, as in Kafka."""
+    topics = FakeTopics()
+    topics.outcome = RetriableKafkaError("Timed out while checking for or creating topic(s) 't'.")
+    with pytest.raises(ConnectException, match="Timed out") as caught:
+        creation(topics).ensure("t")
+    assert type(caught.value) is ConnectException
+
+
+@pytest.mark.parametrize(
+    ("worker", "rules", "active"),
+    [("true", DEFAULT, True), ("false", DEFAULT, False), ("true", {}, False)],
+)
+def test_worker_and_connector_must_both_want_it(
+    worker: str, rules: dict[str, str], active: bool
+) -> None:
+    """`topic.creation.enable` of the worker, rules of the connector."""
+    config = WorkerConfig.parse(
+        {
+            "bootstrap.servers": "127.0.0.1:1",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "topic.creation.enable": worker,
+        }
+    )
+    connector = {"name": "c", "connector.class": "FileStreamSource", **rules}
+    found = topic_creation_of(config, connector, ConnectorTaskId("c", 0))
+    assert (found is not None) == active

@@ -1,0 +1,159 @@
+"""The number of requests of each verb: a verb that names connectors asks for these only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.parsing.nouns import NOUNS
+from tests.cli.conftest import Run
+from tests.cli.offsets_world import stop, stored
+from tests.support.connect_server import FakeConnect, FakeConnector
+
+__all__ = ["stored"]
+
+MOST = 7
+NAMING = {
+    "connectors list": "orders",
+    "connectors get": "orders",
+    "connectors describe": "orders",
+    "connectors wait": "orders --for STOPPED",
+    "connectors watch": "orders --timeout 10ms --interval 1s",
+    "connectors create": "new -s connector.class=org.example.FileSource",
+    "connectors apply": "-f orders.json",
+    "connectors patch": "orders --set a=b",
+    "connectors validate": "orders",
+    "connectors export": "orders",
+    "connectors diff": "-f orders.json",
+    "connectors promote": "orders --to-context other --map a=b --yes",
+    "connectors edit": "orders",
+    "connectors pause": "orders",
+    "connectors resume": "orders",
+    "connectors stop": "orders --wait",
+    "connectors restart": "orders",
+    "connectors delete": "orders --yes --wait",
+    "tasks list": "broken",
+    "tasks describe": "broken/0",
+    "tasks restart": "broken-0",
+    "tasks kill": "broken-0 --yes",
+    "tasks stacks": "broken/0",
+    "offsets get": "orders broken",
+    "offsets diff": "orders broken",
+    "offsets export": "orders",
+    "offsets reset": "orders --yes",
+    "offsets alter": """orders --set {"filename":"a.txt"}={"position":1} --yes""",
+    "offsets seek": "orders --to-start --yes",
+    "offsets import": "orders -f saved.json --yes",
+    "offsets copy": "orders other-orders --yes --force",
+    "topics list": "orders",
+    "topics reset": "orders --yes",
+}
+"""Command lines that name a connector of many."""
+NAMING_TWO = {"connectors promote", "offsets copy"}
+"""Verbs that read one connector and change another one."""
+WITHOUT_NAMES = {
+    "offsets undo": "it takes the newest change of the cluster in use",
+    "offsets history": "it reads files only",
+    "offsets lag": "it needs brokers",
+    "connectors logs": "it asks all workers, because the connector may have moved",
+    "connectors dlq": "it needs brokers",
+    "connectors init": "it names a plugin",
+    "offsets orphans": "deleted connectors are those that no list names",
+    "topics read": "it names a topic",
+    "acls": "grants concern all workers",
+    "transactions": "ids belong to a cluster",
+    "plugins": "it names a plugin",
+    "loggers": "it names a logger",
+    "reconcile": "audits read topics",
+    "upgrade": "it concerns all workers",
+    "agent": "it names a worker",
+    "status": "it shows all connectors",
+    "top": "it shows all connectors",
+    "health": "it asks workers",
+    "info": "it counts all connectors",
+    "doctor": "it examines all connectors",
+    "context": "it sends no request",
+    "config": "it sends no request",
+    "sandbox": "it sends no request",
+    "completion": "it sends no request",
+    "version": "it sends no request",
+    "help": "it sends no request",
+}
+"""Other verbs, and all verbs of some nouns."""
+FAILING = {
+    "tasks kill": 9,
+    "tasks stacks": 9,
+    "connectors edit": 9,
+    "connectors diff": 1,
+    "offsets diff": 1,
+}
+"""Exit codes other than 0: only agents kill tasks, no editor is set, there is a difference."""
+
+
+@pytest.fixture(autouse=True)
+def many_connectors(connect: FakeConnect, stored: FakeConnector) -> None:
+    """A cluster with a stopped source, which has offsets, among others."""
+    stop(connect)
+    for name in ("other-orders", *(f"further-{number}" for number in range(20))):
+        connect.connectors[name] = FakeConnector(
+            config={"name": name, "connector.class": "org.example.FileSource"},
+            state="STOPPED",
+            tasks=[],
+        )
+    connect.connectors["broken"].tasks = ["FAILED"]
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("verb", NAMING)
+def test_a_verb_that_names_connectors_asks_for_these_only(
+    run: Run, connect: FakeConnect, url: str, verb: str
+) -> None:
+    """At most 7 requests for each connector, none of which lists the cluster."""
+    assert run("offsets", "export", "orders", "-f", "saved.json").code == 0
+    config = {"connector.class": "org.example.FileSource", "tasks.max": "2"}
+    Path("orders.json").write_text(json.dumps({"name": "orders", "config": config}))
+    there = url.replace("127.0.0.1", "localhost")
+    assert run("context", "set", "other", "--url", there).code == 0
+    connect.requests.clear()
+    outcome = run(*verb.split(), *NAMING[verb].split())
+    assert outcome.code == FAILING.get(verb, 0), outcome.err
+    named = 2 if verb in NAMING_TWO else 1
+    assert len(connect.requests) <= MOST * named, connect.requests
+    assert "GET /connectors" not in connect.requests
+
+
+@pytest.mark.wire
+def test_a_name_that_no_path_can_carry_is_looked_up_in_the_list(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Workers since Kafka 4.0 refuse an encoded slash; such a connector can still be shown."""
+    connect.connectors["a/b"] = FakeConnector(config={"name": "a/b"})
+    for verb in ("connectors list", "tasks list"):
+        connect.requests.clear()
+        assert run(*verb.split(), "a/b").code == 0
+        assert set(connect.requests) == {"GET /connectors"}
+
+
+def test_every_verb_has_a_count_or_a_reason() -> None:
+    """A new verb is either counted or does not name connectors."""
+    known = {*NAMING, *WITHOUT_NAMES}
+    unknown = [path for path in _verbs() if not {path, path.rpartition(" ")[0]} & known]
+    assert unknown == []
+
+
+def _verbs() -> Iterator[str]:
+    for noun in NOUNS:
+        yield from _paths(load_noun(noun), noun.name)
+
+
+def _paths(command: Any, path: str) -> Iterator[str]:
+    verbs = getattr(command, "commands", {})
+    if not verbs:
+        yield path
+    for name, verb in verbs.items():
+        yield from _paths(verb, f"{path} {name}")

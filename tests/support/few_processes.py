@@ -1,0 +1,19 @@
+"""Imported by a fork server: its user may have no further process, until SIGUSR1 allows it.
+
+The limit does not hold for root, so root becomes another user.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+
+OTHER_USER = 54_321
+
+if os.geteuid() == 0:
+    os.setresuid(OTHER_USER, OTHER_USER, OTHER_USER)
+
+_hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+resource.setrlimit(resource.RLIMIT_NPROC, (0, _hard))
+signal.signal(signal.SIGUSR1, lambda *_: resource.setrlimit(resource.RLIMIT_NPROC, (_hard, _hard)))
