@@ -39,7 +39,9 @@ _KINDS = (
     " LEFT JOIN pg_catalog.pg_type AS b ON b.oid = t.typbasetype"
     " WHERE t.oid = pg_catalog.pg_typeof({name})::oid"
 )
-_TEXTS = frozenset({"text", "character varying", "character", "bpchar"})
+_TEXTS = frozenset({"text", "character varying"})
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps the type of a column whose texts it fills with spaces."""
 _DAY = r"(?!0000)\d{4}-\d\d-\d\d"
 _CLOCK = r" ([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
 _FORMS = {
@@ -171,7 +173,7 @@ def _of_mysql(field: StructField, name: str) -> _Column:
             kind = TIME if field.metadata.get("logical_time_type") else type_
         case _ if type_.startswith("decimal"):
             kind = _decimal(field)
-        case _:
+        case _ if not field.metadata.get(_CHAR, "").startswith("char"):
             return _Column(name=field.name, selected=name)
     return _Column(name=field.name, selected=selected, kind=kind)
 
@@ -188,7 +190,7 @@ def _typed(frame: DataFrame, columns: list[_Column]) -> DataFrame:
     for column in columns:
         text = sql.col(_quoted(column.name, "`"))
         value = _value(text, column.kind)
-        # Without it Spark would add spaces to texts of columns that are CHAR to the driver.
+        # Metadata of the driver ends here.
         metadata = {HELD: column.kind if column.kind in {NUMERIC, TIME, DOCUMENT} else ""}
         found.append(value.alias(column.name, metadata=metadata))
         if (column.kind or "").partition("(")[0] in _FORMS:
