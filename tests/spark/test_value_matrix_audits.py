@@ -1,4 +1,4 @@
-"""Audits of tables and files of all types: each value that changes is found, and no other one.
+"""Audits of tables of all types: each value that changes is found, and no other one.
 
 A row of the sink has one value of the matrix; another row has it with the least change that its
 column holds. The same rows agree. If both rows change places in the topic, each of them differs.
@@ -17,22 +17,19 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyconnect_api import Schema, SourceRecord, Struct
+from pyconnect_api import Schema, Struct
 from pyconnect_cli.reconcile.audited import Audited, Resolved
-from pyconnect_cli.reconcile.lake import written_lake
 from pyconnect_cli.reconcile.tables import read_table, written_table
 from pyconnect_cli.rest.offset_entries import OffsetEntry
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
 from pyconnect_connectors.sql.sink_task import SqlSinkTask
 from pyconnect_reconcile.findings import Verdict
 from tests.connectors.matrix.columns import Cell, Column
 from tests.connectors.matrix.databases import Database, define, grid
-from tests.connectors.matrix.files import NAMES
 from tests.connectors.matrix.meanings import Kind
 from tests.connectors.matrix.paths import Message, delivered, sink_props
-from tests.connectors.matrix.rules import refused_at_reading, refused_at_writing
+from tests.connectors.matrix.rules import refused_at_reading
 from tests.connectors.matrix.systems import Systems, cells_of
-from tests.connectors.matrix.topics import TOPIC, Topic, converter, through
+from tests.connectors.matrix.topics import TOPIC, Topic, converter
 from tests.support.audits import Answer
 from tests.support.mariadb import running_mariadb
 from tests.support.postgres import running_postgres
@@ -290,7 +287,7 @@ def test_each_changed_value_of_a_table_is_found(
         check_audits(audit, pairs, sides, job="source-topic")
 
 
-@pytest.mark.parametrize("name", DATABASES)
+@pytest.mark.parametrize("name", ["PostgreSQL", "MariaDB"])
 def test_values_that_no_record_has_are_differences(
     audit: RecordedAudit, systems: Systems, tmp_path: Path, name: str
 ) -> None:
@@ -314,34 +311,3 @@ def test_values_that_no_record_has_are_differences(
     answer = audit.run("source-topic", {TOPIC: given}, **sides)
     extra = {copy.offset for each in answer.of("extra") for copy in each.copies}
     assert (extra, answer.outcome.totals["missing"]) == (odd, len(odd))
-
-
-@pytest.mark.parametrize("format_", ["parquet", "csv", "json"])
-def test_each_changed_value_of_a_file_is_found(
-    audit: RecordedAudit, systems: Systems, tmp_path: Path, format_: str
-) -> None:
-    """Of the types of Parquet, as LakeSink writes them in each format."""
-    topic = Topic.PLAIN if format_ == "json" else Topic.JSON
-    pairs = [
-        pair
-        for pair in pairs_of(systems, "Parquet")
-        if not refused_at_writing(pair[0], topic, NAMES[format_])
-    ]
-    config = {
-        "name": "matrix",
-        "lake.url": str(tmp_path / "lake"),
-        "format.class": format_,
-        "retry.backoff.ms": "0",
-        "max.retries": "0",
-        "value.converter.schemas.enable": str(topic is Topic.JSON).lower(),
-    }
-    (tmp_path / "lake").mkdir()
-    records = [
-        SourceRecord(None, None, TOPIC, value_schema=row.schema, value=row)
-        for _, *rows in pairs
-        for row in rows
-    ]
-    delivered(LakeSinkTask, config, through(topic, records))
-    sink = written_lake(Audited(name="matrix", config=config, topics=[TOPIC], offsets=[]))
-    sides = {"left": topic_of(sink), "right": side_of(sink, tmp_path)}
-    check_audits(audit, pairs, sides, topic=topic)
