@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,10 +158,21 @@ def _written(value: object, kind: str) -> object:
         case "numeric":
             return None
         case "date":
-            return value if isinstance(value, str) and _DAY.fullmatch(value) else None
+            return value if _is_moment(value, _DAY) else None
         case "timestamp_ntz":
-            return value if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+            return value if _is_moment(value, _MOMENT) else None
     return str(value) if _fits(value, kind) else None
+
+
+def _is_moment(value: object, form: re.Pattern[str]) -> bool:
+    """Return whether a value is of a form, and on a day and at a time that exist."""
+    if not isinstance(value, str) or not form.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value[:19])
+    except ValueError:
+        return False
+    return True
 
 
 def _fits(value: object, kind: str) -> bool:
