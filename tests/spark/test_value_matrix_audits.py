@@ -287,7 +287,7 @@ def test_each_changed_value_of_a_table_is_found(
         check_audits(audit, pairs, sides, job="source-topic")
 
 
-@pytest.mark.parametrize("name", ["PostgreSQL", "MariaDB"])
+@pytest.mark.parametrize("name", DATABASES)
 def test_values_that_no_record_has_are_differences(
     audit: RecordedAudit, systems: Systems, tmp_path: Path, name: str
 ) -> None:
