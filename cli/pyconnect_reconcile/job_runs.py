@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.capture import Capture, capture, copies_rows
-from pyconnect_reconcile.errors import NotAuditable, ReconcileError, RecordsRemoved
+from pyconnect_reconcile.errors import (
+    InvalidQuestion,
+    NotAuditable,
+    ReconcileError,
+    RecordsRemoved,
+)
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict
 from pyconnect_reconcile.report.contents import Report, arranged
@@ -49,9 +54,41 @@ def run_each(runs: Sequence[tuple[Spec, Path]], events: Events) -> list[int]:
 def _run(
     spec: Spec, directory: Path, events: Events, session: Callable[[], SparkSession]
 ) -> Verdict:
-    """Do what the spec asks and write its report; ReconcileError when it could not decide."""
+    """Do what the spec asks and write its report; ReconcileError when it could not decide.
+
+    The report then says why.
+    """
     make_directory(directory)
     started = time.time()
+    try:
+        report = _reported(spec, directory, events, session, started)
+    except InvalidQuestion:
+        raise
+    except Exception as error:
+        write_report(_failure(spec, error, started), directory, None)
+        raise
+    events.report(str(directory), report.verdict.word)
+    return report.verdict
+
+
+def _failure(spec: Spec, error: Exception, started: float) -> Report:
+    """Return the report of a run that an error has ended."""
+    message = f"{type(error).__name__}: {error}"
+    if isinstance(error, ReconcileError):
+        message = error.message + (f" ({error.hint})" if error.hint else "")
+    finding = Finding(kind="failed", severity=Severity.UNKNOWN, message=message)
+    outcome = CheckOutcome(findings=(finding,), totals={finding.kind: 1})
+    captured = Capture(spec=spec, snapshots={}, files={}, tables={})
+    return _report(captured, outcome, started, spark_version="")
+
+
+def _reported(
+    spec: Spec,
+    directory: Path,
+    events: Events,
+    session: Callable[[], SparkSession],
+    started: float,
+) -> Report:
     events.step("taking the snapshot")
     # Copies of files lie where executors and a Spark Connect server see them, too.
     with tempfile.TemporaryDirectory(dir=directory, prefix=".work-") as copies:
@@ -64,8 +101,7 @@ def _run(
             write_report(report, directory, None)
         else:
             report = _checked(captured, session(), events, directory, started)
-    events.report(str(directory), report.verdict.word)
-    return report.verdict
+    return report
 
 
 def _started(specs: Sequence[Spec], events: Events, stack: ExitStack) -> Callable[[], SparkSession]:

@@ -146,10 +146,16 @@ def missing_of(
     """Count the missing numbers, and those that may be outside of the range.
 
     A number is known to be lost if it lies between the ends of all cut partitions of its source.
+    Partitions without a number hide any number, but no more of them than offsets.
     """
     late = {number for number, part in history.ranges.items() if part.earliest > 0}
     early = {number for number, part in history.ranges.items() if part.open_tail > 0}
-    hollow = bool((late | early) - {partition for _, partition in lanes})
+    read = {partition for _, partition in lanes}
+    hidden = sum(
+        part.start + max(part.high_watermark - part.end, 0)
+        for number, part in history.ranges.items()
+        if number not in read
+    )
     lost = perhaps = 0
     for group, present in numbers.items():
         there = set(present)
@@ -162,10 +168,11 @@ def missing_of(
             begin = before + 1 if low is None else max(before + 1, low + 1)
             end = after - 1 if high is None else min(after - 1, high - 1)
             crossed = low is not None and high is not None and low >= high
-            known = 0 if hollow or crossed else max(end - begin + 1, 0)
+            known = 0 if crossed else max(end - begin + 1, 0)
             lost += known
             perhaps += after - before - 1 - known
-    return lost, perhaps
+    more = min(lost, hidden)
+    return lost - more, perhaps + more
 
 
 def bucket_of(lane: list[int], at: int, choose: Callable[[Iterable[int]], int]) -> int:

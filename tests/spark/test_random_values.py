@@ -29,7 +29,9 @@ TEXTS = (
 )  # fmt: skip
 OTHERS = ("true", "false", "null")
 BROKEN = ("no json", "{", '{"a":1} x', "01", "[1,]", '{"a":1,"a":2}', "tru", "\ufffd")
-Change = Callable[[random.Random, list[tuple[bytes, bytes | None]]], None]
+Row = tuple[bytes, bytes | None, int]
+"""Key, value and partition."""
+Change = Callable[[random.Random, list[Row]], None]
 
 
 def value(randomness: random.Random, depth: int = 0) -> str:
@@ -43,36 +45,49 @@ def value(randomness: random.Random, depth: int = 0) -> str:
     return randomness.choice((NUMBERS, TEXTS, OTHERS)[randomness.randrange(3)])
 
 
-def drop(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+def drop(randomness: random.Random, rows: list[Row]) -> None:
     del rows[randomness.randrange(len(rows))]
 
 
-def repeat(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+def repeat(randomness: random.Random, rows: list[Row]) -> None:
     rows.append(randomness.choice(rows))
 
 
-def reorder(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+def reorder(randomness: random.Random, rows: list[Row]) -> None:
     randomness.shuffle(rows)
 
 
-def replace(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+def replace(randomness: random.Random, rows: list[Row]) -> None:
     """Null, another type, a rounded number, double encoding, a value that does not parse."""
     at = randomness.randrange(len(rows))
-    key, old = rows[at]
+    key, old, partition = rows[at]
     encoded = b'"%b"' % (old or b"").replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     new = randomness.choice(
         (None, b"null", encoded, value(randomness).encode(), randomness.choice(BROKEN).encode())
     )
-    rows[at] = (key, new)
+    rows[at] = (key, new, partition)
 
 
-def swap(randomness: random.Random, rows: list[tuple[bytes, bytes | None]]) -> None:
+def swap(randomness: random.Random, rows: list[Row]) -> None:
     one, other = randomness.sample(range(len(rows)), 2)
-    (key, first), (another, second) = rows[one], rows[other]
-    rows[one], rows[other] = (key, second), (another, first)
+    (key, first, here), (another, second, there) = rows[one], rows[other]
+    rows[one], rows[other] = (key, second, here), (another, first, there)
 
 
-CHANGES: tuple[Change, ...] = (drop, repeat, reorder, replace, swap)
+def delay(randomness: random.Random, rows: list[Row]) -> None:
+    """A record comes after others: that is no difference of rows."""
+    late = rows.pop(randomness.randrange(len(rows)))
+    rows.append(late)
+
+
+def move(randomness: random.Random, rows: list[Row]) -> None:
+    """A record is in another partition, which is no difference either."""
+    at = randomness.randrange(len(rows))
+    key, value, partition = rows[at]
+    rows[at] = (key, value, 1 - partition)
+
+
+CHANGES: tuple[Change, ...] = (drop, repeat, reorder, replace, swap, delay, move)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -81,24 +96,24 @@ def test_topics_with_known_changes_are_judged_as_by_the_reference(
 ) -> None:
     """Verdict, counts and places; equal values differ in nothing but their spelling."""
     randomness = random.Random(seed)
-    left: list[tuple[bytes, bytes | None]] = [
-        (b"k%d" % number, value(randomness).encode()) for number in range(ROWS)
+    left: list[Row] = [
+        (b"k%d" % number, value(randomness).encode(), number % 2) for number in range(ROWS)
     ]
     right = list(left)
     for change in randomness.choices(CHANGES, k=randomness.randrange(6)):
         change(randomness, right)
     topics = {
-        name: [Given(each, key) for key, each in rows]
+        name: [Given(each, key, partition) for key, each, partition in rows]
         for name, rows in ((LEFT, left), (RIGHT, right))
     }
     answer = RecordedAudit(spark, tmp_path).run(
         "topic-topic", topics, left=topic(LEFT), right=topic(RIGHT)
     )
-    expected = difference(left, right)
+    expected = difference(*([row[:2] for row in rows] for rows in (left, right)))
     found = {kind: answer.outcome.totals.get(kind, 0) for kind in expected}
     assert found == expected, answer.outcome.findings
     assert answer.verdict is (Verdict.DIFFER if any(expected.values()) else Verdict.AGREE)
-    rows = {(key, canonical(each)) for key, each in right}
-    gone = {at for at, (key, each) in enumerate(left) if (key, canonical(each)) not in rows}
+    rows = {(key, canonical(each)) for key, each, _ in right}
+    gone = {at for at, (key, each, _) in enumerate(left) if (key, canonical(each)) not in rows}
     places = {place.offset for each in answer.of("missing") for place in each.copies}
     assert places == gone

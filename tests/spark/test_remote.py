@@ -304,13 +304,13 @@ def test_credentials_show_nowhere_on_a_shared_server(
 def test_a_lost_server_gives_an_undecided_result(
     server: ConnectServer, reconcile: Reconcile, secured: Secured
 ) -> None:
-    """Exit 11 and no report, long before PySpark would have given up."""
+    """Exit 11 and a report that says so, long before PySpark would have given up."""
     with Proxy(server.port) as proxy:
         process = reconcile.start(*secured.ask(), "--remote", f"sc://{ports.LOOPBACK}:{proxy.port}")
         eventually(server.running_jobs, RUN_S)
         proxy.cut()
         ended = reconcile.end(process)
-    assert (ended.code, ended.report) == (11, None)
+    assert (ended.code, ended.found) == (11, [("failed", [])])
     assert "the connection to the Spark Connect server was lost" in ended.err
 
 
@@ -332,8 +332,8 @@ def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Re
         assert f"no Spark Connect server answers at {address}" in ended.err
     assert "is not sc://HOST:PORT" in refused.err
     assert [ended.code for ended in (*unanswered, refused)] == [11, 11, 2]
+    assert refused.report is None
     for ended in (*unanswered, refused):
-        assert ended.report is None
         assert "hunter2" not in ended.out + ended.err
 
 

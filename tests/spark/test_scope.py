@@ -149,3 +149,32 @@ def test_sources_between_each_other_are_checked_as_those_behind_each_other(audit
     assert answer.intervals("disorder") == {("8", 10, 10)}
     assert [copy.key for each in answer.of("disorder") for copy in each.copies] == ["8"]
     assert answer.outcome.counts["groups"] == 50
+
+
+def test_every_missing_row_is_named_beside_a_hot_one(audit: Audit) -> None:
+    """In a compare whose second topic has none of them."""
+    left, right = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
+    twice = [Record(b"v%d" % n, key=b"k%d" % n) for n in range(100)]
+    left.write([*[Record(b"hot", key=b"hot")] * 30_000, *twice, *twice])
+    right.write([Record(b"else", key=b"else")])
+    sides = {
+        name: {"kind": "topic", "topics": [seed.topic]}
+        for name, seed in (("left", left), ("right", right))
+    }
+    found = audit.run("topic-topic", **sides).of("missing")
+    assert sorted(each.count for each in found) == [2] * 100 + [30_000]
+    for each in found:
+        assert len(each.copies) == min(each.count, 10)
+        assert all(copy.key for copy in each.copies)
+
+
+def test_removed_offsets_hide_no_more_numbers_than_they_are(audit: Audit) -> None:
+    """A partition whose records have all expired: the other missing numbers are lost."""
+    seed = expired(audit, [500, 501], [n for n in range(1, 1001) if not 500 <= n < 600], 2)
+    answer = audit.run("sequence", topics=[seed.topic], **PLAIN)
+    totals = answer.outcome.totals
+    assert answer.verdict is Verdict.DIFFER
+    # The markers of transactions take offsets, too.
+    hidden = totals["perhaps-missing"]
+    assert (2 <= hidden <= 4, totals["missing"]) == (True, 100 - hidden)
+    assert sum(each.count for each in answer.of("missing")) == 100 - hidden

@@ -19,6 +19,8 @@ from pyconnect_cli.reconcile.tables import database_access, database_side, hoist
 
 BY_HAND = "name the files yourself: --files with --format and --column"
 FORMATS = ("parquet", "json", "csv", "iceberg")
+# Directories of partitions are not columns of the rows.
+RECURSIVE = {"recursiveFileLookup": "true"}
 CATALOG = "iceberg.catalog"
 STORE = {"endpoint": "store.url", "region": "s3.region"}
 STORE_ACCESS = {"access_key": "aws.access.key.id", "secret_key": "aws.secret.access.key"}
@@ -68,20 +70,21 @@ def read_lake(connector: Audited) -> Resolved:
     root = _directory(config)
     path = posixpath.join(root, (config.get("prefix") or "").strip("/")).rstrip("/")
     found = _resolved(config, [path], config.get("format.class") or "parquet", {"mode": "append"})
+    if found.side["format"] == "csv":
+        # The connector reads an empty text as null, with quotes or without.
+        found.side["options"] = {**RECURSIVE, "emptyValue": ""}
     found.side["read"] = sorted(posixpath.join(root, file) for file in done)
     return found
 
 
 def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
     whole = hoisted_column(config, BY_HAND)
-    # Directories of partitions are not columns of the rows.
-    options = {"recursiveFileLookup": "true"}
     side: Document = {
         "kind": "files",
         "paths": paths,
         "format": written,
         "complete": True,
-        "options": options,
+        "options": RECURSIVE,
     }
     secrets: Mapping[str, str] = {}
     if "://" in paths[0]:

@@ -225,7 +225,7 @@ def _findings(
             for place in everywhere.get(identity, [])
         )
         if committed_copies:
-            message = f"consumers of committed records see a record {count} times"
+            message = f"consumers of committed records see a record {count:,} times"
             kind, severity = "duplicate", Severity.ERROR
         else:
             message = "a record was repeated after its transaction was aborted: no"

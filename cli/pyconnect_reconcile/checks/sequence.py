@@ -70,11 +70,12 @@ class _Pass:
 class _Known:
     """Per group the numbers `low` and `high`, outside of which a missing one is not known lost.
 
-    `hollow`: a partition of which nothing was read may have had any number of any group.
+    Partitions of which nothing was read may have had any number of any group, but no more of them
+    than `hidden`, their offsets outside of the range.
     """
 
     bounds: DataFrame | None = None
-    hollow: bool = False
+    hidden: int = 0
 
     def split(self, found: Sequence[tuple[str, Interval]]) -> Iterator[tuple[str, Interval, bool]]:
         """Yield the intervals with whether they are lost, cut at the bounds."""
@@ -85,7 +86,7 @@ class _Known:
             limits = {row.group: (row.low, row.high) for row in rows}
         for group, (first, last) in found:
             low, high = limits.get(group, (None, None))
-            if self.hollow or (low is not None and high is not None and low >= high):
+            if self.hidden or (low is not None and high is not None and low >= high):
                 yield group, Interval(first, last), False
                 continue
             begin = first if low is None else min(max(first, low), last + 1)
@@ -149,14 +150,17 @@ def _judged(bench: Bench, read: _Pass, folded: DataFrame, *, sorted_at_once: boo
         found = _gaps(bounded, buckets, groups, spec.findings) if missing else []
     finally:
         groups.unpersist()
-    gaps = most_severe((_missing(*each) for each in bounded.split(found)), spec.findings)
+    perhaps = min(missing, int(total.perhaps) + bounded.hidden)
+    split = [_missing(*each) for each in bounded.split(found)]
+    if bounded.hidden and missing > perhaps:
+        split.append(_beyond_hidden(missing - perhaps, bounded.hidden))
+    gaps = most_severe(split, spec.findings)
     copies: list[Finding] = []
     if total.rows > total.distinct:
         bench.events.step("looking up repeated numbers")
         copies = list(_copies(read, numbered.repeated(buckets)))
     proven = not spec.ordered or (sorted_at_once and not total.doubtful)
     late, disorder = (0, []) if proven else _disorder(bench, read, known)
-    perhaps = missing if bounded.hollow else int(total.perhaps)
     strange = unparsable_finding(
         read.records,
         sql.col("sequence").isNull(),
@@ -257,7 +261,9 @@ def _known(bench: Bench, known: DataFrame, parts: Sequence[PartitionRange]) -> _
     }
     cut = [bench.spark.createDataFrame(at, "topic string, partition int") for at in (late, early)]
     bounds = numbered.known_between(known, *cut)
-    return _Known(bounds=bounds, hollow=not there.issuperset(late + early))
+    hollow = (part for part in parts if (part.topic, part.partition) not in there)
+    hidden = sum(part.start + max(part.high_watermark - part.end, 0) for part in hollow)
+    return _Known(bounds=bounds, hidden=hidden)
 
 
 def _gaps(
@@ -267,7 +273,7 @@ def _gaps(
     wide = numbered.gaps_between(buckets).unionByName(numbered.beginnings(groups))
     holed = numbered.holed(buckets)
     found = set(_first_gaps(wide, holed, limit))
-    if known.bounds is not None and not known.hollow:
+    if known.bounds is not None and not known.hidden:
         found.update(
             _first_gaps(
                 _within(wide, known.bounds, "first", "last"),
@@ -312,6 +318,17 @@ def _missing(group: str, interval: Interval, lost: bool) -> Finding:
         first=interval.first,
         last=interval.last,
         count=interval.length,
+    )
+
+
+def _beyond_hidden(count: int, hidden: int) -> Finding:
+    return Finding(
+        kind="missing",
+        severity=Severity.ERROR,
+        message=f"{count:,} numbers more are missing than the {hidden:,} offsets outside of the"
+        " range can hold",
+        of="sequence",
+        count=count,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import JSON_FORMS, content_of, frame_of, records_of
@@ -19,6 +19,8 @@ from pyconnect_reconcile.values.normal import (
     Columns,
     Compared,
     field_of,
+    held_type,
+    leaves_to_read,
     member_kinds,
     with_column_tokens,
 )
@@ -55,10 +57,13 @@ def columns_of(
     found = []
     for rule in named:
         held = None
+        inside = None
         for frame in frames:
             column, type_ = field_of(frame, rule.name)
             token(column, type_)
-            held = type_.simpleString()
+            held = held_type(frame, rule.name)
+            nests = isinstance(type_, ArrayType | MapType | StructType)
+            inside = type_ if nests and leaves_to_read(type_) else None
         known = held if kinds is None else kinds.get(rule.path)
         kind = rule.type or known or "string"
         found.append(
@@ -67,6 +72,7 @@ def columns_of(
                 kind="timestamp" if kind == "timestamp_ntz" else kind,
                 untyped=kinds is not None,
                 held=held if kinds is None else None,
+                nested=inside,
             )
         )
     return Columns(all=tuple(found), closed=not rules)

@@ -18,17 +18,20 @@ from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
+from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.tokens import CORRUPT, MARK
+from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK, TIME
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
 from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
@@ -41,6 +44,7 @@ from pyconnect_reconcile.values.normal import (
     Content,
     field_of,
     json_columns,
+    quoted,
     typed_columns,
     whole_values,
 )
@@ -53,9 +57,17 @@ LINE_FORMATS = frozenset({"text", "json"})
 WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
+EMPTY = f"{MARK}empty"
 # Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "csv": {"header": "true", "multiLine": "true", "escape": '"', "enforceSchema": "false"},
+    "csv": {
+        "header": "true",
+        "multiLine": "true",
+        "escape": '"',
+        "enforceSchema": "false",
+        # Spark reads an empty text, which is in quotes, as null otherwise.
+        "emptyValue": EMPTY,
+    },
     "parquet": {"mergeSchema": "true"},
 }
 EVERYTHING = Columns()
@@ -334,13 +346,43 @@ def _located(path: str) -> str:
     return f"file://{PATTERN_MARKS.sub(ESCAPED, absolute) if Path(path).exists() else absolute}"
 
 
+def _parquet(
+    bench: Bench, reader: DataFrameReader, located: list[str], paths: tuple[str, ...]
+) -> DataFrame:
+    """Read Parquet; times of day, which Spark does not know, become texts."""
+    try:
+        frame = reader.load(located)
+        # A Spark Connect server looks at the files now.
+        frame.schema  # noqa: B018
+    except PySparkException as exc:
+        if not any(refusal in str(exc) for refusal in REFUSALS):
+            raise
+        wanted = {rule.name.partition(".")[0] for rule in bench.spec.columns}
+        schema = readable_schema(paths, wanted)
+        frame = reader.schema(schema).load(located)
+        times = {each.name: each.metadata for each in schema if HELD in each.metadata}
+        for name, metadata in times.items():
+            text = clock_text(quoted(name), metadata["unit"])
+            frame = frame.withColumn(name, text.alias(name, metadata={HELD: TIME}))
+    return frame
+
+
 def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
     reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
-    if form == "csv":
-        # Spark would leave out what a row has behind its last column.
-        schema = reader.load(located).schema.add(CORRUPT, "string")
-        reader = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT)
-    return reader.load(located)
+    if form == "parquet":
+        return _parquet(bench, reader, located, paths)
+    if form != "csv":
+        return reader.load(located)
+    names = reader.load(located).schema.names
+    # Spark would leave out what a row has behind its last column.
+    whole = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
+    reader = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT)
+    texts = (sql.col(quoted(name)) for name in names)
+    kept = (
+        sql.when(text != EMPTY, text).when(text == EMPTY, "").alias(name)
+        for name, text in zip(names, texts, strict=True)
+    )
+    return reader.load(located).select(*kept, CORRUPT)

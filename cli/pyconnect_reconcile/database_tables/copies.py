@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.database_tables import sqlite
 from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
+from pyconnect_reconcile.database_tables.exact import exact_options, exact_rows
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.properties import table_properties
@@ -46,7 +48,7 @@ def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path
     with spark_errors_translated():
         # In this order: rows may be newer than the offsets, never older.
         committed = _committed(session(), side) if side.offsets else {}
-        loaded = _reader(session(), side, side.table)
+        loaded = exact_rows(partial(_reader, session(), side), side.url, side.table)
         loaded.write.parquet(str(rows))
         return CopiedTable(
             frame=session().read.parquet(str(rows)), files=files, committed=committed
@@ -57,7 +59,7 @@ def _reader(spark: SparkSession, side: TableSide, table: str) -> DataFrame:
     options = {
         "fetchsize": FETCH_ROWS,
         "preferTimestampNTZ": "true",
-        **side.options,
+        **exact_options(side.url, side.options),
         **table_properties(side.properties),
         "url": side.url,
         "dbtable": table,

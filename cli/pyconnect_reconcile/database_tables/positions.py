@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.table_side import TablePosition
+from pyconnect_reconcile.tokens import HELD, NUMERIC
 
 
 def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
@@ -13,7 +14,7 @@ def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
 
     Rows without a position are never read.
     """
-    time, number = _time(position), _number(position)
+    time, number = _time(position), _number(rows, position)
     found = sql.lit(True)
     for column in (time, number):
         if column is not None:
@@ -33,9 +34,14 @@ def _time(position: TablePosition) -> Column | None:
     return sql.coalesce(*columns) if columns else None
 
 
-def _number(position: TablePosition) -> Column | None:
+def _number(rows: DataFrame, position: TablePosition) -> Column | None:
     name = position.incrementing
-    return None if name is None else sql.col(f"`{name}`")
+    if name is None:
+        return None
+    column = sql.col(f"`{name}`")
+    # Numbers of any length are texts.
+    is_long = rows.schema[name].metadata.get(HELD) == NUMERIC
+    return column.cast("decimal(38,10)") if is_long else column
 
 
 def _after(rows: DataFrame, column: Column, value: str | None) -> Column:

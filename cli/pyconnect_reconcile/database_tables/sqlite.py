@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.table_side import SQLITE, TableSide
-from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.tokens import HELD, MARK, NUMERIC, TIME, TOKENS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +47,9 @@ _TYPES = (
     ("DATETIME", "timestamp_ntz"),
     ("TIMESTAMP", "timestamp_ntz"),
     ("DATE", "date"),
+    ("TIME", TIME),
+    ("NUMERIC", NUMERIC),
+    ("DECIMAL", NUMERIC),
 )
 """Parts of declared types, as SQLite itself looks for them, and Spark's types."""
 _OWN_TYPES = frozenset({"boolean", "binary", "bigint", "double"})
@@ -74,7 +78,10 @@ class SqliteCopy:
         schema = f"{schema}, `{TOKENS}` MAP<STRING, STRING>"
         frame = spark.read.schema(schema).json(rows.absolute().as_uri())
         columns = (
-            sql.col(names[name]).cast(kind).alias(name) for name, kind in self.columns.items()
+            sql.col(names[name]).alias(name, metadata={HELD: kind})
+            if kind in {NUMERIC, TIME}
+            else sql.col(names[name]).cast(kind).alias(name)
+            for name, kind in self.columns.items()
         )
         return frame.select(*columns, TOKENS)
 
@@ -146,13 +153,26 @@ def _written(value: object, kind: str) -> object:
             return value if is_number or isinstance(value, float) else None
         case "binary":
             return base64.b64encode(value).decode() if isinstance(value, bytes) else None
-        case "string":
+        case "string" | "time":
             return value if isinstance(value, str) else None
+        case "numeric":
+            return None
         case "date":
-            return value if isinstance(value, str) and _DAY.fullmatch(value) else None
+            return value if _is_moment(value, _DAY) else None
         case "timestamp_ntz":
-            return value if isinstance(value, str) and _MOMENT.fullmatch(value) else None
+            return value if _is_moment(value, _MOMENT) else None
     return str(value) if _fits(value, kind) else None
+
+
+def _is_moment(value: object, form: re.Pattern[str]) -> bool:
+    """Return whether a value is of a form, and on a day and at a time that exist."""
+    if not isinstance(value, str) or not form.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value[:19])
+    except ValueError:
+        return False
+    return True
 
 
 def _fits(value: object, kind: str) -> bool:

@@ -118,6 +118,10 @@ MEANINGS = {
         "Compaction removes records, and leaves offsets that look like markers of transactions.",
         "pyconnect reconcile ranges {topics}",
     ),
+    "failed": Meaning(
+        "The run ended before it had an answer: the message says why.",
+        "pyconnect reconcile {job} {target}",
+    ),
     "not-audited": Meaning("The job cannot answer its question for this data."),
 }
 NO_MEANING = Meaning("")

@@ -41,7 +41,7 @@ h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-td + td { overflow-wrap: anywhere; min-width: 3rem; }
+td { overflow-wrap: anywhere; } td + td { min-width: 3rem; }
 section.kind { border-top: 1px solid var(--line); margin: 1.2rem 0; }
 section.kind h3 { font-size: 1rem; margin: .6rem 0 .2rem; }
 section.kind p { margin: .2rem 0; } code { font-size: .85rem; overflow-wrap: anywhere; }
@@ -226,7 +226,9 @@ def _row(equal: Sequence[Json]) -> str:
         places.append(f"and {len(equal) - SHOWN:,} more")
     count = sum(finding["count"] for finding in equal)
     places = places or ["no place is known"]
-    where = "".join(f"<li>{escape(text)}</li>" for text in places)
+    # A line does not end between the word and its number.
+    shown = (escape(text).replace(" offset ", " offset&nbsp;") for text in places)
+    where = "".join(f"<li>{text}</li>" for text in shown)
     return (
         f'<tr><td class="what">{escape(equal[0]["message"])}</td>'
         f'<td class="count">{count:,}</td><td><ul>{where}</ul></td></tr>'

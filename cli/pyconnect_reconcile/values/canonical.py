@@ -20,6 +20,7 @@ a string. The tests hold a reference in plain Python against this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -204,6 +205,22 @@ def nested_text(text: Column) -> Column:
     return sql.when(is_json, without_nulls(nested(marked))).otherwise(text_token(text))
 
 
+def json_text(text: Column) -> Column:
+    """Return the token of what a JSON text is; null of JSON is none of SQL.
+
+    A text that is not JSON stays one.
+    """
+    marked = text
+    for step in _STEPS:
+        marked = sql.transform(sql.array(marked), step)[0]
+    whole = sql.when(document(marked).isNotNull(), marked)
+    found = sql.when(text.rlike(r"^\s*[\[{]"), nested(whole)).otherwise(
+        sql.get_json_object(whole, "$")
+    )
+    null = sql.when(sql.trim(text) == "null", f"{MARK}jnull")
+    return sql.coalesce(null, found, text_token(text))
+
+
 Step = Callable[[Column], Column]
 
 
@@ -257,10 +274,10 @@ def _leaf_steps(column: Column, kind: DataType) -> tuple[Column, list[Step]]:
     match kind:
         case StringType():
             return text, [text_token]
-        case DecimalType() | FloatType():
+        case DecimalType():
             return text, [number_token]
-        case DoubleType():
-            return text, [_shortest, number_token]
+        case FloatType() | DoubleType():
+            return text, [partial(shortest, kind.simpleString()), number_token]
     return _simple(column, kind), []
 
 
@@ -292,12 +309,18 @@ def number_token(text: Column) -> Column:
     return sql.concat(sql.lit(MARK), number_text(text))
 
 
-def _shortest(text: Column) -> Column:
-    """Return the text of a double with no more digits than it needs: Java before 19 has more."""
-    held = text.cast("double")
-    shorter = sql.format_string("%.15e", held)
-    needless = (sql.length(text) >= 18) & (shorter.cast("double") == held)
-    return sql.when(needless, shorter).otherwise(text)
+def shortest(kind: str, text: Column) -> Column:
+    """Return the text of a float or a double with no more digits than it needs.
+
+    Java has more before version 19, and where one digit is enough.
+    """
+    held = text.cast(kind)
+    longest, form = (18, "%.15e") if kind == "double" else (10, "%.7e")
+    shorter, one = sql.format_string(form, held), sql.format_string("%.0e", held)
+    needless = (sql.length(text) >= longest) & (shorter.cast(kind) == held)
+    least = (sql.length(text) >= longest) | text.rlike("E-(32|4)[0-9]$")
+    least = least & (one.cast(kind) == held)
+    return sql.when(least, one).when(needless, shorter).otherwise(text)
 
 
 def _with_tokens(column: Column, kind: DataType) -> Column:

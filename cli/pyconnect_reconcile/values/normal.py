@@ -14,11 +14,19 @@ from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+)
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import ColumnRule
-from pyconnect_reconcile.tokens import CORRUPT, MARK, TOKENS
+from pyconnect_reconcile.tokens import CORRUPT, DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
 
@@ -26,11 +34,12 @@ MARKED, PARSED, KEYS = "pyconnect_marked", "pyconnect_parsed", "pyconnect_keys"
 WRONG = "pyconnect_wrong"
 MOST_MEMBERS = 10_000
 _END = f"{MARK}end"
-_NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|number")
+NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|numeric|number")
 _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
 _ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?$"
+CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_PLAIN_NUMBER = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?$"
+_PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)$"
 _INTEGER = f"^{MARK}-?[0-9]+$"
 
 
@@ -40,10 +49,12 @@ class Compared:
 
     `kind` is its type: that of the rule, else that of the side that has types. `untyped` is a
     column of texts that may stand for numbers (CSV). `held` is the type of the sink's own column.
+    `nested` is the type of arrays and objects with leaves that JSON has not, such as instants.
     """
 
     rule: ColumnRule
     kind: str
+    nested: DataType | None = None
     untyped: bool = False
     held: str | None = None
 
@@ -146,6 +157,8 @@ def unheld(tokens: Sequence[Column], columns: Columns, without_column: Column) -
 
 def is_held(found: Column, held: str) -> Column:
     """Return whether a column of a type can hold a value; null counts as held."""
+    if held == DOCUMENT:
+        return sql.lit(True)
     number = found.rlike(f"^{MARK}-?[0-9]")
     digits = found.substr(2, 2**31 - 1)
     if held in INTEGRAL:
@@ -156,14 +169,16 @@ def is_held(found: Column, held: str) -> Column:
         precision, _, scale = held[8:-1].partition(",")
         whole = int(precision) - int(scale or 0)
         can = found.rlike(
-            f"^{MARK}-?(0|[0-9]{{1,{whole}}})([.][0-9]{{1,{max(int(scale or 0), 1)}}})?$"
+            f"^{MARK}-?(0|[0-9]{{{min(whole, 1)},{whole}}})"
+            f"([.][0-9]{{1,{max(int(scale or 0), 1)}}})?$"
         ) & (~found.contains(".") if int(scale or 0) == 0 else sql.lit(True))
     elif held in {"double", "float"}:
-        shown = canonical.number_text(digits.cast(held).cast("string"))
+        shown = canonical.number_text(canonical.shortest(held, digits.cast(held).cast("string")))
         can = (number & (shown == digits)) | found.rlike(f"^{MARK}[-NI]+[a-zA-Z]")
     else:
         first = {
             "boolean": "[tf]", "timestamp": "i", "timestamp_ntz": "i", "date": "d", "binary": "b",
+            TIME: "c", NUMERIC: "[-0-9NI]",
         }.get(held, "[js]")  # fmt: skip
         can = found.rlike(f"^{MARK}{first}")
         if held == "string":
@@ -242,12 +257,29 @@ def with_column_tokens(
 ) -> tuple[DataFrame, list[Column]]:
     """Return the frame with the tokens of its columns."""
     named = [each.rule.name for each in columns]
-    found = [canonical.token_steps(*field_of(frame, name)) for name in named]
+    found = [declared_steps(frame, name) for name in named]
     steps = [list(before) for _, before in found]
     if TOKENS in frame.columns:
         for name, before in zip(named, steps, strict=True):
             before.append(partial(or_own_token, name))
     return with_tokens(frame, [each for each, _ in found], columns, before=steps)
+
+
+def declared_steps(frame: DataFrame, name: str) -> tuple[Column, list[Step]]:
+    """Return a column and the steps to its token, for the type that its database has declared."""
+    column, kind = field_of(frame, name)
+    match held_type(frame, name):
+        case "numeric":
+            return column, [partial(_of_untyped, NUMERIC)]
+        case "document":
+            return column, [canonical.json_text]
+    return canonical.token_steps(column, kind)
+
+
+def held_type(frame: DataFrame, name: str) -> str:
+    """Return the type of a column: that of the database where Spark lacks it."""
+    metadata = frame.schema[name].metadata if name in frame.schema.names else {}
+    return str(metadata.get(HELD) or field_of(frame, name)[1].simpleString())
 
 
 def or_own_token(name: str, found: Column) -> Column:
@@ -308,13 +340,77 @@ def kind_steps(column: Compared) -> list[Step]:
         steps.append(partial(_without, column.rule.null))
     if column.untyped:
         steps.append(partial(_of_untyped, kind))
-    if kind in _UNITS:
-        steps.append(partial(_instant, kind))
-    if kind == "date":
-        steps.append(_date)
-    if kind == "binary":
-        steps.append(_bytes)
+    steps += _leaf_steps(kind)
+    if column.nested is not None:
+        steps.append(partial(_with_read_leaves, column.nested))
     return steps
+
+
+def _leaf_steps(kind: str) -> list[Step]:
+    """Return the step that reads what JSON has in place of a value of a kind."""
+    if kind in _UNITS:
+        return [partial(_instant, kind)]
+    found: dict[str, Step] = {"date": _date, TIME: clock, "binary": _bytes}
+    return [found[kind]] if kind in found else []
+
+
+def leaves_to_read(kind: DataType) -> bool:
+    """Return whether a type has leaves that JSON writes as texts or numbers."""
+    match kind:
+        case StructType():
+            return any(leaves_to_read(field.dataType) for field in kind)
+        case ArrayType():
+            return leaves_to_read(kind.elementType)
+        case MapType():
+            return leaves_to_read(kind.valueType)
+    return bool(_leaf_steps(_leaf_kind(kind)))
+
+
+def _leaf_kind(kind: DataType) -> str:
+    return "timestamp" if isinstance(kind, TimestampNTZType) else kind.simpleString()
+
+
+def _with_read_leaves(kind: DataType, found: Column) -> Column:
+    """Return the token of a nested value with leaves that are read as their types say.
+
+    A value that has more than the type, or another form, stays as it is.
+    """
+    text = canonical.without_nulls(found.substr(3, 2**31 - 1))
+    parsed = sql.from_json(text, _with_texts(kind))
+    same = sql.to_json(sql.try_parse_json(sql.to_json(parsed))) == text
+    read = nested(sql.to_json(_read(parsed, kind)))
+    return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
+
+
+def _with_texts(kind: DataType) -> DataType:
+    """Return a type with texts as its leaves; names are those in a marked text."""
+    match kind:
+        case StructType():
+            return StructType(
+                [StructField(member_name(each.name), _with_texts(each.dataType)) for each in kind]
+            )
+        case ArrayType():
+            return ArrayType(_with_texts(kind.elementType))
+        case MapType():
+            return MapType(StringType(), _with_texts(kind.valueType))
+    return StringType()
+
+
+def _read(value: Column, kind: DataType) -> Column:
+    match kind:
+        case StructType():
+            fields = [
+                _read(value[name := member_name(each.name)], each.dataType).alias(name)
+                for each in kind
+            ]
+            return sql.when(value.isNotNull(), sql.struct(*fields))
+        case ArrayType():
+            return sql.transform(value, lambda each: _read(each, kind.elementType))
+        case MapType():
+            return sql.transform_values(value, lambda _, each: _read(each, kind.valueType))
+    for step in _leaf_steps(_leaf_kind(kind)):
+        value = step(value)
+    return value
 
 
 def _with_nested(found: Column) -> Column:
@@ -336,6 +432,16 @@ def _date(value: Column) -> Column:
     return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
 
 
+def clock(value: Column) -> Column:
+    """Return the token of a time of day: a text, or a number of milliseconds since midnight."""
+    moment = sql.concat(sql.lit("1970-01-01 "), value).cast("timestamp")
+    micros = sql.when(value.rlike(CLOCK), sql.unix_micros(moment).cast("string"))
+    text = sql.concat(sql.lit(f"{MARK}c"), micros)
+    zeros = sql.when(value == f"{MARK}0", "").otherwise("000")
+    number = sql.concat(sql.lit(f"{MARK}c"), value.substr(2, 20), zeros)
+    return sql.when(value.rlike(_INTEGER), number).otherwise(sql.coalesce(text, value))
+
+
 def _bytes(value: Column) -> Column:
     hexed = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.unbase64(value)))
     return sql.when(value.rlike(_BASE64), hexed).otherwise(value)
@@ -343,7 +449,7 @@ def _bytes(value: Column) -> Column:
 
 def _of_untyped(kind: str, value: Column) -> Column:
     """Return one token for what texts of this kind stand for and what is of the kind."""
-    if _NUMBER_TYPES.fullmatch(kind):
+    if NUMBER_TYPES.fullmatch(kind):
         number = sql.concat(sql.lit(MARK), canonical.number_text(value))
         return sql.when(value.rlike(_PLAIN_NUMBER), number).otherwise(value)
     if kind == "boolean":

@@ -24,25 +24,32 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
-from pyconnect_reconcile.tokens import MARK, TOKENS
+from pyconnect_reconcile.tokens import DOCUMENT, MARK, TIME, TOKENS
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     Step,
+    json_text,
     member_name,
     nested_text,
     number_token,
+    shortest,
     text_token,
     token,
-    token_steps,
     with_marked,
 )
+from pyconnect_reconcile.values.decimals import decoded
 from pyconnect_reconcile.values.normal import (
+    CLOCK,
+    NUMBER_TYPES,
     Columns,
     Compared,
     Content,
+    clock,
     column_content,
+    declared_steps,
     field_of,
     first_object,
+    held_type,
     objects,
     or_own_token,
     unheld,
@@ -51,10 +58,10 @@ from pyconnect_reconcile.values.normal import (
 
 ENVELOPE = frozenset({"schema", "payload"})
 FORMS = CONNECT_JSON, JSON, TEXT = "connect-json", "json", "text"
-FLOAT32 = "float"
+FLOAT32, DOUBLE = "float", "double"
 TYPES_OF_TEXTS: Mapping[str | None, str] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), "number"),
-    **{name: name for name in (FLOAT32, "double", "boolean")},
+    **{name: name for name in (FLOAT32, DOUBLE, "boolean")},
 }
 """Types in which fields are compared with a column of texts, which may write numbers otherwise."""
 NESTED = frozenset({"array", "map", "struct"})
@@ -63,6 +70,8 @@ _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
 _LOGICAL = "org.apache.kafka.connect.data."
 _PLACE = ("topic", "partition", "offset")
+_DAY = r"^(?!0000)\d{4}-\d\d-\d\d$"
+_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
 _PARSED: Mapping[str, str] = {VALUE: "parsed_value", KEY: "parsed_key"}
 
 
@@ -100,6 +109,14 @@ class RowColumn:
     @property
     def name(self) -> str:
         return self.compared.rule.name
+
+    @property
+    def held(self) -> Compared:
+        """The column with what it holds; None: texts stand for values of other types."""
+        is_text = self.field.type == "string" and not NUMBER_TYPES.fullmatch(self.kind)
+        texts = is_text or self.compared.held == "string"
+        same = self.kind == "string" and self.compared.held == "string"
+        return replace(self.compared, held=None) if texts and not same else self.compared
 
     @property
     def converted(self) -> Compared:
@@ -201,8 +218,10 @@ def _planned(compared: Compared, of: str, known: Field, *, numeric: bool) -> Row
             kind = TYPES_OF_TEXTS[known.type]
         case None if known.type == "boolean" and kind in INTEGRAL:
             kind = "boolean"
-        case None if kind == "string" and known.type in NESTED:
+        case None if kind in {"string", DOCUMENT} and known.type in NESTED:
             kind = "document"
+        case None if kind == DOCUMENT:
+            kind = JSON
         case None if is_decimal and known.type is None and not numeric and of in _PARSED:
             encoded = int(kind.rstrip(")").partition(",")[2] or 0)
     return RowColumn(compared=compared, kind=kind, of=of, field=known, encoded=encoded)
@@ -313,7 +332,7 @@ def record_content(records: DataFrame, plan: RowPlan) -> Content:
     found = [_of_record(column, plan) for column in plan.columns]
     records, tokens = with_tokens(records, [each for each, _ in found], [each for _, each in found])
     rest = sql.when(wrong, sql.col("value")).otherwise(others.cast("binary"))
-    compared = Columns(all=tuple(column.compared for column in plan.columns))
+    compared = Columns(all=tuple(column.held for column in plan.columns))
     return Content(
         frame=records,
         columns=[*tokens, rest],
@@ -350,27 +369,47 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
     found = sql.col(_PARSED[column.of])
     if plan.contents[column.of].single is None:
         found = found[member_name(column.name)]
-    digits = found.substr(2, 40)
-    number = found.rlike(f"^{MARK}-?[0-9]+$")
+    if column.field.type in {FLOAT32, DOUBLE}:
+        # JSON has no such numbers: JsonConverter writes their names.
+        is_name = found.isin("NaN", "Infinity", "-Infinity")
+        found = sql.when(is_name, sql.concat(sql.lit(MARK), found)).otherwise(found)
+    digits = found.substr(2, 2**31 - 1)
     match column.kind:
         case _ if column.encoded is not None:
-            decoded = number_token(_decoded(found, column.encoded))
-            return sql.when(found.startswith(MARK), found).otherwise(decoded), as_it_is
+            number = _once(decoded(found, column.encoded), number_token)
+            return sql.when(found.startswith(MARK), found).otherwise(number), as_it_is
         case "time":
-            micros = sql.concat(sql.lit(f"{MARK}c"), digits, sql.lit("000"))
-            return sql.when(number, micros).otherwise(found), as_it_is
+            return clock(found), as_it_is
+        case _ if column.kind == JSON:
+            is_other = found.startswith(MARK) & ~found.startswith(f"{MARK}s")
+            return sql.when(is_other, found).otherwise(json_text(_text(found))), as_it_is
+        case _ if column.field.type == "string" and NUMBER_TYPES.fullmatch(column.kind):
+            # Connectors write texts of numbers into such columns, and read them as texts.
+            return found, replace(column.converted, untyped=True)
         case "binary" if column.field.type == "string":
-            is_marked = found.startswith(f"{MARK}s")
-            text = sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)
+            text = _text(found)
             coded = sql.concat(sql.lit(f"{MARK}b"), sql.hex(sql.encode(text, "UTF-8")))
             return coded, as_it_is
         case "text":
             return found, as_it_is
-        case _ if column.field.type == FLOAT32:
-            # JsonConverter writes more digits than a short float has.
-            shown = number_token(digits.cast("float").cast("string"))
+        case _ if column.field.type in {FLOAT32, DOUBLE}:
+            # JsonConverter may write more digits than the number has.
+            held = digits.cast(column.field.type).cast("string")
+            short = _once(held, partial(shortest, column.field.type))
+            shown = _once(short, number_token)
             return sql.when(found.startswith(MARK), shown).otherwise(found), as_it_is
     return found, column.converted
+
+
+def _once(value: Column, step: Step) -> Column:
+    """Return what a step makes of a value that is computed once, however often the step uses it."""
+    return sql.transform(sql.array(value), step)[0]
+
+
+def _text(found: Column) -> Column:
+    """Return the text of a token that is one."""
+    is_marked = found.startswith(f"{MARK}s")
+    return sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)
 
 
 def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
@@ -390,7 +429,7 @@ def _of_table(
 ) -> tuple[Column, Sequence[Step], Compared]:
     """Return what a row has for a column, the steps to its token, and what it is then."""
     found, type_ = field_of(frame, column.name)
-    held, kind = type_.simpleString(), column.converted
+    held, kind = held_type(frame, column.name), column.converted
     as_it_is = replace(kind, kind="string")
     match column.kind:
         case "timestamp" if held == "timestamp_ntz":
@@ -400,50 +439,47 @@ def _of_table(
         case "timestamp" if held == "string":
             local = found.cast("timestamp_ntz").cast("timestamp")
             read = _millis(sql.to_utc_timestamp(local, zone))
-            return sql.coalesce(read, text_token(found)), [], as_it_is
+            return (
+                sql.coalesce(sql.when(found.rlike(_MOMENT), read), text_token(found)),
+                [],
+                as_it_is,
+            )
         case "date" if held in {"timestamp", "timestamp_ntz", "string"}:
-            read = sql.unix_date(found.cast("date")).cast("string")
-            days = sql.concat(sql.lit(f"{MARK}d"), read)
-            return sql.coalesce(days, token(found, type_)), [], as_it_is
+            day = found.cast("date")
+            # A time of day beside a date is no date.
+            alone = found.rlike(_DAY) if held == "string" else day.cast(held) == found
+            days = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(day).cast("string"))
+            return (
+                sql.when(alone & day.isNotNull(), days).otherwise(token(found, type_)),
+                [],
+                as_it_is,
+            )
+        case "time" if held in {"string", TIME}:
+            moment = sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp")
+            clock = sql.when(found.rlike(CLOCK), _millis(moment, "c"))
+            return sql.coalesce(clock, text_token(found)), [], as_it_is
         case "time":
-            if held == "string":
-                found = sql.concat(sql.lit("1970-01-01 "), found)
-            micros = sql.unix_micros(found.cast("timestamp")).cast("string")
-            return sql.concat(sql.lit(f"{MARK}c"), micros), [], as_it_is
+            return _millis(found.cast("timestamp"), "c"), [], as_it_is
         case "float" if held == "double":
             # A short float is exact in a double; its digits are those of the float.
             short = found.cast("float")
             is_short = short.cast("double") == found
-            text = sql.when(is_short, short.cast("string")).otherwise(found.cast("string"))
+            text = sql.when(is_short, shortest("float", short.cast("string")))
+            text = text.otherwise(shortest("double", found.cast("string")))
             return text, [number_token], as_it_is
         case "boolean" if held in INTEGRAL:
             truth = sql.when(found == 1, f"{MARK}t").when(found == 0, f"{MARK}f")
             return truth.otherwise(token(found, type_)), [], as_it_is
-        case "document" if held == "string":
+        case "document" if held in {"string", DOCUMENT}:
             return nested_text(found), [], as_it_is
         case "text":
             return found.cast("string"), [text_token], as_it_is
-    steps = token_steps(found, type_)
+    steps = declared_steps(frame, column.name)
     # A text of a number or a boolean stands for it, where the field of the records is one.
     return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
 
 
-def _millis(timestamp: Column) -> Column:
-    millis = sql.floor(sql.unix_micros(timestamp) / 1000).cast("bigint")
-    return sql.concat(sql.lit(f"{MARK}i"), (millis * 1000).cast("string"))
-
-
-def _decoded(text: Column, scale: int) -> Column:
-    """Return the decimal of a scale whose digits, in two's complement, are in Base64."""
-    number = sql.unbase64(text)
-
-    def byte(index: Column) -> Column:
-        return sql.conv(sql.hex(sql.substring(number, index, sql.lit(1))), 16, 10).cast("int")
-
-    first = byte(sql.lit(1))
-    signed = sql.when(first >= 128, first - 256).otherwise(first).cast("decimal(38,0)")
-    rest = sql.filter(sql.sequence(sql.lit(1), sql.length(number)), lambda index: index > 1)
-    digits = sql.aggregate(
-        rest, signed, lambda total, index: (total * 256 + byte(index)).cast("decimal(38,0)")
-    )
-    return sql.concat(digits.cast("string"), sql.lit(f"E{-scale}"))
+def _millis(timestamp: Column, kind: str = "i") -> Column:
+    micros = sql.unix_micros(timestamp)
+    millis = micros - sql.pmod(micros, sql.lit(1000))
+    return sql.concat(sql.lit(f"{MARK}{kind}"), millis.cast("string"))

@@ -186,8 +186,8 @@ def test_findings_of_the_same_words_are_one_row_with_keys_and_places() -> None:
 
     text = page(report(repeated("hot", 10), *(repeated(f"k{n}", 2) for n in range(40))).to_json())
     assert text.count("<tr>") == 2
-    assert "<li>key k7: t:0 offset 0, t:0 offset 1</li>" in text
-    assert "key hot: t:0 offset 0" in text
+    assert "<li>key k7: t:0 offset&nbsp;0, t:0 offset&nbsp;1</li>" in text
+    assert "key hot: t:0 offset&nbsp;0" in text
     assert "<li>and 30 more</li>" in text
     hidden = report(repeated("alice", 2), hide_keys=True).to_json()
     assert "alice" not in page(hidden)
