@@ -276,7 +276,8 @@ def test_ctrl_c_cancels_the_work_and_leaves_the_server(
     eventually(server.running_jobs, RUN_S)
     process.send_signal(signal.SIGINT)
     ended = reconcile.end(process)
-    assert (ended.code, ended.report) == (130, None)
+    assert ended.code == 130
+    assert ended.report is None or ended.report["verdict"] == "unknown"
     eventually(lambda: server.running_jobs() == 0, RUN_S)
     assert PASSWORD not in server.shown()
 

@@ -203,7 +203,7 @@ def test_secrets_are_seen_nowhere_while_two_clusters_are_compared(
 def test_refused_credentials_are_reported_at_once(
     clusters: TlsClusters, tmp_path: Path, wrong: str
 ) -> None:
-    """Exit 2 with the reason, and without what was tried."""
+    """Exit 11 with the reason, also in the report, and without what was tried."""
     stores = clusters.stores
     properties = {**clusters.scram_properties(), **trusting_store(stores, "JKS")}
     reason = {
@@ -222,6 +222,10 @@ def test_refused_credentials_are_reported_at_once(
     file = properties_file(tmp_path / "p", properties)
     reconcile = Reconcile(tmp_path, PYCONNECT_KAFKA_BOOTSTRAP=clusters.scram.sasl_bootstrap_servers)
     ended = reconcile("sequence", TOPIC, "--sequence", "text", "--kafka-properties", str(file))
-    assert (ended.code, ended.report) == (11, None), ended.err
-    assert reason in ended.err
-    assert not [secret for secret in (*SECRETS, "hunter2-is-wrong") if secret in ended.err]
+    assert ended.code == 11, ended.err
+    assert ended.report is not None
+    [finding] = ended.report["findings"]
+    assert finding["kind"] == "failed"
+    for text in (ended.err, finding["message"]):
+        assert reason in text
+        assert not [secret for secret in (*SECRETS, "hunter2-is-wrong") if secret in text]

@@ -71,7 +71,7 @@ _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}
 _LOGICAL = "org.apache.kafka.connect.data."
 _PLACE = ("topic", "partition", "offset")
 _DAY = r"^(?!0000)\d{4}-\d\d-\d\d$"
-_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?$"
+_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z?)?$"
 _PARSED: Mapping[str, str] = {VALUE: "parsed_value", KEY: "parsed_key"}
 
 
@@ -113,6 +113,9 @@ class RowColumn:
     @property
     def held(self) -> Compared:
         """The column with what it holds; None: texts stand for values of other types."""
+        if self.kind == "boolean" and self.compared.held in INTEGRAL:
+            # MariaDB's BOOLEAN is a number of one byte.
+            return replace(self.compared, held="boolean")
         is_text = self.field.type == "string" and not NUMBER_TYPES.fullmatch(self.kind)
         texts = is_text or self.compared.held == "string"
         same = self.kind == "string" and self.compared.held == "string"
