@@ -29,7 +29,7 @@ from pyconnect_agent.java.jar_contents import API_CLASSES, Found
 from pyconnect_agent.java.jar_scan import ClassPath, JarScan, Scan
 from pyconnect_agent.java.launch import JavaClass, JavaInstallation
 from pyconnect_api.errors import ConnectException
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api, minor_release
+from pyconnect_clients.plugin_jars.kafka_api import kafka_versions, minor_release
 from pyconnect_clients.plugin_jars.locations import class_path_of, location_url
 
 CACHE_FORMAT = "4"
@@ -178,7 +178,8 @@ class JavaDiscovery:
         if named := kafka_of_location(self._releases, location.path.name):
             return named
         usual = minor_release(kafka_release(self._installation.kafka_jars) or "")
-        if not scan.releases or usual in scan.releases or usual not in kafka_api().releases:
+        known = map(minor_release, kafka_versions())
+        if not scan.releases or usual in scan.releases or usual not in known:
             return ""
         newest = scan.releases[-1]
         try:

@@ -30,7 +30,7 @@ from pyconnect_agent.java.build import (
 from pyconnect_agent.java.launch import JavaInstallation
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.java_program import java_version
-from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.plugin_jars.kafka_api import kafka_versions, version_of
 
 LOG = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ def _kafka_libs(home: str | None, environment: Mapping[str, str], fetch_by: Path
 def _libs_by_name(kafka: str, environment: Mapping[str, str], fetch_by: Path | None) -> Path:
     """Return the directory of the jars of a release, or below a directory."""
     try:
-        version = kafka_api().version(kafka)
+        version = version_of(kafka, kafka_versions())
     except KeyError:
         return _libs_of(Path(kafka), KAFKA_RELEASES)
     return _fetched_libs(version, environment, fetch_by, KAFKA_RELEASES)

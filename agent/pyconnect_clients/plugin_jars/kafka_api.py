@@ -8,7 +8,7 @@ then `:` with the class's parents, or the member's name with its descriptor.
 from __future__ import annotations
 
 import lzma
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -91,12 +91,25 @@ class KafkaApi:
 
     def version(self, release: str) -> str:
         """Return the version of the table for a release, `4.0.2` for `4.0`. Raises KeyError."""
-        return dict(zip(self.releases, self.versions, strict=True))[minor_release(release)]
+        return version_of(release, self.versions)
 
 
 def minor_release(version: str) -> str:
     """Return `4.3` of `4.3.1`."""
     return ".".join(version.split(".")[:2])
+
+
+def version_of(release: str, versions: Iterable[str]) -> str:
+    """Return the version of a minor release, `4.0.2` for `4.0` or `4.0.0`. Raises KeyError."""
+    return {minor_release(version): version for version in versions}[minor_release(release)]
+
+
+@cache
+def kafka_versions() -> tuple[str, ...]:
+    """Return the versions of the table that ships, oldest first; the rest of it is not read."""
+    table = resources.files(__package__).joinpath(TABLE)
+    with table.open("rb") as packed, lzma.LZMAFile(packed) as lines:
+        return tuple(lines.readline().decode().split())
 
 
 @cache
