@@ -15,7 +15,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PACKAGE = "agent/pyconnect_agent/java"
+PACKAGE = "agent/pyconnect_agent/java_processes"
 
 
 class BuildFailedError(Exception):
@@ -40,7 +40,7 @@ class JavaHostHook(BuildHookInterface[Any]):
                 "where the wheel is installed."
             )
             return
-        build_data["force_include"][str(jar)] = f"pyconnect_agent/java/{build.HOST_JAR}"
+        build_data["force_include"][str(jar)] = f"pyconnect_agent/java_processes/{build.HOST_JAR}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Leave nothing but the wheel in its directory."""

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from pyconnect_agent.java.frames import FrameKind, decode_source
-from pyconnect_agent.java.installation import find_installation
-from pyconnect_agent.java.launch import JavaOptions
-from pyconnect_agent.java.link import JavaLink
-from pyconnect_agent.java.process import JavaProcess
+from pyconnect_agent.java_processes.frames import FrameKind, decode_source
+from pyconnect_agent.java_processes.installation import find_installation
+from pyconnect_agent.java_processes.launch import JavaOptions
+from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.java_processes.process import JavaProcess
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled, connector
 from tests.support.plugins.maven_plugins import RELOAD4J, location_of

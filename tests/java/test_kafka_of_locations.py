@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_clients.plugin_jars.kafka_api import kafka_api
 from pyconnect_clients.plugin_jars.kafka_links import read_links
 from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from pyconnect_agent.core.errors import ServiceUnavailableError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.session_key import signature_headers
 
 

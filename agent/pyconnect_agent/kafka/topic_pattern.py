@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection
 
 from pyconnect_agent.core.errors import KafkaError
-from pyconnect_agent.core.java.regex import compile_java_regex
+from pyconnect_agent.core.java_text.regex import compile_java_regex
 
 LOG = logging.getLogger(__name__)
 

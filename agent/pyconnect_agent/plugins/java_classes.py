@@ -17,7 +17,7 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
-from pyconnect_agent.java.launch import UNKNOWN_VERSION, JavaClass
+from pyconnect_agent.java_processes.launch import UNKNOWN_VERSION, JavaClass
 from pyconnect_api.errors import ConnectException
 from pyconnect_clients.plugin_jars.locations import class_path_of
 

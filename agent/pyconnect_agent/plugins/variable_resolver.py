@@ -12,7 +12,7 @@ from typing import Self
 from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.variables import ResolvedConfig, resolve
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind, PluginNotFoundError
-from pyconnect_agent.java.installation import JAVA_HOME_KEY, KAFKA_HOME_KEY
+from pyconnect_agent.java_processes.installation import JAVA_HOME_KEY, KAFKA_HOME_KEY
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_api.config_provider import ConfigData, ConfigProvider

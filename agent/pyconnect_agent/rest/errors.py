@@ -14,7 +14,7 @@ from types import MappingProxyType
 from starlette.responses import Response
 
 from pyconnect_agent.core import errors
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.rest.bodies import BodyError
 from pyconnect_agent.rest.media_types import JSON
 from pyconnect_api.errors import AlreadyExistsException, ConnectException, NotFoundException

@@ -17,7 +17,7 @@ from pyconnect_agent.core.clients.configs import MAX_REQUEST_BYTES
 from pyconnect_agent.core.errors import RequestTimedOutError
 from pyconnect_agent.core.herder import requests
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
 from pyconnect_agent.rest.admin_access import AdminAccess

@@ -24,7 +24,7 @@ from pyconnect_agent.core.errors import (
     NotAssignedError,
     NotLeaderError,
 )
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.rest.errors import PERMANENT_HEADER, RelayedError
 from pyconnect_agent.rest.targets import encode_segment
 

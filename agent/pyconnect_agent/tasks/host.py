@@ -54,9 +54,9 @@ from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
 from pyconnect_agent.tasks.connector.host import ConnectorHost
 from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
-from pyconnect_agent.tasks.java.connector import java_connector
-from pyconnect_agent.tasks.java.process import java_class_of
-from pyconnect_agent.tasks.java.work import java_task
+from pyconnect_agent.tasks.in_java.connector import java_connector
+from pyconnect_agent.tasks.in_java.process import java_class_of
+from pyconnect_agent.tasks.in_java.work import java_task
 from pyconnect_agent.tasks.jobs.connector_offsets import read_offsets
 from pyconnect_agent.tasks.jobs.fencing import fence_producers
 from pyconnect_agent.tasks.jobs.offset_change import change_offsets

@@ -46,8 +46,8 @@ from pyconnect_agent.files.config_file import PropertiesFile
 from pyconnect_agent.herder.clock import WorkerClock
 from pyconnect_agent.herder.connect_group import ConnectGroup
 from pyconnect_agent.herder.service import HerderOptions, HerderService, Stores
-from pyconnect_agent.java.launch import JavaOptions
-from pyconnect_agent.java.temporary import remove_leftovers
+from pyconnect_agent.java_processes.launch import JavaOptions
+from pyconnect_agent.java_processes.temporary import remove_leftovers
 from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.process import long_lived, memory, service_manager

@@ -21,18 +21,18 @@ from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
-from pyconnect_agent.java import jar_scan
-from pyconnect_agent.java.class_archive import make_archive
-from pyconnect_agent.java.discovery import JavaDiscovery
-from pyconnect_agent.java.installation import (
+from pyconnect_agent.java_processes import jar_scan
+from pyconnect_agent.java_processes.class_archive import make_archive
+from pyconnect_agent.java_processes.discovery import JavaDiscovery
+from pyconnect_agent.java_processes.installation import (
     KAFKA_HOME_KEY,
     find_installation,
     java_cache,
     kafka_release,
 )
-from pyconnect_agent.java.jar_scan import ClassPath, JarScan
-from pyconnect_agent.java.launch import JavaClass, JavaInstallation, JavaOptions
-from pyconnect_agent.java.questions import JavaQuestions
+from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan
+from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
+from pyconnect_agent.java_processes.questions import JavaQuestions
 from pyconnect_agent.plugins import resolve_worker, scan
 from pyconnect_agent.plugins.discovery import installed_catalog, known_class, plugin_directories
 from pyconnect_api.configdef import ConfigType, invalid_value, parse_type

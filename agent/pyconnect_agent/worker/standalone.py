@@ -16,7 +16,7 @@ from pyconnect_agent.core.config.connector_keys import require_addressable
 from pyconnect_agent.core.errors import RequestError, WorkerStartError
 from pyconnect_agent.core.herder.requests import PutConnectorConfig
 from pyconnect_agent.core.ids import TargetState
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.files.config_file import load_properties
 from pyconnect_agent.herder.port import Herder
 from pyconnect_api.errors import ConfigException

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
-from pyconnect_agent.tasks.java.sink_task import JavaSinkRecords
+from pyconnect_agent.tasks.in_java.sink_task import JavaSinkRecords
 from pyconnect_agent.tasks.sink.columns import MessageRun
 from tests.support.fakes.fake_clients import FakeMessage
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, RequestedTransactions
-from pyconnect_agent.java.frames import FrameKind
-from pyconnect_agent.java.link import JavaLink
-from pyconnect_agent.tasks.java import source_task
-from pyconnect_agent.tasks.java.offsets import read_offsets
-from pyconnect_agent.tasks.java.source_task import (
+from pyconnect_agent.java_processes.frames import FrameKind
+from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.tasks.in_java import source_task
+from pyconnect_agent.tasks.in_java.offsets import read_offsets
+from pyconnect_agent.tasks.in_java.source_task import (
     RESULTS,
     JavaSourceTask,
     ListeningJavaSourceTask,
@@ -21,7 +21,7 @@ from pyconnect_agent.tasks.java.source_task import (
 from pyconnect_agent.tasks.source.columns import SourceOffset
 from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
-from tests.agent.java.test_frames import payload
+from tests.agent.java_processes.test_frames import payload
 from tests.support.eventually import eventually
 
 FAILED = {"kind": "retriable", "class": "C", "message": "later", "trace": "C: later"}

@@ -16,15 +16,15 @@ import pytest
 
 from pyconnect_agent.core.offsets.source import offset_value
 from pyconnect_agent.core.retry import RetryPolicy
-from pyconnect_agent.java.errors import JavaFailure
-from pyconnect_agent.java.frames import FrameKind, decode_source, json_bytes
-from pyconnect_agent.java.installation import find_installation
-from pyconnect_agent.java.launch import JavaOptions
-from pyconnect_agent.java.link import Answer, JavaLink
-from pyconnect_agent.java.process import JavaProcess
-from pyconnect_agent.java.source_records import JavaSourceRecords
-from pyconnect_agent.java.temporary import remove_leftovers
-from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
+from pyconnect_agent.java_processes.errors import JavaFailure
+from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
+from pyconnect_agent.java_processes.installation import find_installation
+from pyconnect_agent.java_processes.launch import JavaOptions
+from pyconnect_agent.java_processes.link import Answer, JavaLink
+from pyconnect_agent.java_processes.process import JavaProcess
+from pyconnect_agent.java_processes.source_records import JavaSourceRecords
+from pyconnect_agent.java_processes.temporary import remove_leftovers
+from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.records.tolerance import Failure, Tolerance
 from pyconnect_agent.tasks.sink.context import WorkerSinkTaskContext
 from pyconnect_agent.tasks.sink.errors.errant_reports import ErrantRecords

@@ -14,8 +14,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pyconnect_agent.java.frames import decode_source, encode_sink, json_bytes, unpack_headers
-from pyconnect_agent.java.installation import find_installation
+from pyconnect_agent.java_processes.frames import (
+    decode_source,
+    encode_sink,
+    json_bytes,
+    unpack_headers,
+)
+from pyconnect_agent.java_processes.installation import find_installation
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.java.java_sources import compiled
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_agent.core.ids import State, TargetState
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore

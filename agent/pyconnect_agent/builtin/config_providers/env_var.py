@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 
-from pyconnect_agent.core.java.regex import compile_java_regex
+from pyconnect_agent.core.java_text.regex import compile_java_regex
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.errors import ConfigException
 

@@ -19,7 +19,7 @@ from typing import TypeAlias, TypeVar
 from pyconnect_agent.builtin.converters import json_reader, json_schema, json_writer
 from pyconnect_agent.builtin.converters.base import DataConverter, converter_config_def
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_api import (
     NULL,
     CaseInsensitiveValidString,

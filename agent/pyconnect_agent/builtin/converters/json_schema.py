@@ -16,7 +16,7 @@ Reading, members of a wrong type are as good as missing, other than `type`, `ite
 
 from pyconnect_agent.builtin.converters.json_reader import reader_for
 from pyconnect_agent.builtin.converters.json_writer import JsonOptions, writer_for
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_api import DataException, Schema, SchemaBuilder, Type
 
 _NAMES = {kind: kind.value for kind in Type} | {Type.FLOAT32: "float", Type.FLOAT64: "double"}

@@ -9,7 +9,7 @@ import re
 
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.predicates.base import ShippedPredicate
-from pyconnect_agent.core.java.regex import VALID_REGEX, compile_java_regex
+from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
 from pyconnect_api import (
     CompositeValidator,
     ConfigDef,

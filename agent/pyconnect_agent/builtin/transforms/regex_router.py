@@ -12,7 +12,7 @@ import re
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import ShippedTransformation, rerouted
-from pyconnect_agent.core.java.regex import VALID_REGEX, compile_java_regex
+from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
 from pyconnect_api import ConfigDef, ConnectRecord
 from pyconnect_api.configdef import invalid_value
 from pyconnect_api.key_table import define_table

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import client_servers
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
-from pyconnect_agent.core.java.regex import compile_java_regex
+from pyconnect_agent.core.java_text.regex import compile_java_regex
 from pyconnect_api.configdef import ConfigType, ConfigValue, parse_type, to_text
 from pyconnect_api.connector import (
     ConnectorTransactionBoundaries,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyconnect_agent.core.config.connector_keys import PluginDefaults, connector_config_def
 from pyconnect_agent.core.config.worker_keys import any_list
-from pyconnect_agent.core.java.regex import VALID_REGEX
+from pyconnect_agent.core.java_text.regex import VALID_REGEX
 from pyconnect_api.configdef import ConfigDef
 from pyconnect_api.key_table import define_table
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyconnect_agent.core.java.regex import compile_java_regex
+from pyconnect_agent.core.java_text.regex import compile_java_regex
 from pyconnect_api.configdef import (
     NO_DEFAULT,
     CompositeValidator,

@@ -32,7 +32,7 @@ from pyconnect_agent.core.internal_topics.log_record import (
     json_type,
     key_text,
 )
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.loggers import known_level
 from pyconnect_clients import record_keys
 

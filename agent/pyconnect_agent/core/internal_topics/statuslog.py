@@ -29,7 +29,7 @@ from pyconnect_agent.core.internal_topics.log_record import (
     json_type,
     key_text,
 )
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.reporting import Status
 from pyconnect_clients.record_keys import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC
 

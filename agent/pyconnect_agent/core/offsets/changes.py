@@ -16,8 +16,8 @@ from typing import Any
 
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.internal_topics.offsetlog import content_of
-from pyconnect_agent.core.java import json_text
-from pyconnect_agent.core.java.hash_order import in_hash_order
+from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.java_text.hash_order import in_hash_order
 from pyconnect_agent.core.offsets.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
 from pyconnect_agent.core.offsets.documents import OffsetPair, each_entry, is_plain
 from pyconnect_agent.core.offsets.source import offset_value, partition_key, sorted_key

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyconnect_agent.core.internal_topics.offsetlog import canonical_key, parse_key
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 
 JsonObject = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_api import DataException
 
 PartitionOffset = tuple[Mapping[str, object] | None, Mapping[str, object] | None]

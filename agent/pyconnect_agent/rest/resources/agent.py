@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from pyconnect_agent.core.errors import AgentError, BadRequestError, NotAssignedError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.loggers import LEVELS, known_level
 from pyconnect_agent.herder.admin_port import WorkerAdmin

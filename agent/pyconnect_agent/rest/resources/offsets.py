@@ -12,7 +12,7 @@ from itertools import chain
 from starlette.responses import Response
 
 from pyconnect_agent.core.herder.requests import ChangeOffsets
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.rest.bodies import check_offsets
 from pyconnect_agent.rest.exchange import HttpExchange, json_response

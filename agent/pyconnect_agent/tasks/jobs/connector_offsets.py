@@ -19,7 +19,7 @@ from pyconnect_agent.core.plugins.catalog import PluginKind
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.group_offsets import GroupOffsets
 from pyconnect_agent.kafka.offset_image import OffsetImage
-from pyconnect_agent.tasks.java.process import java_class_of
+from pyconnect_agent.tasks.in_java.process import java_class_of
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.source.offsets.own_topic import LogUse, own_offset_log

@@ -20,8 +20,8 @@ from pyconnect_agent.core.errors import (
 from pyconnect_agent.core.offsets.changes import ChangeStage, failed_text, unsupported_text
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.java.connector import java_connector
-from pyconnect_agent.tasks.java.process import java_class_of
+from pyconnect_agent.tasks.in_java.connector import java_connector
+from pyconnect_agent.tasks.in_java.process import java_class_of
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.jobs.source_offset_change import SourceOffsetChange
 from pyconnect_agent.tasks.setup.worker_view import WorkerView

@@ -23,10 +23,10 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginNotFoundError,
     PluginVersionNotFoundError,
 )
-from pyconnect_agent.java.installation import find_installation
-from pyconnect_agent.java.launch import JavaInstallation
-from pyconnect_agent.java.questions import JavaQuestions
-from pyconnect_agent.java.settings import java_options
+from pyconnect_agent.java_processes.installation import find_installation
+from pyconnect_agent.java_processes.launch import JavaInstallation
+from pyconnect_agent.java_processes.questions import JavaQuestions
+from pyconnect_agent.java_processes.settings import java_options
 from pyconnect_agent.plugins.class_source import CatalogPluginSource
 from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.java_classes import is_java_connector, kafka_of, plugin_locations

@@ -15,7 +15,7 @@ from operator import is_
 from typing import Any, TypeAlias
 
 from pyconnect_agent.core.offsets.submitted import canonical_partition
-from pyconnect_agent.java.source_records import JavaSourceRecords
+from pyconnect_agent.java_processes.source_records import JavaSourceRecords
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.many_values import from_connect_many
 from pyconnect_agent.tasks.setup.plugins import Converters

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pyconnect_agent.channel import StatsReported, TopicUsed
 from pyconnect_agent.kafka.task_consumer import TaskConsumer
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.java.sink_task import JavaSinkTask, compose_unconverted
+from pyconnect_agent.tasks.in_java.sink_task import JavaSinkTask, compose_unconverted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.transformations import chain

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from pyconnect_agent.channel import StatsReported, TopicUsed
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.java.pipeline import compose_converted
+from pyconnect_agent.tasks.in_java.pipeline import compose_converted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
 from pyconnect_agent.tasks.records.tolerance import Tolerance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.offsets.connector_offsets import (
     CommittedOffset,
     ConnectorOffset,

@@ -29,10 +29,11 @@ def test_validation_asks_a_java_with_the_connectors_options(
 ) -> None:
     """Trust stores and proxies, say. The worker's alone if the connector's are wrong."""
     monkeypatch.setattr(
-        "pyconnect_agent.java.installation.user_cache_path", lambda _: tmp_path / "cache"
+        "pyconnect_agent.java_processes.installation.user_cache_path", lambda _: tmp_path / "cache"
     )
     monkeypatch.setattr(
-        "pyconnect_agent.java.installation.built_host_jar", lambda: make_jar(tmp_path / "host.jar")
+        "pyconnect_agent.java_processes.installation.built_host_jar",
+        lambda: make_jar(tmp_path / "host.jar"),
     )
     program = tmp_path / "java" / "bin" / "java"
     program.parent.mkdir(parents=True)

@@ -24,7 +24,7 @@ from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import Frame
 from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
 from pyconnect_agent.builtin.converters.registry_json import reading, writing
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     CaseInsensitiveValidString,

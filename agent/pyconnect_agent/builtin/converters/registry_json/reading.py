@@ -20,7 +20,7 @@ from pyconnect_agent.builtin.converters.registry_json.writing import (
     TYPE,
     VERSION,
 )
-from pyconnect_agent.core.java import json_text
+from pyconnect_agent.core.java_text import json_text
 from pyconnect_api import OPTIONAL_STRING_SCHEMA, DataException, Schema, SchemaBuilder, Type
 
 ENUM_PARAMETER = "io.confluent.connect.json.Enum"

@@ -1,0 +1,270 @@
+"""Calls, questions and batches between this process and a Java process.
+
+Layer: java_processes. One thread reads frames; another answers questions of the Java process one
+after the other, because an answer may take time. Calls may be made from any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import queue
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeAlias
+
+from pyconnect_agent.java_processes.errors import JavaFailure, java_error
+from pyconnect_agent.java_processes.frames import HEAD, FrameKind, frame, from_json, json_bytes
+from pyconnect_agent.java_processes.process import JavaProcess
+from pyconnect_agent.process import long_lived
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+
+_LEVELS = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+CLOSE_TIMEOUT_S = 5.0
+MBEANS_TIMEOUT_S = 0.5
+"""Less than the worker waits for the figures of a task, which come with these."""
+STACKS_TIMEOUT_S = 0.8
+"""Less than the worker waits for the stacks of a task, which come with these."""
+
+Answer: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Answers a question of the Java process with a value of JSON; may raise any exception."""
+
+
+class JavaLink:
+    """The calls to a Java process, and the answers to its questions.
+
+    `answers`: by the name of the question; a plugin may ask at any time. `batches` gets the
+    payloads of batches, and None when the process has ended.
+    """
+
+    def __init__(self, process: JavaProcess, answers: Mapping[str, Answer] | None = None) -> None:
+        self._process = process
+        self._socket = process.socket
+        self._answers = {} if answers is None else answers
+        self._write_lock = threading.Lock()
+        self._ids = itertools.count(1)
+        self._calls: dict[int, Future[dict[str, Any]]] = {}
+        self._end: ConnectException | None = None
+        self._end_lock = threading.Lock()
+        self._gone = threading.Event()
+        self._questions: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        self._closing = False
+        self._asks_for_mbeans = False
+        self.on_end: Callable[[], object] = lambda: None
+        """Called when the process has ended without `close`; it must not raise."""
+        self.batches: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
+        self._reader = long_lived.Thread("java-frames", self._read)
+        self._answerer = long_lived.Thread("java-questions", self._answer_all)
+        self._reader.start()
+        self._answerer.start()
+
+    def begin(self, job: Mapping[str, Any]) -> Any:
+        """Send the job; return the answer of the Java process. Raises as `call` does."""
+        return self.answer(self.send(FrameKind.JOB, json_bytes(job)))
+
+    def call(self, method: str, **arguments: Any) -> Any:
+        """Call Java code and return what it returns.
+
+        Raises what it throws (`errors`), and ConnectException once the process is gone.
+        """
+        return self.answer(self.send(FrameKind.CALL, json_bytes({"method": method, **arguments})))
+
+    def answer(self, call: Future[dict[str, Any]]) -> Any:
+        """Wait for the answer of a call and return its value; raises as `call` does."""
+        found = call.result()
+        if "error" in found:
+            raise java_error(found["error"])
+        return found["value"]
+
+    def tell(self, kind: FrameKind, *parts: bytes) -> None:
+        """Send a frame that has no answer."""
+        self._send(kind, 0, *parts)
+
+    def send(self, kind: FrameKind, *parts: bytes) -> Future[dict[str, Any]]:
+        """Send a frame and return the future of its answer."""
+        call: Future[dict[str, Any]] = Future()
+        request_id = next(self._ids)
+        with self._end_lock:
+            if self._end is not None:
+                raise self._ended()
+            self._calls[request_id] = call
+        self._send(kind, request_id, *parts)
+        return call
+
+    def set_levels(self, levels: Mapping[str, str]) -> None:
+        """Set the levels of Java's loggers by name; `root` is the root logger."""
+        with contextlib.suppress(ConnectException):
+            self.tell(FrameKind.LEVELS, json_bytes(levels))
+
+    def stacks(self) -> str:
+        """Return the stacks of Java's threads, or why they cannot be had."""
+        found: Future[str] = Future()
+        # A process that is frozen may not even take the question.
+        asking = partial(self._ask_for_stacks, found)
+        long_lived.Thread("java-stacks", asking, on_death=found.set_exception).start()
+        try:
+            return found.result(STACKS_TIMEOUT_S)
+        except TimeoutError:
+            pid = self._process.pid
+            return (
+                f"The Java process (pid {pid}) did not answer within {STACKS_TIMEOUT_S:g} s: it is "
+                f"frozen, or collects garbage. Its state: ps -o stat,wchan -p {pid}\n"
+            )
+
+    def mbeans(self) -> Sequence[Sequence[Any]]:
+        """Return the numbers of the plugins' MBeans (`MBeans.java`); none without an answer soon.
+
+        Nor while an earlier question waits, of a process that is frozen.
+        """
+        if self._asks_for_mbeans:
+            return ()
+        self._asks_for_mbeans = True
+
+        def answered(_: object) -> None:
+            self._asks_for_mbeans = False
+
+        try:
+            call = self.send(FrameKind.MBEANS)
+            call.add_done_callback(answered)
+            call.result(MBEANS_TIMEOUT_S)
+            values: Sequence[Sequence[Any]] = self.answer(call)
+        except (TimeoutError, ConnectException, JavaFailure):
+            return ()
+        return values
+
+    def _ask_for_stacks(self, found: Future[str]) -> None:
+        try:
+            found.set_result(str(self.answer(self.send(FrameKind.STACKS))))
+        except ConnectException as ended:
+            found.set_result(f"{ended}\n")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._end is not None
+
+    def ended(self) -> ConnectException:
+        """Return why the process is gone; waits until it is."""
+        self._gone.wait()
+        return self._ended()
+
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """End the process; kill it after `timeout_s` seconds."""
+        self._closing = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
+        if not self._process.wait(timeout_s):
+            LOG.warning("the Java process did not end and is killed")
+        self._process.kill()
+
+    def _ended(self) -> ConnectException:
+        # A new one for each: traces grow where exceptions are raised.
+        return ConnectException(str(self._end))
+
+    def _send(self, kind: FrameKind, request_id: int, *parts: bytes) -> None:
+        try:
+            pieces = frame(kind, request_id, *parts)
+            with self._write_lock:
+                # At once, as each write would wake the Java process.
+                sent = self._socket.sendmsg(pieces)
+                for piece in pieces:
+                    if sent < len(piece):
+                        self._socket.sendall(memoryview(piece)[sent:])
+                    sent = max(sent - len(piece), 0)
+        except OSError:
+            raise self.ended() from None
+
+    # The thread that reads
+
+    def _read(self) -> None:
+        with (
+            self._socket.makefile("rb", buffering=1 << 16) as frames,
+            contextlib.suppress(OSError),
+        ):
+            while head := frames.read(HEAD.size):
+                length, kind, request_id = HEAD.unpack(head)
+                payload = frames.read(length - HEAD.size + 4)
+                self._take(FrameKind(kind), request_id, payload)
+        if not self._closing and not self._process.wait(CLOSE_TIMEOUT_S):
+            # Without its socket the process cannot report any result.
+            self._process.kill()
+        reason = "" if self._closing else self._process.explain_end()
+        with self._end_lock:
+            self._end = ConnectException(reason or "The Java process was ended.")
+            waiting, self._calls = self._calls, {}
+        self._gone.set()
+        for call in waiting.values():
+            call.set_exception(self._ended())
+        self.batches.put(None)
+        self._questions.put(None)
+        if not self._closing:
+            self.on_end()
+
+    def _take(self, kind: FrameKind, request_id: int, payload: bytes) -> None:
+        match kind:
+            case FrameKind.BATCH:
+                self.batches.put(memoryview(payload))
+            case FrameKind.ANSWER:
+                with self._end_lock:
+                    call = self._calls.pop(request_id)
+                call.set_result(from_json(payload))
+            case FrameKind.LOG:
+                _log(from_json(payload))
+            case _:
+                self._questions.put((request_id, from_json(payload)))
+
+    # The thread that answers
+
+    def _answer_all(self) -> None:
+        while (question := self._questions.get()) is not None:
+            request_id, asked = question
+            try:
+                value: object = self._answers[asked["method"]](asked)
+            except Exception as exc:  # noqa: BLE001  it is thrown there, where the question was asked
+                answer: dict[str, object] = {"error": {"message": _text(exc)}}
+            else:
+                answer = {"value": value}
+            if isinstance(answer.get("value"), Future):
+                self._answer_later(request_id, answer["value"])  # type: ignore[arg-type]  # checked
+            elif request_id:
+                self._answer(request_id, answer)
+
+    def _answer_later(self, request_id: int, value: Future[Any]) -> None:
+        def done(found: Future[Any]) -> None:
+            error = found.exception()
+            self._answer(
+                request_id,
+                {"value": None} if error is None else {"error": {"message": _text(error)}},
+            )
+
+        value.add_done_callback(done)
+
+    def _answer(self, request_id: int, answer: Mapping[str, object]) -> None:
+        with contextlib.suppress(ConnectException):
+            self._send(FrameKind.ANSWER, request_id, json_bytes(answer))
+
+
+def _text(error: BaseException) -> str:
+    return str(error) if isinstance(error, ConnectException) else f"{type(error).__name__}: {error}"
+
+
+def _log(line: Mapping[str, str]) -> None:
+    """Log a line of Java's in its logger; a trace is shown below the line, as one of Python is."""
+    logger = logging.getLogger(line["logger"])
+    level = _LEVELS[line["level"]]
+    if logger.isEnabledFor(level):
+        text, trace = (line["message"],), line.get("trace")
+        logger.handle(logger.makeRecord(logger.name, level, "", 0, "%s", text, None, sinfo=trace))

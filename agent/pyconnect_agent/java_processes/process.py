@@ -1,0 +1,213 @@
+"""A Java process with one end of a socket pair.
+
+Layer: java_processes. The socket is the process's descriptor 0, so that output of Java code or the
+virtual machine does not get between the frames; this output arrives as lines. The process ends with
+this one: it halts at the end of the socket, and if it cannot (it is stopped, or out of memory) the
+kernel kills it. One thread reads the output, another waits for the end of the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from pyconnect_agent.java_processes.end import reason_of
+from pyconnect_agent.java_processes.launch import (
+    TEMPORARY,
+    JavaInstallation,
+    JavaOptions,
+    is_property,
+)
+from pyconnect_agent.java_processes.temporary import TemporaryDirectory, remove_leftovers
+from pyconnect_agent.process import long_lived
+from pyconnect_api import ConnectException
+
+LOG = logging.getLogger(__name__)
+OUTPUT = logging.getLogger("java.output")
+
+MAIN_CLASS = "io.pyconnect.host.Host"
+SOCKET_BUFFER_BYTES = 1 << 20
+LINE_BYTES = 8_192
+LAST_LINES = 20
+OUTPUT_WAIT_S = 1.0
+"""How long the end of the output is awaited: a program that a plugin has started may hold it."""
+
+PROVEN_OPTIONS = (
+    # At another address in each process, all pages of an archive would be copied and changed.
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:ArchiveRelocationMode=0",
+    "-Xlog:cds*=off",
+    # Memory that the compiler has used and freed would remain with the process.
+    "-XX:TrimNativeHeapInterval=2000",
+)
+"""Used with an archive only: a Java that has written one knows them, an older one may not."""
+
+_PR_SET_PDEATHSIG = 1
+_ESCAPES = (
+    ("\\", "\\\\"),
+    ('"', '\\"'),
+    ("\n", "\\n"),
+    ("\r", "\\r"),
+    ("\t", "\\t"),
+    ("\f", "\\f"),
+)
+
+
+class JavaProcess:
+    """A running process; `socket` carries the frames."""
+
+    def __init__(
+        self,
+        installation: JavaInstallation,
+        options: JavaOptions,
+        archive_options: tuple[str, ...] = (),
+    ) -> None:
+        """Start it. Raises ConnectException if the program does not exist.
+
+        `archive_options` replace those that map the archive of classes.
+        """
+        options, dropped = options.without_jmx()
+        if dropped:
+            LOG.warning(
+                "options of JMX are left out, as every Java process would open the same port; the"
+                " admin interface serves the MBeans of tasks with the metrics",
+                extra={"options": " ".join(dropped)},
+            )
+        self.options = options
+        self._temporary = _temporary_directory(options.temporary_base())
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self.socket, theirs = socket.socketpair()
+        for end in (self.socket, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        command = [installation.java, *(archive_options or _archived(installation))]
+        main = ["-cp", installation.class_path, MAIN_CLASS]
+        own = f"{TEMPORARY}{self._temporary.path}"
+        try:
+            with theirs, _hidden((*options.arguments(), own)) as (arguments, files):
+                self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                    [*command, *arguments, *main],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **options.environment},
+                    pass_fds=(*files, self._temporary.descriptor),
+                    preexec_fn=_die_with_parent(),  # noqa: PLW1509  prctl and sigaction only
+                )
+        except OSError as exc:
+            self.socket.close()
+            self._temporary.remove()
+            raise ConnectException(f"Java could not be started: {exc}") from exc
+        self._reader = long_lived.Thread("java-output", self._read_output)
+        self._reader.start()
+        long_lived.Thread("java-end", self._await_end).start()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it at once, and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(OSError):
+            self.socket.close()
+        self._temporary.remove()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return whether it has ended within the time."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def explain_end(self) -> str:
+        """Wait for the end of the process and return its reason."""
+        code = self._process.wait()
+        self._reader.join(OUTPUT_WAIT_S)
+        lines = tuple(self._last_lines)
+        reason = reason_of(code, self.options, lines)
+        printed = "".join(f"\n    {line}" for line in lines)
+        return f"{reason}\nIts last output:{printed}" if printed else reason
+
+    def _await_end(self) -> None:
+        self._process.wait()
+        # A program that a plugin has started may have inherited the other end.
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RD)
+        self._temporary.remove()
+
+    def _read_output(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            while line := lines.readline(LINE_BYTES):
+                text = line.decode(errors="backslashreplace").rstrip("\n")
+                self._last_lines.append(text)
+                OUTPUT.info("%s", text)
+
+
+def _temporary_directory(base: Path) -> TemporaryDirectory:
+    try:
+        remove_leftovers(base)
+        return TemporaryDirectory(base)
+    except OSError as exc:
+        raise ConnectException(f"Java's directory for temporary files: {exc}") from exc
+
+
+def _archived(installation: JavaInstallation) -> tuple[str, ...]:
+    """Return the options to map an archive of classes; Java ignores one that does not fit."""
+    if not installation.archive or not Path(installation.archive).exists():
+        return ()
+    return (f"-XX:SharedArchiveFile={installation.archive}", *PROVEN_OPTIONS)
+
+
+@contextlib.contextmanager
+def _hidden(arguments: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """Move properties to a file of arguments: all users can read a command line.
+
+    Yields the arguments and the descriptors that they need. Where there are no files in memory,
+    properties stay on the command line.
+    """
+    if not hasattr(os, "memfd_create"):
+        yield list(arguments), ()
+        return
+    lines = [os.fsencode(f"{_quoted(each)}\n") for each in arguments if is_property(each)]
+    with os.fdopen(os.memfd_create("java-properties"), "wb") as file:
+        file.writelines(lines)
+        file.flush()
+        others = [each for each in arguments if not is_property(each)]
+        yield [f"@/proc/self/fd/{file.fileno()}", *others], (file.fileno(),)
+
+
+def _quoted(argument: str) -> str:
+    """Return an argument in the form of Java's files of arguments."""
+    for special, escape in _ESCAPES:
+        argument = argument.replace(special, escape)
+    return f'"{argument}"'
+
+
+def _die_with_parent() -> Callable[[], None]:
+    """Return the function that runs in the new process before its program.
+
+    Linux kills the process when the thread that has started it ends. Signals are ignored that a
+    service manager sends to all processes of the worker.
+    """
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+    def prepare() -> None:
+        if libc is not None:
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+    return prepare

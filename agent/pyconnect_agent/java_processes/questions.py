@@ -1,0 +1,98 @@
+"""A Java process that answers questions about classes of plugins and starts none of them.
+
+Layer: java_processes. The process is started with the first question, and compiles little because
+it ends after its answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from pyconnect_agent.java_processes.errors import JavaFailure
+from pyconnect_agent.java_processes.frames import FrameKind, json_bytes
+from pyconnect_agent.java_processes.jar_contents import API_CLASSES
+from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation, JavaOptions
+from pyconnect_agent.java_processes.link import JavaLink
+from pyconnect_agent.java_processes.process import JavaProcess
+from pyconnect_api.errors import ConnectException
+
+DESCRIBE_TIMEOUT_S = 60.0
+
+
+class JavaQuestions:
+    """One process for all questions of one purpose. Close it after use."""
+
+    def __init__(
+        self,
+        installation: Callable[[], JavaInstallation],
+        options: JavaOptions,
+        *,
+        locations: Callable[[], Sequence[object]] = tuple,
+    ) -> None:
+        """`installation` and `locations` (see `Loaders.java`) are called for the first question."""
+        self._installation = installation
+        self._options = replace(options, quick=True)
+        self._locations = locations
+        self._link: JavaLink | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, method: str, **arguments: object) -> Any:
+        """Return the answer, of JSON's types.
+
+        Raises the exception of the Java code (`java.errors`), and ConnectException without an
+        installation, or once the process has ended.
+        """
+        return self._started().call(method, **arguments)
+
+    def describe(
+        self, classes: Sequence[JavaClass], *, timeout_s: float = DESCRIBE_TIMEOUT_S
+    ) -> Sequence[Mapping[str, object]]:
+        """Return facts of each class, or the reason why it cannot be used (`Questions.java`).
+
+        Raises as `ask` does, and ConnectException after `timeout_s` seconds.
+        """
+        link = self._started()
+        plugins = [item.to_json() for item in classes]
+        question = {"method": "describe", "plugins": plugins, "bases": list(API_CLASSES)}
+        call = link.send(FrameKind.CALL, json_bytes(question))
+        try:
+            call.result(timeout_s)
+            found = link.answer(call)
+        except TimeoutError as error:
+            raise ConnectException(f"a plugin took longer than {timeout_s:.0f} s") from error
+        except JavaFailure as error:
+            raise ConnectException(f"{error.java_class}: {error}") from error
+        assert isinstance(found, list)
+        return found
+
+    def forget(self) -> bool:
+        """Let the process drop the instances of plugins, which may hold values of a config.
+
+        Return whether there is a process that has done so.
+        """
+        if self._link is None:
+            return False
+        try:
+            self._link.call("forget")
+        except (ConnectException, JavaFailure):
+            return False
+        return True
+
+    def close(self) -> None:
+        """End the process if there is one."""
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def _started(self) -> JavaLink:
+        if self._link is None:
+            self._link = JavaLink(JavaProcess(self._installation(), self._options))
+            self._link.begin({"mode": "questions", "locations": list(self._locations())})
+        return self._link

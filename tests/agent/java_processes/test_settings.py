@@ -1,0 +1,114 @@
+"""The memory and the options of a connector's Java processes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.config.java_keys import ENVIRONMENT, HEAP, HEAP_LIMIT, OPTIONS
+from pyconnect_agent.core.config.worker_keys import worker_config_def
+from pyconnect_agent.java_processes.settings import java_options
+from pyconnect_api import ConfigException
+
+
+def test_defaults_of_the_java_settings() -> None:
+    arguments = java_options({}, {}).arguments()
+    sizes = ("-XX:NewSize=6m", "-XX:MaxNewSize=16m", "-XX:MinHeapFreeRatio=60")
+    serial = ("-XX:+UseSerialGC", *sizes)
+    assert arguments[-6:] == ("-Xms18m", *serial, "-Xmx256m")
+    assert "-XX:+ExitOnOutOfMemoryError" in arguments
+
+
+def test_process_of_a_connector_begins_small() -> None:
+    """It has no records. Options of the worker's file replace all of its sizes."""
+    small = java_options({}, {HEAP: "1g"}, quick=True).arguments()
+    assert small[-4:] == ("-Xms6m", "-XX:+UseSerialGC", "-Xmn2m", "-Xmx1g")
+    own = java_options({OPTIONS: "-Xmn85m"}, {}, quick=True).arguments()
+    assert own[-3:] == ("-Xms18m", "-Xmn85m", "-Xmx256m")
+    assert "-XX:TieredStopAtLevel=1" in small
+
+
+def test_options_of_the_worker_come_after_the_fixed_ones() -> None:
+    """Java takes the last of several values."""
+    arguments = java_options({OPTIONS: "-XX:MaxRecursiveInlineLevel=1"}, {}).arguments()
+    fixed = arguments.index("-XX:MaxRecursiveInlineLevel=0")
+    assert fixed < arguments.index("-XX:MaxRecursiveInlineLevel=1")
+
+
+def test_a_connector_sets_its_java_options() -> None:
+    """It adds properties to the worker's options, and has a heap of its own."""
+    worker = {OPTIONS: "-XX:+UseZGC", HEAP: "128m", HEAP_LIMIT: "2g"}
+    connector = {HEAP: "1500m", OPTIONS: "-Da='b c' -De=f"}
+    options = java_options(worker, connector)
+    assert options.heap == "1500m"
+    assert options.options == ("-XX:+UseZGC", "-Da=b c", "-De=f")
+
+
+def test_initial_heap_of_a_small_heap() -> None:
+    """Java refuses an initial heap above the largest."""
+    assert java_options({HEAP: "9m"}, {}).initial_heap == "9m"
+    assert java_options({}, {HEAP: "1g"}).initial_heap == "18m"
+
+
+def test_worker_heap_above_its_own_limit() -> None:
+    """The limit is for connectors."""
+    assert java_options({HEAP: "4g"}, {}).heap == "4g"
+
+
+@pytest.mark.parametrize(
+    ("connector", "text"),
+    [
+        ({HEAP: "1025m"}, "the worker allows connectors 1g at most"),
+        ({HEAP: "much"}, "a size is a number followed by k, m or g"),
+        ({OPTIONS: "-XX:OnError=rm"}, "a connector may set properties"),
+        ({OPTIONS: "-javaagent:x.jar"}, "a connector may set properties"),
+        ({OPTIONS: "-Dcom.sun.management.jmxremote.port=1"}, "a connector may set properties"),
+        ({OPTIONS: "'-Da=b"}, "No closing quotation"),
+    ],
+)
+def test_a_connector_may_not_set_some_java_options(connector: dict[str, str], text: str) -> None:
+    with pytest.raises(ConfigException, match=text):
+        java_options({}, connector)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        (HEAP, "lots", "agent.java.heap: a size is a number followed by k, m or g"),
+        (HEAP_LIMIT, "2", "agent.java.heap.limit: a size is a number followed by k, m or g"),
+        (OPTIONS, "-Da='b", "agent.java.options: No closing quotation"),
+        (OPTIONS, "-ea -Xmx2g", "-Xmx2g for configuration agent.java.options: agent.java.heap"),
+        (ENVIRONMENT, "TZ=UTC x", "x for configuration agent.java.environment: a variable is"),
+    ],
+)
+def test_a_worker_checks_its_java_settings_when_it_starts(key: str, value: str, text: str) -> None:
+    found = {each.name: each for each in worker_config_def().validate({key: value})}
+    (error,) = found[key].error_messages
+    assert text in error
+
+
+def test_ports_of_jmx_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever Java would find them: every process would open the same port."""
+    port, ssl = "-Dcom.sun.management.jmxremote.port=9", "-Dcom.sun.management.jmxremote.ssl=false"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"{port} -Da=b")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-Dc=d")
+    options = java_options(
+        {OPTIONS: f"-Xmn85m {port}", ENVIRONMENT: f"_JAVA_OPTIONS={ssl} X=y"}, {}
+    )
+    kept, dropped = options.without_jmx()
+    assert kept.options == ("-Xmn85m",)
+    assert kept.environment == {"_JAVA_OPTIONS": "", "X": "y", "JAVA_TOOL_OPTIONS": "-Da=b"}
+    assert dropped == (port, port, ssl)
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+    assert kept.without_jmx() == (kept, ())
+
+
+def test_temporary_files_are_where_the_options_say() -> None:
+    """A directory of the process's own is made there."""
+    given = {OPTIONS: "-Djava.io.tmpdir=/a"}
+    assert java_options(given, {}).temporary_base() == Path("/a")
+    own = java_options(given, {OPTIONS: "-Djava.io.tmpdir=/b"})
+    assert own.temporary_base() == Path("/b")
+    assert java_options({}, {}).temporary_base() == Path(tempfile.gettempdir())
