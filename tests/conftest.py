@@ -219,7 +219,7 @@ def unique_name() -> Callable[[str], str]:
 
 @pytest.fixture
 def deaths(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
-    """What would have ended this process; nothing ends it."""
+    """Return the deaths of this process that were requested; none takes place."""
     found: list[BaseException] = []
     monkeypatch.setattr(long_lived, "end_process", found.append)
     return found

@@ -151,7 +151,7 @@ def test_every_kind_of_message_is_in_the_examples() -> None:
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__name__)
 def test_a_message_survives_the_pipe(message: Message) -> None:
-    """What is sent is what is received, by value and type."""
+    """A received message equals the sent one in value and type."""
     frame = encode(message)
     assert FRAME_HEADER.unpack(frame[:4])[0] == len(frame) - 4
     received = decode(body(frame))
@@ -221,7 +221,7 @@ def test_bytes_that_are_not_a_message_are_refused_with_the_reason(value: object,
 def test_damaged_frames_are_refused_or_read(
     message: Message, changes: list[tuple[int, int]], cut: int
 ) -> None:
-    """Whatever comes, there is no other exception."""
+    """Damaged frames raise no other exception."""
     frame = encode(message)[FRAME_HEADER.size :]
     for position, value in changes:
         frame[position % len(frame)] = value
@@ -351,7 +351,10 @@ def test_a_very_large_message_is_not_copied() -> None:
 def test_a_message_that_is_too_large_is_an_error_of_its_sender(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing is sent: the worker process would kill a child whose message it does not take."""
+    """The message is not sent.
+
+    The worker process would kill a child whose message is too large for it.
+    """
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     monkeypatch.setattr(pipe, "MAX_FRAME_BYTES", 1_000)
@@ -374,7 +377,7 @@ def test_receive_returns_none_once_the_other_end_is_closed() -> None:
 
 
 def test_a_channel_knows_that_the_supervisor_is_gone() -> None:
-    """Then nobody would hear of a failure."""
+    """Without a supervisor a failure would not be reported."""
     ours, theirs = socket.socketpair()
     connection = Channel(theirs)
     assert not connection.is_broken

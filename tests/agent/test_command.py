@@ -1,4 +1,4 @@
-"""What `pyconnect-agent` says when its files are wrong."""
+"""Errors of `pyconnect-agent` about its files."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_floats_have_the_shortest_digits_of_binary32(value: float, expected: str
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_text_of_a_double_is_the_same_number(value: float) -> None:
-    """Nothing is lost between writer and reader."""
+    """A reader gets exactly the number that was written."""
     assert float(double_text(value)) == value
 
 

@@ -89,7 +89,7 @@ def test_dates_count_days_from_1970() -> None:
 
 @given(st.times())
 def test_times_are_cut_to_milliseconds(value: time) -> None:
-    """What is finer than a millisecond is lost, nothing else."""
+    """Only the digits below a millisecond are lost."""
     expected = value.replace(microsecond=value.microsecond // 1000 * 1000, fold=0)
     assert to_logical(TIME_SCHEMA, from_logical(TIME_SCHEMA, value)) == expected
 

@@ -85,7 +85,7 @@ def test_arrays_and_maps_are_projected_element_by_element() -> None:
 
 
 def test_an_error_within_a_struct_names_the_field() -> None:
-    """Whoever reads it finds the place."""
+    """The message leads its reader to the place."""
     source = SchemaBuilder.struct().field("a", STRING_SCHEMA).build()
     target = SchemaBuilder.struct().field("a", INT32_SCHEMA).build()
     with pytest.raises(SchemaProjectorException, match="Error projecting a: Schema type mismatch"):

@@ -49,7 +49,7 @@ def test_is_closing_has_the_name_of_the_proposal_too() -> None:
 
 
 def test_an_event_serves_as_stop_signal() -> None:
-    """What the worker passes fits the contract."""
+    """The worker's stop event fits the contract."""
     signal: StopSignal = threading.Event()
     assert not signal.is_set()
 

@@ -70,13 +70,13 @@ def test_integers_must_be_in_range(schema: Schema, bits: int) -> None:
     ],
 )
 def test_a_value_of_another_class_is_refused(schema: Schema, value: object) -> None:
-    """Nothing is converted silently; bool is no number and datetime no date."""
+    """The check converts no value; a bool is not a number and a datetime is not a date."""
     with pytest.raises(DataException, match="Invalid object for schema"):
         validate_value(schema, value)
 
 
 def test_the_message_names_schema_class_and_place() -> None:
-    """Whoever reads the trace finds the field."""
+    """The message leads its reader to the field."""
     schema = SchemaBuilder.int32().name("Age").build()
     with pytest.raises(DataException) as refused:
         validate_value(schema, "x", "age")
@@ -100,7 +100,7 @@ def test_none_needs_an_optional_schema_even_with_a_default() -> None:
 
 
 def test_float32_values_are_rounded_to_binary32() -> None:
-    """What is stored is what would be sent."""
+    """The stored value equals the value that would be sent."""
     assert validate_value(FLOAT32_SCHEMA, 0.1) == 0.10000000149011612
     assert validate_value(ARRAY, [0.1]) == [0.10000000149011612]
     assert validate_value(FLOAT32_SCHEMA, float("inf")) == float("inf")

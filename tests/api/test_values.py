@@ -106,7 +106,7 @@ def test_no_text_and_null_have_no_value(text: str | None) -> None:
     ],
 )
 def test_any_other_text_is_a_string_as_a_whole(text: str) -> None:
-    """Nothing of a text is ever dropped."""
+    """Every character of the text stays."""
     assert parse_string(text) == (STRING_SCHEMA, text)
 
 
@@ -126,7 +126,7 @@ def test_parsing_never_fails(text: str) -> None:
     )
 )
 def test_texts_of_integers_and_booleans_survive_the_round_trip(value: object) -> None:
-    """What is exact and has a syntax of its own comes back."""
+    """Exact values with a syntax of their own come back equal."""
     text = values.convert_to_string(None, value)
     assert parse_string(text).value == value
 

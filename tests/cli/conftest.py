@@ -12,7 +12,7 @@ from tests.support.fakes.connect_server import FakeConnect, FakeConnector, serve
 
 
 class Outcome(NamedTuple):
-    """What a command printed and its exit code."""
+    """Output and exit code of a command."""
 
     code: int
     out: str

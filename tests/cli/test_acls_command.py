@@ -143,7 +143,7 @@ def test_a_principal_may_be_the_name_of_a_certificate(run: Run, worker_file: str
 
 
 def test_an_error_of_a_later_phase_is_explained(run: Run, worker_file: str) -> None:
-    """What it means does not depend on what is needed now."""
+    """The meaning of the error does not depend on the present needs."""
     arguments = ("--worker-config", worker_file, "--phase", "disabled")
     outcome = run("acls", "explain", "Failed to perform zombie fencing", *arguments)
     assert outcome.code == 0

@@ -57,7 +57,7 @@ def test_status_shows_processes(run: Run, agent: str) -> None:
 
 
 def test_a_java_worker_is_exit_9_with_the_reason(run: Run) -> None:
-    """Whatever only agents can do."""
+    """Each verb that only agents support ends so."""
     for arguments in (
         ("agent", "status"),
         ("agent", "drain", "--yes"),

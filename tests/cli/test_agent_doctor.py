@@ -1,4 +1,4 @@
-"""What `pyconnect agent doctor` finds, from what agents say."""
+"""Findings of `pyconnect agent doctor` from the answers of agents."""
 
 from __future__ import annotations
 

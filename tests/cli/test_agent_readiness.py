@@ -1,4 +1,4 @@
-"""What `pyconnect agent readiness` finds in a Java cluster."""
+"""Findings of `pyconnect agent readiness` in a Java cluster."""
 
 from __future__ import annotations
 

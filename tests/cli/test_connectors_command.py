@@ -41,7 +41,7 @@ def test_secrets_are_shown_only_when_asked_for(run: Run) -> None:
 
 
 def test_an_unknown_name_is_exit_3_with_the_near_ones(run: Run) -> None:
-    """Nothing is done and the near names are told."""
+    """The command changes no connector and names similar ones."""
     outcome = run("connectors", "pause", "order")
     assert outcome.code == 3
     assert "connector `order` does not exist" in outcome.err
@@ -155,7 +155,7 @@ def test_selection_filters_the_action(run: Run, connect: FakeConnect) -> None:
 
 
 def test_an_empty_selection_is_exit_3_unless_allowed(run: Run) -> None:
-    """Nothing matching is an error that cron can switch off."""
+    """A selection without a match is an error that cron can switch off."""
     assert run("connectors", "pause", "-l", "team=z").code == 3
     assert run("connectors", "pause", "-l", "team=z", "--allow-empty").code == 0
 
@@ -322,7 +322,7 @@ def test_create_refuses_a_masked_secret(run: Run, connect: FakeConnect, tmp_path
 
 
 def test_apply_does_not_ignore_a_selection(run: Run, connect: FakeConnect, tmp_path: Path) -> None:
-    """Whoever selects without --prune means something else than `every file`."""
+    """A selection without --prune means less than every file."""
     (tmp_path / "new.json").write_text('{"name": "new", "connector.class": "N"}')
     outcome = run("connectors", "apply", "-f", str(tmp_path), "-l", "team=b")
     assert outcome.code == 2
@@ -389,7 +389,7 @@ def test_files_that_cannot_be_meant_are_refused(
 
 
 def test_an_empty_file_is_called_empty(run: Run, tmp_path: Path) -> None:
-    """A parser's error about line 1 helps nobody."""
+    """A parser's error about line 1 would not help."""
     (tmp_path / "c.json").touch()
     outcome = run("connectors", "create", "c", "-f", str(tmp_path / "c.json"))
     assert (outcome.code, outcome.err) == (2, f"error: {tmp_path / 'c.json'}: is empty\n")

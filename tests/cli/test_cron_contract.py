@@ -1,4 +1,4 @@
-"""What unattended runs rely on: lock, silence, summary, textfile, deadline."""
+"""The contract of unattended runs: lock, silence, summary, textfile, deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is sent, sent again, and made of each answer: httpx is real, the network is a function."""
+"""Requests, repetitions, and the reading of each answer.
+
+Httpx is real, the network is a function.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ REBALANCE = "Cannot complete request because of a conflicting operation (e.g. wo
 
 
 class Network:
-    """Answers requests by `handler` and keeps them; time passes only when somebody waits."""
+    """Answers requests by `handler` and keeps them; time passes only during waits."""
 
     def __init__(
         self,
@@ -95,7 +98,7 @@ def test_a_refused_connection_moves_on_and_the_next_request_starts_there() -> No
 
 
 def test_threads_share_one_pool_of_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that nobody closes would leave its sockets open."""
+    """A pool that is never closed would leave its sockets open."""
     network = Network(lambda _: httpx.Response(200, json=[]))
     made: list[httpx.Client] = []
     both = threading.Barrier(2)
@@ -325,7 +328,7 @@ def test_an_answer_from_another_server_is_named_as_the_cause(
 
 @pytest.mark.parametrize("name", ["a b", "ü/ö", "50%", "a?b#c", "...", "+", "%2e"])
 def test_names_are_encoded_whole(name: str) -> None:
-    """What the server decodes is the name, whatever characters it holds."""
+    """The server decodes exactly the name, for all characters."""
     network = Network(lambda _: httpx.Response(202))
     network.client.pause_connector(name)
     segments = network.sent[-1].url.raw_path.decode().split("/")

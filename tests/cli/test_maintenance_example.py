@@ -29,7 +29,10 @@ def nightly(connect: FakeConnect) -> FakeConnect:
 
 
 def run_as_cron(home: Path, url: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What crond does: /bin/sh -c in the home directory, nothing of our environment, no stdin."""
+    """Run as crond does.
+
+    /bin/sh -c in the home directory, without this process's environment and without stdin.
+    """
     environment = {
         "HOME": str(home),
         "LOGNAME": "operator",

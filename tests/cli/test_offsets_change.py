@@ -220,7 +220,7 @@ def test_alter_takes_json_on_both_sides(
 def test_a_second_run_resumes_a_connector_that_an_interrupted_run_stopped(
     run: Run, connect: FakeConnect, stored: FakeConnector
 ) -> None:
-    """Nothing to change, but --resume was asked for."""
+    """There is no change to make, but --resume was asked for."""
     stop(connect)
     text = '{"filename":"a.txt"}={"position":30}'
     outcome = run("offsets", "alter", "orders", "--set", text, "--stop", "--resume", "--yes")

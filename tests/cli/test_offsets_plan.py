@@ -65,7 +65,7 @@ def plan_of(planned: Planned) -> OffsetsPlan:
 
 
 def applied(plan: OffsetsPlan) -> dict[str, OffsetEntry]:
-    """What a worker stores after the plan's request."""
+    """Return the offsets that a worker stores after the plan's request."""
     stored = {} if plan.everything else by_key(plan.view.offsets)
     for entry in () if plan.everything else plan.wanted:
         stored.pop(entry.key, None)
@@ -81,7 +81,7 @@ POSITIONS = st.dictionaries(st.sampled_from("abcde"), st.integers(0, 3))
 def test_a_restore_ends_in_exactly_the_snapshot(
     now: dict[str, int], before: dict[str, int]
 ) -> None:
-    """Whatever was stored meanwhile; and nothing is sent when nothing differs."""
+    """Offsets stored meanwhile do not matter, and an empty difference sends no request."""
     plan = plan_of(plan_restore(view(now), StateWish(), entries(before)))
     assert applied(plan) == by_key(entries(before))
     assert plan.needed == (now != before)

@@ -1,4 +1,4 @@
-"""What `pyconnect offsets` refuses before it is sent: nothing is changed."""
+"""Requests that `pyconnect offsets` refuses before it sends them, without a change."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ REFUSED = "The connector does not support altering of offsets"
 def test_a_refused_change_leaves_the_connector_in_its_state(
     run: Run, connect: FakeConnect, before: str, method: str, command: tuple[str, ...]
 ) -> None:
-    """Nothing was changed, so the stop for the change is taken back."""
+    """The change was refused, so the stop for the change is taken back."""
     connect.connectors["orders"].enter(before)
     connect.failures[f"{method} /connectors/orders/offsets"] = [(400, REFUSED)]
     ended = run("offsets", *command, "--yes")

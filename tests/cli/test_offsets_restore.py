@@ -122,7 +122,7 @@ def test_an_undo_without_a_question_does_not_overwrite_later_changes(
 def test_a_partition_with_its_old_offset_has_no_later_change(
     run: Run, connect: FakeConnect
 ) -> None:
-    """Whoever gave it back, nothing is lost."""
+    """No offset is lost, whichever change gave the old offset back."""
     sink = connect.connectors["broken"]
     before = list(sink.offsets)
     assert run("offsets", "reset", "broken", "--yes").code == 0
@@ -314,7 +314,7 @@ def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
 def test_copy_reaches_another_cluster_with_its_own_credentials(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """What was given for the first cluster does not go to the other; the undo names the context."""
+    """Credentials given for the first cluster do not go to the other; the undo names the context."""
     stored = connect.connectors["orders"]
     copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
     elsewhere = FakeConnect(connectors={"orders": copied}, cluster_id="other")

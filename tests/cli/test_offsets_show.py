@@ -26,7 +26,7 @@ def test_get_shows_partitions_and_offsets(run: Run) -> None:
 
 
 def test_get_as_json_is_exactly_the_rest_body(run: Run, stored: FakeConnector) -> None:
-    """Nothing added, nothing left out."""
+    """The output has neither more nor fewer members than the body."""
     assert json.loads(run("offsets", "get", "orders", "-o", "json").out) == {
         "offsets": stored.offsets
     }
@@ -59,7 +59,7 @@ def test_export_writes_a_file_for_each_connector(run: Run, tmp_path: Path) -> No
 
 
 def test_an_unwritable_file_has_its_own_exit_code(run: Run, tmp_path: Path) -> None:
-    """Nothing was wrong with the command."""
+    """The command itself was correct."""
     (tmp_path / "file").write_text("")
     outcome = run("offsets", "export", "orders", "-f", str(tmp_path / "file" / "below"))
     assert outcome.code == 74
@@ -106,7 +106,7 @@ def test_a_seek_has_one_target(run: Run) -> None:
 
 
 def test_brokers_that_do_not_answer_are_exit_7(run: Run, connect: FakeConnect) -> None:
-    """Nothing was sent to the worker."""
+    """The worker gets no request."""
     where = ("--kafka-bootstrap", "127.0.0.1:1", "--timeout", "1s", "--yes")
     assert run("offsets", "seek", "broken", "--to-latest", *where).code == 7
     assert run("offsets", "alter", "broken", "--set", "t:0=1", *where).code == 7

@@ -21,7 +21,7 @@ PROJECT = Path("pyconnect.toml")
 
 @pytest.fixture
 def stranger() -> FakeConnect:
-    """The server of somebody who wants the user's password."""
+    """A server that tries to collect the user's password."""
     return FakeConnect(connectors={"bait": FakeConnector(config={"name": "bait"})})
 
 
@@ -88,7 +88,9 @@ def test_a_project_file_cannot_send_the_users_password_to_another_address(
     ],
 )
 def test_an_untrusted_file_may_not_decide(run: Run, table: str, named: str) -> None:
-    """Whatever is no presentation is refused by its name, also where a flag gives the address."""
+    """A key that does not concern presentation is refused by name, also where an option gives the
+    address.
+    """
     PROJECT.write_text(table + "\n")
     outcome = run("connectors", "list")
     assert outcome.code == 2
@@ -144,7 +146,7 @@ def test_trust_belongs_to_one_place(run: Run, url: str) -> None:
 
 
 def test_trusting_shows_no_secret_and_no_control_sequence(run: Run) -> None:
-    """What is shown comes from a file that nobody has trusted yet."""
+    """The shown text comes from a file that the user has not trusted yet."""
     PROJECT.write_text('[contexts.p]\nurls = ["http://u:hunter2@h:1"]\npassword = "s3cret"\n')
     PROJECT.chmod(0o600)
     outcome = run("config", "trust", address=None)

@@ -42,7 +42,7 @@ def test_a_source_is_resolved_with_its_committed_offset(run: Run, connect: FakeC
 def test_a_sink_is_resolved_with_its_group_s_offsets_and_dead_letters(
     run: Run, connect: FakeConnect
 ) -> None:
-    """What is committed bounds the topic; dead letters count as arrived."""
+    """Committed offsets bound the topic; dead letters count as arrived."""
     connect.connectors["out"] = FakeConnector(
         type="sink",
         config={

@@ -150,7 +150,7 @@ def test_a_token_is_sent_as_bearer(run: Run, connect: FakeConnect, tmp_path: Pat
 
 
 def test_a_failing_password_command_is_reported_without_its_output(run: Run) -> None:
-    """What it printed may be the secret."""
+    """The output of the command may be the secret."""
     outcome = run(
         "connectors", "list", "--username", "ops",
         "--password-command", "sh -c 'echo s3cret; exit 3'",

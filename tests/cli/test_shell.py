@@ -1,4 +1,4 @@
-"""What a shell sees: start-up time, help texts, completion files."""
+"""The view of a shell: start-up time, help texts, completion files."""
 
 from __future__ import annotations
 
@@ -192,7 +192,9 @@ def test_the_offers_are_words_options_and_values(words: list[str], expected: lis
 
 
 def complete(line: str, *, names: Sequence[str] = ()) -> list[str]:
-    """What bash offers at the end of `line`; the names of connectors are `names`."""
+    """Return the completions that bash offers at the end of `line`; the names of connectors are
+    `names`.
+    """
     script = f"""
 source {ROOT / "completions" / "pyconnect.bash"}
 pyconnect() {{
@@ -312,7 +314,7 @@ class TypedShell:
         return self._text
 
     def plain_text(self) -> str:
-        """What was printed, without the sequences that style it."""
+        """Return the printed text without the sequences that style it."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x08\r]", "", self.text())
 
     def close(self) -> None:
@@ -372,7 +374,7 @@ def test_a_real_zsh_completes_at_the_tab_key(tmp_path: Path, keys: str, expected
 
 @pytest.mark.parametrize(("shell", "file"), [("zsh", "_pyconnect"), ("fish", "pyconnect.fish")])
 def test_the_other_shells_accept_their_file(shell: str, file: str) -> None:
-    """Where the shell is installed it parses the file; the text is compared everywhere."""
+    """An installed shell parses its file; the text is compared everywhere."""
     path = ROOT / "completions" / file
     assert "__complete" in path.read_text("utf-8")
     if shutil.which(shell):
@@ -487,7 +489,7 @@ def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
 
 @pytest.mark.wire
 def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
-    """`connectors status` resembles `restart`; nobody may be led from a look to a change."""
+    """`connectors status` resembles `restart`; a proposal must not lead from reading to changing."""
     hint = run("connectors", "status", "orders").err.splitlines()[1]
     assert (
         hint == "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"

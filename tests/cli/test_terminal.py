@@ -173,7 +173,7 @@ def test_a_change_does_not_depend_on_a_reader_of_its_output(
 def test_a_full_disk_is_reported_and_does_not_stop_a_batch(
     start: Start, connect: FakeConnect
 ) -> None:
-    """What was printed is lost, what was asked for is done."""
+    """The printed text is lost, and the requested change is done."""
     with Path("/dev/full").open("wb") as full:
         process = start("connectors", "pause", "--all", stdout=full)
         _, err = process.communicate(timeout=60)
@@ -258,7 +258,7 @@ def test_commands_run_in_a_removed_directory(
 
 
 def test_any_encoding_can_show_the_help(start: Start, environ: dict[str, str]) -> None:
-    """What a terminal cannot show is escaped."""
+    """Characters that a terminal cannot show are escaped."""
     environ["PYTHONIOENCODING"] = "ascii"
     out, err = start("--help").communicate(timeout=60)
     assert (b"NOUN VERB" in out, err) == (True, b"")
@@ -382,7 +382,7 @@ def test_an_editor_that_cannot_be_run_leaves_nothing_behind(
 def test_an_interrupted_batch_lists_objects_that_were_not_tried(
     start: Start, connect: FakeConnect
 ) -> None:
-    """What is under way comes to its end and is told, too."""
+    """The change under way ends and is reported too."""
     connect.slow["PUT /connectors/broken/pause"] = threading.Event()
     process = start("connectors", "pause", "broken", "orders")
     eventually(lambda: "PUT /connectors/broken/pause" in connect.requests)

@@ -1,4 +1,4 @@
-"""Whose a transactional id is, and when nobody will end a transaction."""
+"""The owner of a transactional id, and the transactions that no client will end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_ids_lead_to_their_owners(transactional_id: str, owner: Owner | None) ->
 
 
 def test_the_leaders_id_may_be_an_own_one() -> None:
-    """Then Kafka's is nobody's."""
+    """Then no worker uses Kafka's id."""
     assert owner_of("own", "g", ["c"], "own") == Owner(LEADER)
     assert owner_of("connect-cluster-g", "g", ["c"], "own") is None
 

@@ -15,7 +15,7 @@ from tests.support.fakes.connect_server import FakeConnect, FakeConnector
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """Time that passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """What waits looks at; the number of looks within some time is always the same."""
+    """A counter of looks: the number of looks within some time is always the same."""
     clock = Clock()
     monkeypatch.setattr(_wait, "time", clock)
     return clock

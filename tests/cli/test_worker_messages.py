@@ -1,4 +1,4 @@
-"""What is made of workers' messages."""
+"""The reading of workers' messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_errors_of_a_configuration_are_kept_without_the_path_of_the_endpoint() -
 
 
 def test_any_other_message_stays_as_it_is() -> None:
-    """Nothing is taken from what is not known."""
+    """An unknown message is not interpreted."""
     assert told("Connector x already exists") == ("Connector x already exists", None)
 
 

@@ -29,7 +29,7 @@ from pyconnect_clients.secret_keys import is_secret_key
     ],
 )
 def test_keys_of_secrets(key: str) -> None:
-    """What connectors call passwords, tokens and keys."""
+    """Names that connectors give to passwords, tokens and keys."""
     assert is_secret_key(key)
 
 

@@ -19,7 +19,7 @@ def arguments(properties: dict[str, str]) -> dict[str, object]:
 
 
 def test_plain_connections_need_the_protocol_only() -> None:
-    """Whatever else is there."""
+    """Other properties do not matter."""
     given = {"sasl.jaas.config": PLAIN, "ssl.truststore.location": "/ca.pem"}
     assert settings(given) == {"security.protocol": "plaintext"}
 
@@ -104,7 +104,7 @@ def test_tls_is_translated(java: dict[str, str], librdkafka: dict[str, str]) -> 
 
 
 def test_stores_keep_javas_names_until_they_are_read() -> None:
-    """Who makes the client reads them first."""
+    """The code that makes the client reads the stores first."""
     stores = {
         "ssl.truststore.location": "/t.jks",
         "ssl.keystore.location": "/k",
@@ -120,7 +120,7 @@ def test_stores_keep_javas_names_until_they_are_read() -> None:
 
 
 def test_a_login_by_password_becomes_arguments() -> None:
-    """What is about TLS is an object, and not among them."""
+    """TLS settings are an object and are not among the arguments."""
     assert arguments({}) == {"security_protocol": "PLAINTEXT"}
     assert arguments(
         {

@@ -1,4 +1,4 @@
-"""Where tokens come from, of Java's properties."""
+"""The source of tokens in Java's properties."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_a_token_is_replaced_as_kafka_does(lifetime_ms: int, chance: float, due_
 
 
 def test_an_old_token_is_not_fetched_without_a_pause() -> None:
-    """It comes from a file that nobody replaces, or has expired already."""
+    """The token comes from a file that is never replaced, or has expired already."""
     old = Lifetime(start_ms=0, expiry_ms=100_000)
     assert next_fetch_ms(KAFKAS, old, 99_000, 0.5) == 99_100
     assert next_fetch_ms(KAFKAS, old, 100_000, 0.5) == 110_000
@@ -42,7 +42,7 @@ def test_an_old_token_is_not_fetched_without_a_pause() -> None:
 
 @given(TIMES, TIMES, TIMES, st.floats(0, 1))
 def test_a_fetch_is_never_due_in_the_past(start: int, expiry: int, now: int, chance: float) -> None:
-    """Whatever the server's clock says, the thread pauses between two fetches."""
+    """The thread pauses between two fetches, for any clock of the server."""
     token = Lifetime(start_ms=start, expiry_ms=expiry)
     assert next_fetch_ms(KAFKAS, token, now, chance) > now
 

@@ -1,4 +1,4 @@
-"""What the cases of a corpus that a Java program prints show about our plugins."""
+"""The findings about our plugins in the cases of a corpus that a Java program prints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DESCRIPTIONS = Path(__file__).parent / "Descriptions.java"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the cases of all seeds show: differences without a rule, rules without a case."""
+    """Result of the cases of all seeds: differences without a rule, rules without a case."""
 
     cases: int
     differences: list[str]

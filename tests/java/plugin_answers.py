@@ -1,4 +1,4 @@
-"""What two workers answer about plugins, in forms that can be compared."""
+"""Answers of two workers about plugins, in forms that can be compared."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def definitions(answer: Answer) -> list[dict[str, Any] | None]:
 
 
 def validation(answer: Answer) -> Any:
-    """What validation found, in an order of its own; any other answer as it is."""
+    """Return the findings of a validation in a fixed order; any other answer unchanged."""
     body = answer.json()
     if "configs" not in body:
         return answer.status, body

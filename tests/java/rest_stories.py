@@ -1,7 +1,7 @@
-"""What is asked of a Java worker and of an agent, and compared: the lives of connectors.
+"""Lives of connectors, asked of a Java worker and of an agent, and compared.
 
-Each story is told to one worker, on a connector of its own. What they may do at any time is in
-`rest_scenarios`; here the steps depend on those before them.
+Each story is told to one worker, on a connector of its own. Requests that are possible at any time
+are in `rest_scenarios`; here the steps depend on those before them.
 """
 
 from __future__ import annotations
@@ -362,7 +362,7 @@ def _sink_offsets(topic: Any, partition: Any, position: Any = 1) -> dict[str, An
 
 
 def _sorted_offsets(body: Any) -> object:
-    """Nobody promises an order of offsets."""
+    """Kafka promises no order of offsets."""
     return sorted(json.dumps(entry, sort_keys=True) for entry in body["offsets"])
 
 

@@ -235,7 +235,9 @@ CASES_OF_SNOWFLAKE: tuple[dict[str, str | None], ...] = (
 def test_configs_of_java_connectors_are_validated_alike(
     both: BothWorkers, case: Mapping[str, str | None]
 ) -> None:
-    """What the connector, its converters and transformations find, and the framework's part."""
+    """The findings are those of the connector, of its converters and transformations, and of the
+    framework.
+    """
     target = f"/connector-plugins/{case['connector.class']}/config/validate"
     on_java, on_agent = both.ask("PUT", target, {"name": "case", **case})
     assert validation(on_agent) == validation(on_java)

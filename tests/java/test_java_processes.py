@@ -318,7 +318,7 @@ def test_errors_of_a_poll(jar: str, deed: str, options: tuple[str, ...], expecte
 
 
 def test_process_that_is_killed(link: JavaLink, process: JavaProcess, jar: str) -> None:
-    """Who waits for an answer, and who asks later, learns how the process ended."""
+    """Calls that wait for an answer, and later ones, get the end of the process as their error."""
     link.begin(job(jar, "NumberSource"))
     psutil.Process(process.pid).send_signal(signal.SIGSTOP)
     waiting = link.send(FrameKind.STACKS)

@@ -193,7 +193,7 @@ def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(
 def test_an_unknown_class_fails_alike_on_both(
     group: MixedGroup, kafka_broker: SharedBroker
 ) -> None:
-    """The same state and the same text, whoever was dealt it."""
+    """State and text are the same, whichever worker has the task."""
     java, agent = java_and_agent(group)
     for number in (0, 1):
         configure_by_hand(group, kafka_broker, f"nobodys-{number}", "org.example.Lost")

@@ -1,6 +1,5 @@
-"""Plugins, their settings, and the validation of configurations are those of Apache's worker.
-
-Texts of documentation are our own. Java's order of what came out of hash maps is nobody's promise.
+"""Plugins, their settings, and the validation of configurations are those of Apache's worker. Texts
+of documentation are our own. Java promises no order for contents of hash maps.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.java
 def test_expected_answers_are_those_of_apaches_worker(
     scenario: Scenario, java_worker: SharedJavaWorker
 ) -> None:
-    """What the tests of the REST layer expect is what a real Java worker answers."""
+    """The answers that tests of the REST layer expect are those of a real Java worker."""
     answer = call_url(
         java_worker.url, scenario.method, scenario.target, scenario.body, scenario.headers
     )

@@ -33,7 +33,7 @@ Make = Callable[[KafkaRuntime, WorkerLaunch], ConnectWorker]
 def test_a_worker_refuses_connections_until_it_has_found_its_brokers(
     make: Make, kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """Nobody waits for an answer that may not come; and it ends when it has not found them."""
+    """No client waits for an answer that may not come; a worker without brokers ends."""
     nobody, port = free_ports(2)
     worker = make(
         kafka_runtime,

@@ -35,9 +35,8 @@ def hosts(
 
 
 def test_up_by_a_full_stop_and_down_to_other_software(hosts: Hosts, tmp_path: Path) -> None:
-    """Nothing is missing; an agent is the other software, with the same file at the same address.
-
-    What the worker may do is known from its file: nothing has to be accepted as unknown.
+    """No record is missing; an agent is the other software, with the same file at the same address.
+    The abilities of the worker are known from its file, so no unknown has to be accepted.
     """
     (url,) = hosts.urls
     lines = Lines(hosts, tmp_path)

@@ -1,4 +1,4 @@
-"""What tests on a real broker have in common."""
+"""Fixtures for tests on a real broker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sequences(kafka_broker: SharedBroker, tmp_path: Path) -> Sequences:
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    """What tasks note of their starts and stops."""
+    """Return the starts and stops that tasks have noted."""
     return Journal(tmp_path / "journal")
 
 

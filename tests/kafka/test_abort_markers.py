@@ -1,4 +1,4 @@
-"""How tests count aborted transactions, beside transactions whose end is known."""
+"""The counting of aborted transactions in tests, beside transactions with a known end."""
 
 from __future__ import annotations
 

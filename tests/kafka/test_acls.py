@@ -276,7 +276,7 @@ def restart_until_it_runs(agent: Agent, name: str) -> None:
 def test_a_task_that_may_describe_but_not_read_its_offsets_topic_fails(
     agent: Agent, secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """The topic has partitions and an end then, which nobody ever reaches."""
+    """The topic then has partitions and an end, which no reader ever reaches."""
     lack = lacking("O2", secured, agent, tmp_path, describing=True)
     trace = eventually(lambda: trace_of(agent, lack.name), WAIT_S, lambda: agent.states(lack.name))
     assert re.search(lack.trace, trace), trace

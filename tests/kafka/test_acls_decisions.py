@@ -1,7 +1,7 @@
-"""What is predicted from listed ACLs is what a broker's StandardAuthorizer decides.
+"""The prediction from listed ACLs equals the decision of a broker's StandardAuthorizer.
 
 Hundreds of names, each with entries that a seed picked: literal, prefixed and `*`, allowing and
-denying, for the user, for another and for everybody, from any host and from single ones.
+denying, for the user, for another and for all users, from any host and from single ones.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def test_predictions_are_the_brokers_decisions(secured: SecuredBroker) -> None:
 
 
 def differences(secured: SecuredBroker, user: str, needs: list[Access]) -> list[str]:
-    """Where the prediction is another one than the broker's answer.
+    """Return the cases in which the prediction differs from the broker's answer.
 
-    Of what may not be described a broker tells nothing else.
+    A broker reveals nothing else about a resource that may not be described.
     """
     with connected(KafkaAccess(bootstrap=secured.plaintext), lambda: 30.0) as protocol:
         listed = list_acls(protocol).bindings

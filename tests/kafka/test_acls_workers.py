@@ -138,7 +138,7 @@ def test_a_worker_that_may_not_read_its_topics_ends_and_names_the_grant(
 def test_a_task_is_failed_when_its_worker_may_not_read_offsets_any_more(
     secured: SecuredBroker, agents: Agents, tmp_path: Path
 ) -> None:
-    """What was written since cannot be read, so where to go on is unknown."""
+    """The records written since cannot be read, so the next position is unknown."""
     worker = worker_that_lacks("W3r", secured, topics_exist=True)
     secured.grant(worker.lacks)
     agent = agents.start(group_id=worker.properties["group.id"], properties=worker.properties)
@@ -196,7 +196,7 @@ def test_a_worker_that_may_not_write_fails_where_it_was_predicted(
 def test_a_worker_that_may_not_create_its_topics_does_not_start(
     secured: SecuredBroker, agents: Agents
 ) -> None:
-    """W5: it waits for topics that nobody makes, and ends."""
+    """W5: the worker waits for topics that no client makes, and ends."""
     worker = worker_that_lacks("W5", secured, topics_exist=False)
     process = agents.process(
         group_id=worker.properties["group.id"],
@@ -211,7 +211,7 @@ def test_a_worker_that_may_not_create_its_topics_does_not_start(
 def test_where_acls_may_not_be_listed_clients_of_a_file_are_asked(
     rule: str | None, secured: SecuredBroker, tmp_path: Path
 ) -> None:
-    """Nothing is granted to the command itself; of a Java worker only its file is known."""
+    """The command itself needs no grant; of a Java worker only its file is known."""
     worker = worker_that_lacks(rule or "none", secured, topics_exist=True)
     file = worker_file(tmp_path, worker.properties)
     command = Pyconnect(tmp_path, NOBODY, secured.sasl)

@@ -1,4 +1,4 @@
-"""What an agent says about bad input and bad luck, and that nothing else stops."""
+"""Errors of an agent about bad input and failing surroundings, while all other work continues."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_an_unreachable_broker_is_named(agents: Agents) -> None:
 
 
 def test_a_signal_ends_a_worker_that_waits_for_its_broker(agents: Agents) -> None:
-    """Nobody has to wait for the deadline."""
+    """The user does not have to wait for the deadline."""
     process = agents.process(
         properties={"bootstrap.servers": "127.0.0.1:9", "default.api.timeout.ms": "600000"}
     )

@@ -23,7 +23,7 @@ AUTOMATIC = {
 
 
 def task_of(agent: Agent, name: str) -> dict[str, Any]:
-    """What the agent shows of task 0."""
+    """Return task 0 as the agent shows it."""
     found: dict[str, Any] = next(
         child
         for child in agent.get("/agent/tasks")

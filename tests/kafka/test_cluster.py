@@ -34,7 +34,7 @@ def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
 
 
 def load(cluster: Cluster) -> tuple[Counter[str], Counter[str]]:
-    """How many connectors and how many tasks each worker has."""
+    """Return the numbers of connectors and of tasks of each worker."""
     owners = cluster.owners()
     listed = cluster.agents[0].get("/connectors")
     connectors = Counter(owners[name] for name in listed)
@@ -198,7 +198,7 @@ def test_an_added_agent_takes_only_its_share(cluster: Cluster, journal: Journal)
 
 
 def settled_owners(cluster: Cluster) -> dict[str, str]:
-    """Who has what once loads are even: successive revocations wait for each other."""
+    """Return the owners once loads are even: successive revocations wait for each other."""
     size = len(cluster.agents)
 
     def even() -> dict[str, str] | None:

@@ -77,7 +77,7 @@ def tasks_at(cluster: Cluster, agent: Agent) -> set[str]:
 
 
 def living(journal: Journal) -> Counter[str]:
-    """How many processes run each task now."""
+    """Return the number of processes that run each task now."""
     alive = [entry for entry in journal.entries("start") if psutil.pid_exists(entry.pid)]
     ended = {(entry.task, entry.pid) for entry in journal.entries("stop")}
     return Counter(entry.task for entry in alive if (entry.task, entry.pid) not in ended)
@@ -140,7 +140,7 @@ def test_the_tasks_of_a_killed_leader_move_in_time(cluster: Cluster, journal: Jo
 def test_a_leader_that_froze_past_its_session_comes_back_as_a_follower(
     cluster: Cluster, journal: Journal
 ) -> None:
-    """What moved meanwhile is given up by the frozen one: in the end each task runs once."""
+    """The frozen worker gives up the work that moved meanwhile: in the end each task runs once."""
     running(cluster, journal)
     frozen = cluster.leader()
     frozen_tasks, count = tasks_at(cluster, frozen), journal.starts()

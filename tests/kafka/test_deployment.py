@@ -1,4 +1,4 @@
-"""What a site deploys, on real agents: messages to systemd, and a roll to the next version."""
+"""The deployment of a site on real agents: messages to systemd, and a roll to the next version."""
 
 from __future__ import annotations
 

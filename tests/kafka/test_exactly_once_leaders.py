@@ -80,7 +80,10 @@ def test_zombie_leader(cluster: Cluster, sequences: Sequences) -> None:
 
 
 def test_two_leaders(cluster: Cluster, sequences: Sequences) -> None:
-    """Whoever claims the leader's id fences it: one request fails, and the next is written."""
+    """A worker that claims the leader's id fences the other.
+
+    One request fails, and the next is written.
+    """
     leader = cluster.leader()
     sequences.producer(f"connect-cluster-{cluster.group_id}")
     config = sequences.config(2)

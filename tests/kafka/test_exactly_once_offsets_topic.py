@@ -160,7 +160,7 @@ def test_other_clients_of_a_connector_reach_another_cluster(
 def test_another_spelling_of_the_brokers_is_the_same_topic(
     agents: Agents, sequences: Sequences, topics: OffsetTopics, kafka_broker: SharedBroker
 ) -> None:
-    """Nothing is copied into the topic itself, where it would outlive an aborted transaction."""
+    """No offset is copied into the topic itself, where it would outlive an aborted transaction."""
     group = unique_name("spelling")
     agent = agents.start(group_id=group, properties={**QUICK, SUPPORT: "enabled"})
     spelled = kafka_broker.bootstrap_servers.replace("127.0.0.1", "localhost")

@@ -76,7 +76,9 @@ def test_a_clean_life_shows_each_number_once(
 
 
 def test_killed_between_produce_and_commit(agent: Agent, sequences: Sequences) -> None:
-    """What was produced is aborted and read again, because its offsets went with it."""
+    """The produced records are aborted and read again, because their offsets were in the same
+    transaction.
+    """
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(50)
     sequences.wait_for(50, committed=False)
@@ -107,7 +109,7 @@ def test_killed_between_commit_and_its_acknowledgement(agent: Agent, sequences: 
 def test_a_fenced_task_fails_and_shows_nothing_of_its_transaction(
     agent: Agent, sequences: Sequences, group_id: str
 ) -> None:
-    """Whoever initialises its id later wins; a restart fences in turn and goes on."""
+    """The later initialisation of the id wins; a restart fences in turn and continues."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(20)
     sequences.wait_for(20, committed=False)
@@ -164,7 +166,7 @@ def test_delete_and_re_create_under_the_same_name(agent: Agent, sequences: Seque
 def test_a_hung_poll_is_killed_and_its_successor_goes_on(
     agent: Agent, sequences: Sequences
 ) -> None:
-    """What it had open is aborted; nothing of it is missing or doubled later."""
+    """The open transaction is aborted; none of its records is missing or doubled later."""
     agent.create(sequences.name, {**sequences.config(), **NEVER})
     sequences.allow(30)
     sequences.wait_for(30, committed=False)
@@ -180,7 +182,7 @@ def test_a_hung_poll_is_killed_and_its_successor_goes_on(
 def test_a_connector_ends_its_transactions_itself(
     agent: Agent, sequences: Sequences, group_id: str, kafka_broker: SharedBroker
 ) -> None:
-    """What it aborts is never seen nor read again: its offset is committed all the same."""
+    """An aborted record is neither seen nor read again: its offset is committed all the same."""
     agent.create(sequences.name, {**sequences.config(), "transaction.boundary": "connector"})
     sequences.allow(100)
     kept = [*range(1, 2), *range(3, 6), *range(9, 22), *range(35, 90)]

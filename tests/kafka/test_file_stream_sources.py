@@ -42,7 +42,7 @@ async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_
 
 @asynchronous
 async def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileStreams) -> None:
-    """What the record carries is what the broker stores."""
+    """The broker stores the timestamp and the headers of the record."""
     config = {
         **streams.source(Path("unused")),
         "connector.class": STAMPED_SOURCE,
@@ -63,7 +63,7 @@ async def test_timestamp_and_headers_of_a_record_reach_the_topic(streams: FileSt
 async def test_a_killed_source_resumes_at_the_committed_offset(
     streams: FileStreams, tmp_path: Path
 ) -> None:
-    """Nothing committed is sent twice, and nothing is lost."""
+    """No committed record is sent twice, and no record is lost."""
     source_file = tmp_path / "in"
     write_lines(source_file, 1_000)
 

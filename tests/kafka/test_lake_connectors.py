@@ -122,7 +122,7 @@ def tables_config(lake: Path, topic: str) -> dict[str, str]:
 
 
 class Files:
-    """What the server of S3 has on its disk; a file never changes, and is read once."""
+    """The files on the disk of the S3 server; a file never changes, and is read once."""
 
     def __init__(self, s3: S3Server, bucket: str) -> None:
         self._topics = s3.files / bucket / "base" / "topics"

@@ -34,7 +34,7 @@ def known_ids(broker: SharedBroker, *transactional_ids: str) -> list[str]:
 
 
 def leader_claims(broker: SharedBroker, cluster: Cluster) -> bool | None:
-    """What an upgrade sees of the leader's id; None: nothing."""
+    """Return the claims of the leader's id that an upgrade sees; None without a claim."""
     brokers = KafkaAccess(bootstrap=broker.bootstrap_servers)
     workers = Workers(Endpoint(urls=(cluster.agents[0].url,)), Inventory())
     with connected(brokers, lambda: WAIT_S) as protocol:

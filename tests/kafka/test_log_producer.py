@@ -42,7 +42,7 @@ def test_a_record_may_be_as_large_as_a_java_workers(kafka_broker: SharedBroker) 
 
 
 def test_a_batch_waits_for_room_until_its_deadline() -> None:
-    """Nobody takes the records out of the queue."""
+    """No thread takes records out of the queue."""
     config = {"bootstrap.servers": f"127.0.0.1:{free_port()}", **SMALL_QUEUE}
     producer = LogProducer("nowhere", config, "writes")
     with pytest.raises(RetriableKafkaError):

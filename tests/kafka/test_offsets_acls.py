@@ -48,7 +48,9 @@ def clients(secured: SecuredBroker) -> dict[str, str]:
 def grants_of(
     rules: set[str], name: str, kind: str, config: Mapping[str, str], agent: Agent
 ) -> set[Grant]:
-    """What these rules ask for a connector; its brokers are the worker's by another address."""
+    """Return the grants that these rules need for a connector; its brokers are the worker's by
+    another address.
+    """
     config = {key: value for key, value in config.items() if "bootstrap" not in key}
     facts = ClusterFacts(
         workers=(WorkerFacts(name=agent.url, properties=internal(GROUP), is_agent=True),),

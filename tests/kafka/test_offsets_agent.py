@@ -71,7 +71,7 @@ def numbers(
 
 
 def test_a_stopped_source_is_altered_reset_and_resumed(numbers: Numbers) -> None:
-    """What is altered is read back at once; a resumed connector goes on from there."""
+    """An altered offset is read back at once; a resumed connector continues from there."""
     numbers.create()
     numbers.run(10)
     refused = numbers.alter(1, 1)

@@ -1,4 +1,4 @@
-"""What a reconciliation reads, taken by a principal that may not ask everything."""
+"""The snapshot of a reconciliation, taken by a principal with few rights."""
 
 from __future__ import annotations
 

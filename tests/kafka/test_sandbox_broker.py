@@ -162,7 +162,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(sasl_broker: KafkaB
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_wrong_password_is_refused(sasl_broker: KafkaBroker, mechanism: str) -> None:
-    """Every SASL mechanism lets the user in with the password and nobody with another."""
+    """Every SASL mechanism accepts the password and refuses any other one."""
 
     def connect(password: str, within_s: float) -> int:
         client = AdminClient(
@@ -194,7 +194,7 @@ def test_a_taken_port_is_named(kafka_runtime: KafkaRuntime, tmp_path: Path) -> N
 def test_other_ports_are_tried_when_a_free_one_is_taken_meanwhile(
     kafka_runtime: KafkaRuntime, tmp_path: Path
 ) -> None:
-    """A broker whose chosen port somebody takes before it listens starts on another one."""
+    """A broker whose chosen port is taken before it listens starts on another one."""
     broker = KafkaBroker(
         BrokerConfig(runtime=kafka_runtime, directory=tmp_path, hold_file=tmp_path / "hold")
     )

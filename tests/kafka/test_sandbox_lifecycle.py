@@ -93,7 +93,7 @@ def topics(address: str) -> set[str]:
 def test_a_directory_with_other_files_is_neither_used_nor_removed(
     sandboxes: Sandboxes, tmp_path: Path
 ) -> None:
-    """A data directory that holds somebody's files is refused, and they stay."""
+    """A data directory with other files is refused, and the files stay."""
     somebodys = tmp_path / "home"
     somebodys.mkdir()
     (somebodys / "server.properties").write_text("mine")

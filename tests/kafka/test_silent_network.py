@@ -1,4 +1,4 @@
-"""A network that drops packets: nobody is told, and the work moves all the same."""
+"""A network that drops packets without a sign: the work moves all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `is_closing` is for (KIP-275): a buffering sink in a rebalance, with a real broker."""
+"""The purpose of `is_closing` (KIP-275): a buffering sink in a rebalance, with a real broker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ RECORDS = 100
 
 @dataclass
 class Outcome:
-    """What one run left behind: offsets by partition, and how often each value was seen."""
+    """The result of one run.
+
+    Offsets by partition, and the number of times that each value was seen.
+    """
 
     committed_after_rebalance: dict[int, int] = field(default_factory=dict)
     committed: dict[int, int] = field(default_factory=dict)

@@ -47,7 +47,7 @@ class Topics:
 
 
 class SinkGroup:
-    """What a sink's group has committed of partitions 0."""
+    """The offsets that a sink's group has committed for partitions 0."""
 
     def __init__(self, bootstrap_servers: str, group_id: str) -> None:
         self._group_id = group_id

@@ -90,7 +90,7 @@ def test_stopped_connectors_stay_so_through_rebalances_and_restarts(
 
 
 def test_any_worker_of_the_group_takes_a_change_of_offsets(agents: Agents, tmp_path: Path) -> None:
-    """Whoever does not lead forwards it; both show the result."""
+    """A follower forwards the request; both workers show the result."""
     group = unique_name("forwarding")
     workers = [agents.start(group_id=group, properties=QUICK) for _ in range(2)]
     create_both(workers[0], tmp_path, initial_state="STOPPED")

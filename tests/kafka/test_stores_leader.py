@@ -46,7 +46,7 @@ def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], ConfigStore]
 
 
 def test_a_leader_must_claim_before_it_writes(open_store: Callable[[], ConfigStore]) -> None:
-    """What any worker may write needs no claim."""
+    """Records that any worker may write need no claim."""
     store = open_store()
     with pytest.raises(PrivilegedWriteError, match="without claiming write privileges first"):
         store.put_connector_config("c", {}, None)
@@ -140,7 +140,7 @@ def test_a_failed_write_is_aborted(
 def test_a_write_that_timed_out_can_be_claimed_and_done_again(
     single_writer: tuple[TransactionalLeaderWriter, ConfigStore],
 ) -> None:
-    """Nothing of the first attempt is seen."""
+    """No record of the first attempt is visible."""
     writer, store = single_writer
     records = [config_records.connector_config(f"c{n}", {}) for n in range(100)]
     with pytest.raises(PrivilegedWriteError):

@@ -1,4 +1,7 @@
-"""What only a real broker shows about internal topics: policy, transactions, partitions, loss."""
+"""Behaviour of internal topics that only a real broker shows.
+
+Policy, transactions, partitions, loss.
+"""
 
 from __future__ import annotations
 
@@ -217,7 +220,7 @@ def test_reading_to_the_end_passes_transaction_markers(
 def test_an_open_transaction_holds_read_committed_readers_back(
     bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """Whoever reads to the end must not miss what may still commit."""
+    """A reader to the end must not miss records that may still commit."""
     name = unique_name("configs")
     committed = config_log(store_topic(CONFIGS, bootstrap, name, exactly_once("enabled")))
     uncommitted = config_log(store_topic(CONFIGS, bootstrap, name))
@@ -272,7 +275,7 @@ def test_keys_are_placed_where_java_workers_look(
 def test_committed_offsets_of_the_group_id_are_not_used(
     bootstrap: str, started: Callable[[CompactedLog], Records]
 ) -> None:
-    """The whole log is read although somebody committed under the same id."""
+    """The whole log is read although another client has committed under the same id."""
     name = unique_name("configs")
     log = config_log(store_topic(CONFIGS, bootstrap, name))
     started(log)
@@ -294,7 +297,7 @@ def test_committed_offsets_of_the_group_id_are_not_used(
 
 
 def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
-    """What one worker writes, another one reads: configs, statuses, offsets."""
+    """Each worker reads the configs, statuses and offsets that another one writes."""
     names = {kind: unique_name(kind) for kind in ("configs", "statuses", "offsets")}
     changes: list[object] = []
 

@@ -81,7 +81,7 @@ def agent(
 def test_topics_are_created_as_the_rules_say(
     agent: Agent, kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Whatever the delivery guarantee; a topic that exists stays as it is."""
+    """The delivery guarantee does not matter; an existing topic stays as it is."""
     lines = tmp_path / "lines"
     lines.write_text("a line\n")
     prefix = unique_name("made")

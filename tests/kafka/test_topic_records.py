@@ -70,7 +70,7 @@ def test_the_oldest_records_of_a_partition(pyconnect: Pyconnect, topic: str) -> 
 
 
 def test_a_table_shows_texts_bytes_nulls_and_headers(pyconnect: Pyconnect, topic: str) -> None:
-    """What is not text is hexadecimal, a null is a dash."""
+    """Bytes that are not text are hexadecimal, a null is a dash."""
     outcome = pyconnect("topics", "read", topic, "--partition", "1", "-o", "wide")
     lines = [line.split() for line in outcome.out.splitlines()]
     assert lines == [
@@ -119,7 +119,7 @@ def test_a_sink_behind_a_marker_of_a_transaction_has_no_lag(
 def test_a_dead_letter_queue_is_shown_with_its_errors(
     kafka_broker: SharedBroker, tmp_path: Path
 ) -> None:
-    """Where each record came from and why it failed; other connectors' records are left out."""
+    """The output names each record's origin and error; other connectors' records are left out."""
     queue = unique_name("dlq")
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     about = {

@@ -1,4 +1,6 @@
-"""`pyconnect transactions` against a real coordinator; one transaction that nobody will end."""
+"""`pyconnect transactions` against a real coordinator, with one transaction that no client will
+end.
+"""
 
 from __future__ import annotations
 

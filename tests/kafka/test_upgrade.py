@@ -56,7 +56,7 @@ def sequences(kafka_broker: SharedBroker, cluster: Cluster, tmp_path: Path) -> I
 
 
 def check_complete(sequences: Sequences, last: int, *, once_after: int | None = None) -> None:
-    """Nothing is missing; what came after `once_after` is there once."""
+    """Check that no line is missing and that lines after `once_after` are there once."""
     sequences.wait_for(last, 2)
     for key, values in sequences.seen().items():
         counted = Counter(values)
@@ -90,9 +90,9 @@ def second(kind: type[Entry]) -> Callable[[list[Entry]], bool]:
 def test_up_and_down_with_a_source_running_and_kills_on_the_way(
     cluster: Cluster, tool: Tool, sequences: Sequences
 ) -> None:
-    """Nothing missing, nothing twice once all are enabled, no task FAILED.
+    """No record is missing, none is doubled once all workers are enabled, no task is FAILED.
 
-    Each rolling is killed at another point of the second worker's turn.
+    Each rolling restart is killed at another point of the second worker's turn.
     """
     sequences.allow(20)
     tool.upgrade_until(second(StepStarted), "preparing")

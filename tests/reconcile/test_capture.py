@@ -1,4 +1,4 @@
-"""What a capture does before it needs Spark."""
+"""The part of a capture that does not need Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What says where a value is, before Spark starts."""
+"""Paths to values, before Spark starts."""
 
 from __future__ import annotations
 

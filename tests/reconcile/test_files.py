@@ -39,7 +39,9 @@ def test_a_file_is_cut_at_the_committed_offset(tmp_path: Path) -> None:
 
 
 def test_only_the_committed_part_has_to_stay_as_it_was(tmp_path: Path) -> None:
-    """What is appended is beyond it; a changed byte, a cut file and one that is gone are not."""
+    """Appended bytes are beyond the committed part; a changed byte, a cut file and a missing file
+    are not.
+    """
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\n")
     fixed = bounded_copies(str(file), 8, tmp_path)

@@ -1,4 +1,4 @@
-"""How a run's own process ends."""
+"""The end of a run's own process."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_snapshots_understand_sparks_properties(tmp_path: Path) -> None:
 
 
 def test_a_properties_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """Nothing is read without one."""
+    """No other file is read in its place."""
     assert read_properties(None) == {}
     with pytest.raises(ReconcileError, match="cannot be read"):
         read_properties(str(tmp_path / "none"))

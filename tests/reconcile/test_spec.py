@@ -16,7 +16,7 @@ BASE = {"version": 1, "job": "duplicates", "clusters": MAIN, "topics": ["t"]}
 
 
 def test_a_small_spec_has_sound_defaults() -> None:
-    """What is not said is read committed, append, and told with its keys."""
+    """The defaults: read committed, append, keys in the report."""
     spec = read_spec(BASE)
     assert (spec.isolation, spec.mode, spec.identity) == ("read_committed", "append", "record")
     assert spec.findings == 1000
@@ -89,7 +89,7 @@ def test_a_document_that_is_not_a_map_is_refused() -> None:
 
 
 def test_the_shipped_example_is_a_spec() -> None:
-    """Who copies it starts from something that works."""
+    """A user who copies the example starts from a spec that works."""
     example = Path(__file__).parents[2] / "examples" / "reconcile.yaml"
     spec = read_spec(yaml.safe_load(example.read_text("utf-8")))
     assert spec.job == "topic-sink"
@@ -109,7 +109,7 @@ def test_the_order_of_keys_is_asked_of_two_appended_topics_only() -> None:
 
 
 def test_values_in_protobuf_are_refused() -> None:
-    """What cannot be decoded is not compared as something else."""
+    """A value that cannot be decoded is not compared in another form."""
     side = {"kind": "topic", "topics": ["t"], "value": "protobuf"}
     with pytest.raises(ReconcileError, match="Protobuf cannot be decoded") as caught:
         read_spec({"job": "topic-topic", "clusters": MAIN, "left": side, "right": side})

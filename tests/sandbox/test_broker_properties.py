@@ -34,7 +34,7 @@ def properties_of(
 
 
 def test_all_listeners_are_on_the_loopback_address_only() -> None:
-    """Nobody else on the network reaches a sandbox."""
+    """No other host of the network reaches a sandbox."""
     listeners = properties_of(sasl_port=9094)["listeners"].split(",")
     assert len(listeners) == 3
     assert all("://127.0.0.1:" in listener for listener in listeners)
@@ -51,7 +51,7 @@ def test_without_acls_there_is_no_authorizer() -> None:
 
 
 def test_with_acls_plaintext_clients_are_super_users() -> None:
-    """Whoever comes by PLAINTEXT, and named principals, administer the cluster."""
+    """Users of the PLAINTEXT listener, and named principals, administer the cluster."""
     security = BrokerSecurity(acl=True, super_users=("User:root",))
     assert properties_of(security=security)["super.users"] == "User:ANONYMOUS;User:root"
 
@@ -75,7 +75,7 @@ def test_a_cluster_id_is_never_taken_for_an_option() -> None:
 
 
 def test_given_properties_win() -> None:
-    """What the caller says overrides the sandbox's choice, for the internal topics too."""
+    """A property of the caller overrides the sandbox's choice, for the internal topics too."""
     properties = properties_of(overrides={"offsets.topic.num.partitions": "7"})
     assert {topic.name: topic.partitions for topic in internal_topics(properties)} == {
         "__consumer_offsets": 7,

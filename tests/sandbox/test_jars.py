@@ -1,4 +1,4 @@
-"""Where Kafka's jars come from, and that they are fetched whole and once."""
+"""The source of Kafka's jars; they are fetched whole and once."""
 
 from __future__ import annotations
 
@@ -126,7 +126,9 @@ def test_a_jar_with_another_checksum_is_refused(cache: JarCache) -> None:
 
 
 def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> None:
-    """Whoever comes while another resolves says so, waits, and takes what the other fetched."""
+    """A process that comes while another one resolves reports that, waits, and takes the fetched
+    jars.
+    """
     resolving, may_finish = threading.Event(), threading.Event()
     progress = RecordedProgress()
 

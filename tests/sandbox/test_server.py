@@ -105,7 +105,7 @@ def test_a_killed_server_is_gone_with_its_children_and_starts_again(tmp_path: Pa
 def test_a_child_that_outlived_its_server_is_ended_before_the_next_start(
     tmp_path: Path,
 ) -> None:
-    """What a crashed server left in its group does not live beside its successor."""
+    """The processes that a crashed server left in its group end before the next server starts."""
     server = ScriptServer(
         tmp_path,
         textwrap.dedent(WITH_A_STUBBORN_CHILD) + textwrap.dedent(HTTP_SERVER),
@@ -267,7 +267,7 @@ def test_a_zombie_does_not_count_as_running() -> None:
 def test_both_sources_of_process_facts_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What /proc says and what ps says of a running group is the same."""
+    """/proc and ps give the same facts about a running group."""
     with ScriptServer(tmp_path, HTTP_SERVER) as server:
         members = processes.group_members(server.identity)
         monkeypatch.setattr(processes, "_has_proc", lambda: False)

@@ -1,4 +1,4 @@
-"""What is remembered of a sandbox is read back as it was written, or refused."""
+"""The stored state of a sandbox is read back as it was written, or refused."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class Producers:
             assert fenced > task_set, f"{transactional_id} was not fenced"
 
     def writers(self, connector: str) -> list[Instance]:
-        """Who could write now."""
+        """Return the producers that could write now."""
         return [
             instance
             for instance in self.instances
@@ -112,7 +112,7 @@ class Producers:
         return self._last(f"commit-{connector}", read)
 
     def _last(self, key: str, read: int) -> int:
-        """Where the newest record with this key is, of those that were read; -1 for none."""
+        """Return the position of the newest record with this key among the read ones; -1 for none."""
         found = (at for at in range(read - 1, -1, -1) if self.log[at].key == key.encode())
         return next(found, -1)
 

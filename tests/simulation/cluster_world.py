@@ -266,7 +266,7 @@ class Cluster:
 
 
 def work_of(worker: Worker) -> Work:
-    """What really runs there."""
+    """Return the work that really runs there."""
     return Work.of(worker.connectors, worker.tasks)
 
 

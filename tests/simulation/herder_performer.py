@@ -1,4 +1,4 @@
-"""What each effect of a herder does to its surroundings, and the rules that are held then."""
+"""The result of each effect of a herder in its surroundings, and the rules that hold then."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ class Performer(Surroundings):
 
 
 def generated_configs(connector: str, config: ConnectorConfig) -> tuple[ConnectorConfig, ...]:
-    """What the fake connector makes of its config."""
+    """Return the task configs that the fake connector makes of its config."""
     count = int(config.get(TASKS) or 1)
     text = config.get("text")
     return tuple({"task.class": "FakeTask", "text": text, "n": str(n)} for n in range(count))

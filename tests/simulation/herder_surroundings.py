@@ -1,7 +1,6 @@
-"""What surrounds one herder: a log that survives, children, a clock, answers that are under way.
-
-The log is the real reducer over real records, so what the herder sees is what a config topic would
-show it. Nothing happens by itself: see `herder_world`.
+"""The surroundings of one herder: a log that survives, children, a clock, answers that are under
+way. The log is the real reducer over real records, so the herder sees what a config topic would
+show it. No event happens by itself: see `herder_world`.
 """
 
 from __future__ import annotations

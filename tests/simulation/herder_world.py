@@ -107,7 +107,7 @@ class World(Performer):
                 assert deadline_ms >= self.now_ms, f"request {number} was never answered"
 
     def check_rest(self) -> None:
-        """What runs is what is configured, from the latest configs."""
+        """Check that the running work is the configured work, by the latest configs."""
         snapshot = self.replayed()
         assert self.state.snapshot == snapshot
         assert self.connectors.keys() == snapshot.connector_configs.keys()

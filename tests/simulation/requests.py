@@ -1,4 +1,4 @@
-"""What hypothesis may ask of a worker."""
+"""Requests that hypothesis may send to a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic restarts in a cluster at `enabled`: once, by the owner, and nobody else writes."""
+"""Automatic restarts in a cluster at `enabled`: once, by the owner, and no other worker writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cluster must do with a worker that comes, goes, returns or falls behind."""
+"""The duties of a cluster with a worker that comes, goes, returns or falls behind."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_lost_work_waits_for_the_scheduled_delay_and_no_longer() -> None:
 
 
 def test_a_worker_that_returns_within_the_delay_gets_its_work_back() -> None:
-    """What was lost goes to the newcomer, and nothing else moves."""
+    """The lost work goes to the new member, and no other work moves."""
     cluster = settled_cluster(3, connectors(3, 2))
     victim = cluster.follower()
     lost = work_of(victim)
@@ -126,7 +126,7 @@ def test_a_worker_that_returns_within_the_delay_gets_its_work_back() -> None:
 
 
 def test_the_work_of_a_lost_leader_moves_at_once() -> None:
-    """A new leader remembers no one's work, so it deals what nobody claims without waiting."""
+    """A new leader remembers no earlier owner, so it assigns unclaimed work without waiting."""
     cluster = settled_cluster(3, connectors(3, 2))
     leader = cluster.leader()
     lost, began_ms, starts = set(leader.tasks), cluster.now_ms, len(cluster.starts)
@@ -139,7 +139,10 @@ def test_the_work_of_a_lost_leader_moves_at_once() -> None:
 
 
 def test_a_worker_that_outlived_its_session_releases_work_of_others() -> None:
-    """It comes back with its old claims: nobody keeps a task that two have, then one gets it."""
+    """The worker returns with its old claims.
+
+    A task that two workers claim is revoked from both, then one gets it.
+    """
     cluster = settled_cluster(3, connectors(3, 2))
     frozen = cluster.follower()
     cluster.coordinator.expire(frozen.member.member_id)
@@ -169,7 +172,7 @@ def with_other_config_topic(cluster: Cluster, log: list[LogRecord]) -> Worker:
 
 
 def test_a_worker_with_a_shorter_config_topic_says_so_and_keeps_away() -> None:
-    """What the group has read further than its topic goes cannot be of this topic."""
+    """An offset that the group has read beyond the end of the topic cannot be of this topic."""
     cluster = settled_cluster(2, connectors(2, 2))
     leader = cluster.leader()
     stray = with_other_config_topic(cluster, [])

@@ -1,4 +1,4 @@
-"""What a cluster at `enabled` must do with tasks whose worker it has lost (KIP-618)."""
+"""The duties of a cluster at `enabled` with tasks whose worker it has lost (KIP-618)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def writers(cluster: Cluster) -> list[tuple[str, int]]:
 def test_no_task_of_an_older_set_can_write_once_a_newer_one_begins(
     leads: bool, before: int, after: int
 ) -> None:
-    """Whoever is lost, and however many tasks either set has."""
+    """This holds for each lost worker and for all sizes of either set."""
     cluster = settled(2, before)
     assert len(writers(cluster)) == before
     lost = next(w for w in cluster.workers if w.state.is_leader is leads)
@@ -91,7 +91,10 @@ def test_a_task_that_initialises_after_a_newer_set_began_writes_nothing() -> Non
 def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
     before: int, after: int, step: Step, written: bool
 ) -> None:
-    """At each step, and with the step done but nobody told: all tasks run, and all are counted."""
+    """The leader dies at each step, also with the step done but not reported.
+
+    All tasks run, and all are counted.
+    """
     cluster = settled(3, before)
     leader = next(worker for worker in cluster.workers if worker.state.is_leader)
     other = next(worker for worker in cluster.workers if worker is not leader)
@@ -111,7 +114,7 @@ def test_a_leader_that_dies_in_a_round_leaves_the_rest_to_the_next(
 
 
 def rounds(leader: Worker) -> set[Step]:
-    """Where rounds of fencing stand."""
+    """Return the stages of the rounds of fencing."""
     operations = leader.state.operations.values()
     return {found.step for found in operations if isinstance(found.request, ask.FenceZombies)}
 

@@ -103,7 +103,7 @@ def test_an_undrained_worker_takes_its_work_back(world: World) -> None:
 
 
 def test_a_drained_worker_answers_reads_and_pauses(world: World) -> None:
-    """What every worker can do without the group."""
+    """These requests need no group."""
     world.inbox.append(Drain())
     world.settle()
     numbers = [

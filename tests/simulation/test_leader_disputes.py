@@ -84,7 +84,7 @@ def test_requests_without_a_leaders_write_continue(request_: ask.Request) -> Non
 
 
 def test_the_leader_writes_again_once_all_agree() -> None:
-    """The rebalance in which they do lets it claim the topic; nobody has to ask for it."""
+    """The rebalance in which all agree lets the leader claim the topic without a request."""
     cluster = disputed_cluster()
     start_again(cluster, cluster.follower(), APACHES_LEADER_ID)
     assert cluster.leader().state.privilege is WritePrivilege.HELD

@@ -1,4 +1,7 @@
-"""What cannot be told or asked: a finding or an error, never a stack trace, never agreement."""
+"""Input that a job cannot read or compare.
+
+A finding or an error, never a stack trace, never agreement.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ def test_a_sink_file_that_is_being_written_prevents_a_match(
 def test_a_source_may_be_appended_to_while_it_is_compared(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """Lines beyond the committed offset are nobody's yet; a changed line before it is told."""
+    """Lines beyond the committed offset do not count yet; a changed line before it is reported."""
     file, content = tmp_path / "source.txt", "".join(f"{line}\n" for line in LINES)
     file.write_text(content)
     files = {"kind": "files", "paths": [str(file)], "format": "text", "limit_bytes": len(content)}
@@ -115,7 +118,9 @@ def test_a_source_may_be_appended_to_while_it_is_compared(
 def test_an_unknown_cleanup_policy_prevents_a_match(
     audit: Audit, seed: Seed, tmp_path: Path
 ) -> None:
-    """Whoever may not ask might read a compacted topic; what differs differs all the same."""
+    """Without the right to describe the topic, it might be compacted; a difference is still
+    reported.
+    """
     spec = {
         "job": "ranges",
         "topics": [seed.topic],

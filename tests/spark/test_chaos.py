@@ -1,4 +1,4 @@
-"""What workers that were killed have left behind, judged independently by Spark."""
+"""Records of killed workers, judged independently by Spark."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_formats_of_the_registry_are_compared_with_each_other(
 def test_schemas_may_refer_to_others(
     audit: Audit, schema_registry_url: str, registries: dict[str, object], tmp_path: Path
 ) -> None:
-    """What a schema refers to is asked of the registry, too."""
+    """The registry is asked for referenced schemas, too."""
     name = unique_name("place").replace("-", "_")
     place = {
         "type": "record", "name": name, "namespace": "com.example",

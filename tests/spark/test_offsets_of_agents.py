@@ -1,4 +1,4 @@
-"""What a real worker leaves in its internal topics is read as what happened."""
+"""Internal topics of a real worker are read as its history."""
 
 from __future__ import annotations
 

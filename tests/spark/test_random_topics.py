@@ -43,7 +43,7 @@ HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a job has to answer; `totals` without zeros."""
+    """The answer that a job has to give; `totals` without zeros."""
 
     verdict: Verdict
     totals: dict[str, int]
@@ -57,7 +57,7 @@ def check(answer: Answer, expected: Expected) -> None:
 def judged(
     totals: dict[str, int], *, doubted: Iterable[str] = (), unknown: bool = False
 ) -> Expected:
-    """What differs certainly outweighs what is not known."""
+    """A certain difference outweighs an unknown part."""
     found = {kind: count for kind, count in totals.items() if count}
     if found.keys() - set(doubted):
         return Expected(Verdict.DIFFER, found)
@@ -209,7 +209,7 @@ Row = object
 def difference(
     left: Sequence[Row], left_tail: Sequence[Row], right: Sequence[Row], right_tail: Sequence[Row]
 ) -> dict[str, int]:
-    """What no choice among the rows of the tails makes equal."""
+    """Return the difference that no choice among the rows of the tails removes."""
     certain, possible, there, unsettled = map(Counter, (left, left_tail, right, right_tail))
     totals = {"missing": 0, "extra": 0, "repeated": 0}
     for row in {*certain, *there}:

@@ -316,7 +316,7 @@ def test_a_lost_server_gives_an_undecided_result(
 
 
 def test_where_no_server_is_it_says_so(kafka_broker: SharedBroker, reconcile: Reconcile) -> None:
-    """Nobody listens; or somebody who does not speak gRPC; or the address is none."""
+    """The address has no listener, or a listener that does not speak gRPC, or is not valid."""
     seed = seed_topic(kafka_broker.bootstrap_servers)
     seed.write(lines(["n=1"]))
 

@@ -1,4 +1,4 @@
-"""What a session needs before it can start."""
+"""The needs of a session before its start."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_a_text_is_one_column(spark: SparkSession) -> None:
 
 
 def test_a_copy_of_sqlite_has_the_declared_types(spark: SparkSession, tmp_path: Path) -> None:
-    """Whatever classes SQLite has stored the values in, and however columns are named."""
+    """The stored classes of values and the names of columns do not matter."""
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection, connection:
         connection.execute(
             "CREATE TABLE t (id INTEGER, price DECIMAL(9, 2), at DATETIME, day DATE, raw BLOB,"

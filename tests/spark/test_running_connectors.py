@@ -133,7 +133,7 @@ def test_a_running_source_agrees(audit: Audit, running: Running) -> None:
 
 
 def test_a_line_that_a_running_sink_loses_is_missing(audit: Audit, running: Running) -> None:
-    """What was committed has to be there, whatever else is under way."""
+    """A committed line has to be there, whatever other work is under way."""
     spec = running.spec_of("topic-sink", running.sink)
     grown(running.written)
     content = running.written.read_bytes()

@@ -107,7 +107,7 @@ def test_an_open_transaction_is_named_behind_tls(
 
 
 class Watch:
-    """What others on the machine can see of a run while it works."""
+    """The parts of a run that other users of the machine can see while it works."""
 
     def __init__(self, process: subprocess.Popen[str], ui: str) -> None:
         self.command_lines: set[str] = set()

@@ -238,7 +238,9 @@ def test_last_versions_are_compared_by_key(audit: Audit) -> None:
 
 
 def test_a_sink_is_compared_up_to_its_group_s_offsets(audit: Audit, tmp_path: Path) -> None:
-    """What is not committed may arrive later; dead letters have arrived; a lost line has not."""
+    """Records that are not committed may arrive later; dead letters have arrived; a lost line has
+    not.
+    """
     seed, letters = seed_topic(audit.bootstrap), seed_topic(audit.bootstrap)
     texts = [f"row {n}" for n in range(1000)]
     seed.write(lines(texts))

@@ -232,7 +232,7 @@ PATTERNS = [
 
 @given(st.sampled_from(PATTERNS), st.integers())
 def test_a_made_text_matches_its_pattern(pattern: str, seed: int) -> None:
-    """Whatever the random numbers."""
+    """The random numbers do not matter."""
     assert re.fullmatch(pattern, text_maker(pattern)(Random(seed)))
 
 

@@ -1,4 +1,4 @@
-"""Where the admin interface is served: real listeners."""
+"""The addresses of the admin interface: real listeners."""
 
 from __future__ import annotations
 

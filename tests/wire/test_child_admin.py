@@ -1,4 +1,4 @@
-"""What an operator sees of real child processes, and does to them."""
+"""An operator's view of real child processes, and actions on them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_connector_without_a_process_is_described_too() -> None:
 
 @asynchronous
 async def test_a_frozen_child_is_described_as_not_responsive() -> None:
-    """What the worker process knows by itself is shown, within a second."""
+    """The facts that the worker process knows by itself are shown within a second."""
     async with children_world() as w:
         task_id = await running(w)
         os.kill(w.pid(task_id), signal.SIGSTOP)

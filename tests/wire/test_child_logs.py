@@ -28,7 +28,7 @@ def lines(world: ChildrenWorld, **question: Any) -> list[dict[str, Any]]:
 
 @asynchronous
 async def test_the_lines_before_a_crash_are_there_after_it_and_after_the_restart() -> None:
-    """What the process logged, that it died, and its last words; then those of its successor."""
+    """The log of the process, its death, and its last words; then the lines of its successor."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source(poll="log-and-abort"))
         await w.task_is(task_id, State.FAILED)

@@ -85,7 +85,7 @@ async def test_frames_are_whole_however_they_come() -> None:
 
 @asynchronous
 async def test_unread_data_waits_in_order() -> None:
-    """Nothing blocks meanwhile, and what is waiting is known."""
+    """No call blocks meanwhile, and the amount of waiting data is known."""
     async with both_ends() as ends:
         large = bytes(range(256)) * 40_000
         ends.pipe.write(large)
@@ -102,7 +102,7 @@ async def test_unread_data_waits_in_order() -> None:
 
 @asynchronous
 async def test_waiting_data_is_dropped_when_the_other_side_has_gone() -> None:
-    """Nobody will take it."""
+    """The data has no reader any more."""
     async with both_ends() as ends:
         ends.pipe.write(bytes(10_000_000))
         assert ends.pipe.unsent_bytes

@@ -181,7 +181,7 @@ async def test_a_hanging_task_is_killed_after_the_graceful_time_and_reports_noth
 
 @asynchronous
 async def test_a_cancelled_task_never_reports_again() -> None:
-    """What it sends after its time is over does not reach the listener."""
+    """Messages that it sends after its end do not reach the listener."""
     async with world(graceful_ms=50) as w:
         w.start_task(T0, "late")
         await w.task_is(T0, State.RUNNING)
@@ -356,7 +356,7 @@ async def test_a_connector_generates_task_configs() -> None:
 
 @asynchronous
 async def test_a_connector_that_dies_is_failed_and_its_open_request_too() -> None:
-    """Nobody waits for an answer from a dead process."""
+    """No request waits for an answer from a dead process."""
     async with world() as w:
         w.start_connector()
         await w.connector_is(State.RUNNING)
@@ -408,7 +408,7 @@ async def test_validation_answers_refuses_and_times_out() -> None:
 
 @asynchronous
 async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
-    """A lease may be renewed just when its task has ended and nobody has read of that yet."""
+    """A lease may be renewed just when its task has ended and the worker has not yet read of that."""
     async with world() as w:
         w.start_task(T0, "last-words")
         await w.task_is(T0, State.RUNNING)

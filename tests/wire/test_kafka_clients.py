@@ -1,4 +1,4 @@
-"""What the log gets of a client whose broker is away; nothing listens, nothing is mocked."""
+"""Log lines of a client whose broker is away; the port has no listener and no mock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.wire
 
 
 def test_an_unreachable_broker_is_logged_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
-    """librdkafka tries many times a second, which nobody wants to read."""
+    """librdkafka tries many times a second, too often for a log."""
     address = f"127.0.0.1:{free_port()}"
     config: dict[str, Any] = {"bootstrap.servers": address, "group.id": "unused"}
 

@@ -150,7 +150,7 @@ def test_a_child_that_fails_before_its_job_says_why(frame: bytes, reason: str) -
 
 
 def test_a_child_without_a_job_ends_as_an_orphan() -> None:
-    """The worker process has gone: nobody hears of it."""
+    """The worker process has gone, so the child has no supervisor."""
     launched = shared_launcher().launch()
     launched.connection.shutdown(socket.SHUT_WR)
     assert exit_code(launched) == 70
@@ -158,7 +158,7 @@ def test_a_child_without_a_job_ends_as_an_orphan() -> None:
 
 
 def test_children_find_nothing_to_read_at_standard_input(launcher: Launcher) -> None:
-    """What is typed there is not theirs, or several would share it."""
+    """Input of the terminal is not for the children, and several would share it."""
     launched = launch(launcher, "run")
     assert launched.connection.recv(1)
     assert str(Path(f"/proc/{launched.pid}/fd/0").readlink()) == os.devnull

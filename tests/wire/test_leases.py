@@ -93,7 +93,7 @@ def test_a_frozen_worker_process_loses_its_child(supervised: Supervised) -> None
 
 
 def test_a_frozen_child_goes_on_where_it_was(supervised: Supervised) -> None:
-    """Its worker process has renewed the lease all the time: nobody else may run the task."""
+    """Its worker process has renewed the lease all the time: no other worker may run the task."""
     supervised.freeze(child=True)
     supervised.signal(signal.SIGCONT, child=True)
     end = time.monotonic() + 2 * LEASE_MS / 1000

@@ -1,4 +1,4 @@
-"""How a process ends whose thread has died."""
+"""The end of a process whose thread has died."""
 
 from __future__ import annotations
 

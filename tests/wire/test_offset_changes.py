@@ -65,7 +65,9 @@ async def refusal(world: ChildrenWorld, settings: Mapping[str, str], **more: Any
 @pytest.mark.parametrize("hook", ["true", "false", "none"])
 @asynchronous
 async def test_accepted_offsets_are_written_after_confirmation(hook: str, tmp_path: Path) -> None:
-    """Whatever it answers; nothing is written before, and partitions not named stay."""
+    """The answer does not matter; no offset is written before it, and partitions that are not named
+    stay.
+    """
     told = tmp_path / "told"
 
     async with stored_world() as world:
@@ -161,7 +163,7 @@ async def test_an_abandoned_change_is_never_written() -> None:
 
 @asynchronous
 async def test_a_second_change_ends_the_first() -> None:
-    """What was prepared for the first is never written."""
+    """The offsets prepared for the first change are never written."""
     async with stored_world() as world:
         first = asyncio.create_task(prepare(world, config("hang")))
         await asyncio.sleep(0)
@@ -190,7 +192,7 @@ async def test_a_failing_store_is_reported_with_kafka_connects_text() -> None:
 
 @asynchronous
 async def test_writes_that_are_lost_are_noticed() -> None:
-    """What is stored is read back and compared with what was asked for."""
+    """The stored offsets are read back and compared with the request."""
     async with stored_world() as world:
         await prepare(world, config())
         world.store.write = lambda entries, timeout_ms: None  # type: ignore[method-assign]

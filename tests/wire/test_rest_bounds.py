@@ -1,4 +1,4 @@
-"""What a client can make the REST server keep, and for how long."""
+"""Bounds on the memory and the time that a client can take from the REST server."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_head_has_its_time_however_often_a_byte_comes(
 
 
 def test_an_answered_request_may_not_be_sent_on_for_ever(impatient: RestServer) -> None:
-    """The rest of a body that nobody reads has the time of a head."""
+    """The rest of a body without a reader has the time of a head."""
     with _connected(impatient) as connection:
         connection.sendall(head(b"/nowhere", HOST + b"Content-Length: 100000\r\n", method=b"PUT"))
         assert connection.recv(65_536).startswith(b"HTTP/1.1 404 ")

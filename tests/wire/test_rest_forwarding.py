@@ -125,7 +125,7 @@ def test_workers_trust_one_another_over_tls(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_leader_is_an_io_error() -> None:
-    """Nobody listens there: the client is told that forwarding failed."""
+    """The address has no listener: the client gets the error that forwarding failed."""
     with serving(rest_config(), follower_of("http://127.0.0.1:1/")) as follower:
         answer = put(follower.advertised_url, "c")
     assert answer.status == 500

@@ -48,7 +48,7 @@ def worker_url() -> Iterator[str]:
 def test_answers_over_a_socket_are_those_of_apaches_worker(
     scenario: Scenario, worker_url: str
 ) -> None:
-    """Nothing of an answer changes on its way through the HTTP server."""
+    """The HTTP server does not change the answer."""
     answer = call_url(worker_url, scenario.method, scenario.target, scenario.body, scenario.headers)
     assert scenario.differences(answer) == []
 
@@ -199,7 +199,7 @@ def test_a_port_in_use_is_a_start_error_that_names_the_listener() -> None:
 
 
 def test_connections_are_refused_until_the_worker_can_answer() -> None:
-    """A worker looks for its brokers first; nobody has to wait for that to end."""
+    """A worker looks for its brokers first; no client has to wait for that to end."""
 
     async def run() -> None:
         server = RestServer(rest_config(listeners="http://127.0.0.1:0,http://:0"))
@@ -298,7 +298,7 @@ def test_root_answers_while_the_herder_is_not_ready() -> None:
 
 
 def test_stop_lets_a_request_end_within_its_time() -> None:
-    """What was asked before the stop is answered; new connections are refused."""
+    """A request from before the stop is answered; new connections are refused."""
 
     async def run() -> tuple[Answer, bool]:
         herder = _SlowHerder()

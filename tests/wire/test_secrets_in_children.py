@@ -1,4 +1,4 @@
-"""What config providers supply stays out of refusals and traces."""
+"""Values of config providers stay out of refusals and traces."""
 
 from __future__ import annotations
 

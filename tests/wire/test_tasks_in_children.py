@@ -62,7 +62,7 @@ async def test_tasks_of_a_set_that_is_too_large_do_not_start() -> None:
 )
 @asynchronous
 async def test_a_task_that_fails_says_why(settings: dict[str, str], text: str) -> None:
-    """Whatever the way, the status has a trace."""
+    """The status has a trace for each way of failing."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source(**settings))
         await w.task_is(task_id, State.FAILED)
@@ -144,7 +144,7 @@ async def test_a_running_task_pauses_and_resumes() -> None:
 
 @asynchronous
 async def test_a_failure_while_stopping_ends_unassigned() -> None:
-    """Whoever is being stopped does not fail."""
+    """A task that is being stopped does not fail."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source(task_stop="raise"))
         await w.task_is(task_id, State.RUNNING)
@@ -182,7 +182,7 @@ async def test_sigterm_alone_does_not_end_a_task() -> None:
 
 @asynchronous
 async def test_a_task_whose_control_thread_has_died_fails_with_the_reason() -> None:
-    """Nothing would hear of its stop any more: its process ends."""
+    """A later stop would not reach the task, so its process ends."""
     async with children_world() as w:
         task_id = await w.run_task(bad_source())
         await w.task_is(task_id, State.RUNNING)

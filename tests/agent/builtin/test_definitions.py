@@ -31,7 +31,7 @@ STRANGE = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_value_of_a_setting_breaks_its_validation(name: str) -> None:
-    """What is wrong is told at the setting; nothing raises."""
+    """A fault is reported at its setting; validation never raises."""
     definition = PLUGINS.find(name).python_class().config()
     assert isinstance(definition, ConfigDef)
     resolver = class_resolver(PLUGINS)

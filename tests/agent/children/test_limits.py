@@ -50,7 +50,9 @@ class Kernel:
 def ended(
     limits: TaskLimits, *, kernel: Kernel | None = None, pid: int | None = -1, **state: Any
 ) -> list[str]:
-    """What one look ends of a task that is this process, busy for a whole window."""
+    """Return the ends that one look decides for a task that is this process, busy for a whole
+    window.
+    """
     process = Process() if pid == -1 else Process(pid)
     task = TaskChild(cast("Any", process), since_ms=0, limits=limits, **state)
     task.use.add(Use(at_ms=-2 * CPU_WINDOW_MS, resident_bytes=1, cpu_ms=-(10**12)))
@@ -66,7 +68,7 @@ def ended(
 
 @pytest.mark.parametrize("kernel", [None, Kernel(holds=False), Kernel(holds=True)])
 def test_memory_is_looked_at_in_any_case(kernel: Kernel | None) -> None:
-    """What a process had before it came into its cgroup is counted elsewhere."""
+    """The cgroup does not count memory that a process had before it came into the cgroup."""
     (text,) = ended(TaskLimits(memory_bytes=1), kernel=kernel)
     assert text.startswith("c-0: The task was ended because it was over its memory limit")
 
@@ -79,7 +81,7 @@ def test_the_processor_is_looked_at_where_the_kernel_does_not_hold_it() -> None:
 
 
 def test_tasks_without_limit_or_process_and_ending_tasks_are_left_alone() -> None:
-    """Nothing is ended twice."""
+    """A task that is ending is not ended a second time."""
     assert ended(TaskLimits()) == []
     assert ended(TaskLimits(memory_bytes=1), pid=None) == []
     assert ended(TaskLimits(memory_bytes=1), killed_because="a user") == []

@@ -1,4 +1,4 @@
-"""What the use of a child is: its own, and that of the processes that it has started."""
+"""The use of a child is its own use and that of the processes that it has started."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_prefix_and_the_rest_give_the_state_of_the_whole(
 def test_no_record_raises_and_every_connector_with_config_has_a_target_state(
     records: list[Raw],
 ) -> None:
-    """Whatever is on the topic, the reducer's invariants hold."""
+    """The invariants of the reducer hold for every sequence of records."""
     state = replay(records).snapshot()
     assert set(state.connector_configs) <= set(state.target_states)
     assert set(state.applied_connector_configs) <= set(state.connector_configs)
@@ -188,7 +188,7 @@ def compact(records: list[LogRecord], boundary: int, tombstones_expire: bool) ->
 
 
 def view(state: ConfigSnapshot, connector: str) -> tuple[object, ...]:
-    """What must agree between workers about a connector."""
+    """Return the facts about a connector that workers must agree on."""
     return (
         state.connector_config(connector),
         state.target_state(connector),

@@ -1,4 +1,4 @@
-"""What is kept of the logs of connectors and tasks, and what is found in it."""
+"""The kept log lines of connectors and tasks, and the search in them."""
 
 from __future__ import annotations
 

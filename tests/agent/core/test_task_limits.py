@@ -57,7 +57,7 @@ def test_without_limits_nothing_is_over_them() -> None:
 
 
 def test_a_connector_overrides_the_worker_also_with_no_limit() -> None:
-    """What cannot be parsed changes nothing: a Java worker may have let it in."""
+    """A limit that cannot be parsed has no effect: a Java worker may have accepted it."""
     worker = AgentKeys.of_worker({MEMORY: 1_000, PROCESSOR: 0})
     assert worker.limits == TaskLimits(memory_bytes=1_000)
     assert worker.of_connector({MEMORY: "0", PROCESSOR: "150"}).limits == TaskLimits(

@@ -1,4 +1,4 @@
-"""What the worker logs of states that its children report."""
+"""Log lines of the worker about states that its children report."""
 
 from __future__ import annotations
 

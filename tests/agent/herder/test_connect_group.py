@@ -60,7 +60,7 @@ class Group:
         self.group.joined(joined)
 
     def claims(self) -> Assignment | None:
-        """What the next subscription says."""
+        """Return the metadata of the next subscription."""
         offered = dict(self.group.offered_protocols())
         return decode_subscription(offered["sessioned"]).allocation
 

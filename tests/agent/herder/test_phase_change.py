@@ -102,7 +102,7 @@ def test_another_file_is_refused(file: Path) -> None:
 
 
 def test_another_run_waits_for_the_restart(file: Path) -> None:
-    """What is in the file but not in force belongs to the run that wrote it."""
+    """A phase that is in the file but not in force belongs to the run that wrote it."""
     worker = Worker(file)
     worker.change("preparing")
     with pytest.raises(ConflictError, match="Run r1"):
@@ -133,6 +133,6 @@ def test_an_unreadable_file_is_reported(file: Path) -> None:
 
 
 def test_a_damaged_record_names_no_run(file: Path) -> None:
-    """Whatever stands there."""
+    """The content of a damaged record does not matter."""
     file.with_name("worker.properties.last-upgrade").write_text("[]")
     assert Worker(file).last_run_id() is None

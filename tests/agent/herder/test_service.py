@@ -55,7 +55,7 @@ class GatedConfigStore(ConfigStore):
 
 
 class NoOtherWorkers:
-    """Nobody is forwarded to in a group of one."""
+    """In a group of one, no request is forwarded."""
 
     async def send(self, method: str, url: str, **_: Any) -> Any:
         raise AssertionError(f"{method} {url} was sent")
@@ -258,7 +258,9 @@ async def test_a_cluster_wide_level_takes_the_way_of_the_config_store() -> None:
 )
 @asynchronous
 async def test_a_membership_that_has_failed_ends_the_herder(error: Exception, reason: str) -> None:
-    """Whatever it failed with; the worker ends with it."""
+    """The herder ends with the membership for every kind of failure, and the worker ends with the
+    herder.
+    """
     shell = Shell()
     herding = asyncio.create_task(shell.herder.run())
     await shell.herder.start()

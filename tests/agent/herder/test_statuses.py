@@ -1,4 +1,4 @@
-"""What the herder does with statuses, over the memory store."""
+"""Statuses in the herder, over the memory store."""
 
 from __future__ import annotations
 

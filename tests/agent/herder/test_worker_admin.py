@@ -1,4 +1,4 @@
-"""What the admin interface makes of the herder's state and the children."""
+"""The admin interface's view of the herder's state and of the children."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_task_here_is_killed_with_a_reason_for_its_trace(world: World) -> None:
-    """It says how, and that nobody restarts it."""
+    """The trace says how the task ended and that it is not restarted."""
     world.admin.kill(HERE, force=True)
     ((task_id, force, reason),) = world.children.kills
     assert (task_id, force) == (HERE, True)
@@ -175,7 +175,9 @@ def test_a_task_of_another_worker_is_pointed_to(world: World) -> None:
 def test_a_task_without_a_process_is_a_conflict(
     world: World, state: State | None, worker_id: str
 ) -> None:
-    """Whoever had it last, there is nothing to kill and nowhere to go."""
+    """There is neither a process to kill nor a worker to forward to, whichever worker had the task
+    last.
+    """
     if state is not None:
         world.status(1, state, worker_id)
     with pytest.raises(ConflictError, match="has no process"):

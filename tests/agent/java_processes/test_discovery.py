@@ -33,7 +33,7 @@ LISTED = {"a.Listed": class_file("a.Listed", SOURCE_CONNECTOR)}
 
 
 def scan_as_text(class_paths: Sequence[ClassPath], kafka_jars: Sequence[str]) -> Sequence[JarScan]:
-    """What the separate process does, with the texts that pass between the two."""
+    """Run the scan as the separate process does, with the texts that pass between the two."""
     output = StringIO()
     main(StringIO(to_input(class_paths, kafka_jars)), output)
     return from_output(output.getvalue())

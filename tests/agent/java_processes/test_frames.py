@@ -30,7 +30,7 @@ def test_headers_survive(headers: list[tuple[str, bytes | None]]) -> None:
 def test_columns_of_a_source(
     rows: list[tuple[int, bytes | None, bytes | None, bytes | None]],
 ) -> None:
-    """What is written as the Java process writes it is read as it was."""
+    """Columns written in the form of the Java process are read back equal."""
     batch = decode_source(memoryview(payload(rows)))
     assert batch.topics == [f"t{place}" for place, *_ in rows]
     assert batch.places == [place for place, *_ in rows]

@@ -1,4 +1,4 @@
-"""What comes over a link to a Java process, whose end of the socket the test holds."""
+"""Frames of a link to a Java process; the test holds the other end of the socket."""
 
 from __future__ import annotations
 

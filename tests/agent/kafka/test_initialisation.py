@@ -42,7 +42,7 @@ def test_the_coordinator_is_asked_for_again_soon_then_less_often() -> None:
 
 
 def test_an_error_that_repeating_does_not_cure_is_raised_at_once() -> None:
-    """Whatever time remains."""
+    """The remaining time does not matter."""
     producer = FakeProducer(DENIED, TIMED_OUT)
     with pytest.raises(KafkaException):
         initialise(producer, Deadline(60_000))

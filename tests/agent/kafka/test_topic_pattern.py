@@ -49,7 +49,7 @@ def test_only_a_change_is_returned() -> None:
 
 
 def test_a_failed_look_up_is_repeated_soon() -> None:
-    """What was found before stays."""
+    """Topics found before the failure stay."""
     cluster = Cluster("a")
     cluster.down = True
     matching = cluster.matching("a")

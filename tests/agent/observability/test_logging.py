@@ -152,7 +152,7 @@ def test_importing_costs_little() -> None:
 def test_secrets_are_hidden_in_texts_fields_and_tracebacks(
     log_format: LogFormat,
 ) -> None:
-    """What frames them stays readable, whatever a provider supplied."""
+    """The text around a secret stays readable, for each kind of provider."""
     stream = io.StringIO()
     configure_logging(log_format=log_format, stream=stream)
     mask_logs(lambda text: text.replace("sesame", "<hidden>").replace("ERROR", "<level>"))

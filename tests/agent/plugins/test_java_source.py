@@ -145,7 +145,7 @@ def test_a_class_whose_jars_have_gone_is_named_with_its_location(fake: FakeJava)
 
 
 def test_a_java_connector_says_its_keys_and_values(fake: FakeJava) -> None:
-    """What its validate() finds stands beside what the framework finds."""
+    """Findings of its validate() stand beside those of the framework."""
     fake.keys["a.SourceConnector"] = [
         key("own", type="INT", default="7", importance="HIGH", group="G"),
         key("secret", type="PASSWORD", default="x"),

@@ -218,7 +218,7 @@ class TestPluginSource:
         assert found.version == CONNECT_VERSION
 
     def test_look_ups_fail_as_lookup_errors(self, make: Callable[[], PluginSource]) -> None:
-        """Whatever was looked for."""
+        """The kind of plugin does not matter."""
         source = make()
         with pytest.raises(LookupError, match="Failed to find any class"):
             source.connector("no.such.Class")
@@ -230,7 +230,7 @@ class TestPluginSource:
             source.connector("FileStreamSource", "[9999,)")
 
     def test_names_are_sorted_and_versions_known(self, make: Callable[[], PluginSource]) -> None:
-        """Nothing is listed twice."""
+        """No plugin is listed twice."""
         source = make()
         names = source.class_names(PluginKind.CONVERTER)
         assert list(names) == sorted(set(names))

@@ -99,7 +99,7 @@ def test_without_a_config_only_steps_that_need_none_are_run(plugin_path: Path) -
 def test_the_first_step_that_fails_says_why_and_where(
     plugin_path: Path, config: dict[str, str], step: str, text: str
 ) -> None:
-    """Nothing is tried after it."""
+    """The self check ends at the first failure."""
     found = steps(plugin_path, "Source", config)
     *passed, last = found.values()
     assert (last.step, last.result) == (step, "failed")

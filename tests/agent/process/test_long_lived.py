@@ -1,4 +1,4 @@
-"""What follows when a thread or a task ends that was to run on."""
+"""The end of a thread or an asyncio task that should run for ever."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_finished_thread_does_not_end_the_process(deaths: list[BaseException])
 
 
 def test_a_thread_logs_in_the_scope_in_which_it_was_made() -> None:
-    """What the threads of a task log names the task."""
+    """Log lines of a task's threads name the task."""
     logged = list[dict[str, object]]()
 
     def work() -> None:

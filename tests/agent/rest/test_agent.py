@@ -249,7 +249,7 @@ def test_without_credentials_web_pages_are_not_served(headers: dict[str, str]) -
 
 @pytest.mark.parametrize("host", ["localhost:8083", "127.0.0.1:8083", "[::1]:8083", "127.9.9.9"])
 def test_without_credentials_local_names_are_served(host: str) -> None:
-    """Whatever a client on this host writes."""
+    """Any client on this host is served."""
     assert World().call("GET", "/agent", Host=host).status == 200
 
 
@@ -264,7 +264,7 @@ def test_loopback_addresses_are_found_by_the_bound_address() -> None:
 def test_unusable_files_are_found_at_the_start(
     tmp_path: Path, key: str, content: str | None
 ) -> None:
-    """Missing, or naming nobody."""
+    """The file is missing or names no user."""
     file = tmp_path / "credentials"
     if content is not None:
         file.write_text(content)

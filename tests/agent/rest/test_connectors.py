@@ -132,7 +132,7 @@ def test_patch_hands_nulls_on(herder: FakeHerder) -> None:
 def test_patch_without_a_body_is_refused_after_the_existence_check(
     herder: FakeHerder,
 ) -> None:
-    """Nothing is changed by an empty patch body."""
+    """An empty patch body does not change the connector."""
     herder.configs["c"] = CONFIG
     answer = call(herder, "PATCH", "/connectors/c/config")
     assert (answer.status, answer.message) == (500, "The body of the request must have a patch")

@@ -1,4 +1,4 @@
-"""Where requests are sent when they belong to another worker."""
+"""The target of requests that belong to another worker."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_request_that_has_hopped_twice_is_a_conflict(value: str) -> None:
     [NotLeaderError("", target_url=None), NotAssignedError("", target_url="")],
 )
 def test_an_unknown_target_is_a_conflict(failure: Exception) -> None:
-    """While nobody knows who leads, nothing is sent."""
+    """While the leader is unknown, the worker forwards no request."""
     client = FakeWorkerClient(WorkerResponse(204, None))
     answer = call(failure, client, "POST", "/connectors/c/restart")
     assert (answer.status, answer.message) == (

@@ -1,4 +1,4 @@
-"""What Apache's worker answers, asked of the application over a fake herder."""
+"""Answers of Apache's worker, asked of the application over a fake herder."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_written_offsets_are_read(store: OffsetStore) -> None:
 
 
 def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
-    """One live key per partition, whoever wrote it first."""
+    """Each partition has one live key, whichever worker wrote it first."""
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)
     store.write({KEY: b"2"}, 1_000)
@@ -58,7 +58,9 @@ def test_a_write_reuses_the_key_in_use(store: OffsetStore) -> None:
 
 
 def test_keys_in_use_are_found_by_content(store: OffsetStore) -> None:
-    """As they are on the topic, whoever asks in another form; none where nothing is stored."""
+    """The keys are those on the topic, in whatever form the caller spells the partition; a
+    partition without an offset has none.
+    """
     store.write({SAME: b"1"}, 1_000)
     store.read([], 1_000)
     found = store.keys_in_use([KEY, SAME, OTHER, b"no key"])

@@ -144,7 +144,7 @@ def test_flush_waits_for_outstanding_sends(log: FakeLog, store: StatusStore) -> 
 
 
 def test_a_safe_put_leaves_a_newer_workers_status(log: FakeLog, store: StatusStore) -> None:
-    """What the cache shows decides."""
+    """The status in the cache decides."""
     store.put(TASK, status(worker="new:1", generation=5))
     log.settle()
     log.tail()

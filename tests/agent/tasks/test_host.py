@@ -15,7 +15,7 @@ from pyconnect_agent.tasks.host import leave
 
 @pytest.fixture
 def log() -> Iterator[io.StringIO]:
-    """What this process logs, without the password."""
+    """Return the log of this process, without the password."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     stream = io.StringIO()

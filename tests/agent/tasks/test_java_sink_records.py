@@ -1,4 +1,4 @@
-"""What a sink task in a Java process has consumed."""
+"""Records that a sink task in a Java process has consumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task reports of its life, whatever fails."""
+"""Reports of a task about its life, for each kind of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child sends of its log."""
+"""Log lines that a child sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def sent(clock: Clock) -> Iterator[list[LineLogged]]:
-    """What the logger `reported` sends."""
+    """Return the messages that the logger `reported` sends."""
     lines: list[LineLogged] = []
 
     def send(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""What a running task repeats is in its status until it succeeds."""
+"""The status of a running task names the call that it repeats until the call succeeds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_put_that_is_repeated_is_shown() -> None:
 
 
 def test_an_open_that_is_repeated_is_shown() -> None:
-    """Nothing is consumed and no partition is closed until the task has opened it."""
+    """The task consumes no record and closes no partition until it has opened the partition."""
     sink = Sink()
     errors = [RetriableException("no database") for _ in range(3)]
 

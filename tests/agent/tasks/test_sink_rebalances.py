@@ -52,7 +52,7 @@ def test_a_closing_commit_that_fails_does_not_fail_the_task(sink: Sink) -> None:
 
 
 def test_a_partition_that_comes_back_starts_at_its_new_position(sink: Sink) -> None:
-    """Nothing of the time before is offered to pre_commit."""
+    """pre_commit gets no offset of the earlier assignment."""
     sink.deliver(message(0), message(1))
     sink.revoke(P0)
     sink.assign({P0: 7})

@@ -1,4 +1,4 @@
-"""What tasks count: records, batches, commits, errors, transactions."""
+"""Counters of tasks: records, batches, commits, errors, transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `GET /` says about the worker."""
+"""The answer of `GET /` about the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds a sink task to its contract, and plays the consumer group."""
+"""The contract of sink tasks, and the consumer group that the harness plays."""
 
 from __future__ import annotations
 

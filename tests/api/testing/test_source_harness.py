@@ -1,4 +1,4 @@
-"""What holds a source task to its contract."""
+"""The contract of source tasks."""
 
 from __future__ import annotations
 
@@ -197,7 +197,9 @@ class Reusing(Numbers):
 
 
 def test_an_offset_must_not_change_after_its_record_was_polled() -> None:
-    """What a worker commits late would be where the task is by then: records would be lost."""
+    """A worker that commits late would commit the task's present position, and records would be
+    lost.
+    """
     source = started(Reusing)
     source.poll()
     with pytest.raises(AssertionError, match="make a new dict for each record"):

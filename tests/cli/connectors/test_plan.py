@@ -46,7 +46,7 @@ def test_differences_lead_from_one_configuration_to_the_other(
 
 @given(CONFIGS)
 def test_a_second_run_has_nothing_to_do(config: dict[str, str | None]) -> None:
-    """What apply stored is what the files say."""
+    """The stored configs equal the files after an apply."""
     (planned,) = plan_apply([file("c", **config)], {"c": {**config, "name": "c"}})
     assert planned.change is Change.UNCHANGED
 

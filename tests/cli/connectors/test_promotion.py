@@ -107,7 +107,7 @@ def test_a_pair_is_two_beginnings_of_references(pair: str) -> None:
 def test_nothing_secret_of_one_cluster_reaches_the_other(
     config: dict[str, str | None], existing: dict[str, str | None]
 ) -> None:
-    """Whatever is masked when it is shown is either refused or the other cluster's own."""
+    """A masked value is either refused or the other cluster's own."""
     try:
         result = there(config, existing)
     except UsageError:

@@ -1,4 +1,4 @@
-"""What a temporary level sets back, against the rules by which an agent sets levels."""
+"""The level that a temporary change restores, against the rules by which an agent sets levels."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def look(
 
 
 def positions(time_s: float, **places: Sequence[tuple[int | None, int | None]]) -> Positions:
-    """Where sinks stand in the partitions of topic `t`: (offset, end) of each."""
+    """Return the positions of sinks in the partitions of topic `t`: (offset, end) of each."""
     return Positions(
         time_s=time_s,
         places={

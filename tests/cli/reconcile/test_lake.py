@@ -204,7 +204,7 @@ def test_a_source_that_has_read_no_file_is_refused() -> None:
 
 
 def test_complete_files_are_listed_once(tmp_path: Path) -> None:
-    """What comes later is not read, and changes nothing."""
+    """A file that comes later is not read and does not change the result."""
     for name in ("a", "b", "_c"):
         (tmp_path / name).write_text("x")
     found = complete_files([str(tmp_path)], [str(tmp_path / "a")])

@@ -51,7 +51,7 @@ class Screen(io.StringIO):
 def shown(
     monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], *, terminal: bool, **given: object
 ) -> str:
-    """What stdout is sent."""
+    """Return the text of stdout."""
     screen = Screen(terminal=terminal)
     monkeypatch.setattr(sys, "stdout", screen)
     session = Session({**environ, "TERM": "xterm"})

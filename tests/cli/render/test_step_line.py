@@ -46,7 +46,7 @@ Report = Callable[..., str]
 
 @pytest.fixture
 def report(monkeypatch: pytest.MonkeyPatch) -> Report:
-    """What stderr was sent by some work."""
+    """Return the text that some work writes to stderr."""
     monkeypatch.setenv("TERM", "xterm")
 
     def run(act: Callable[[StepLine], None], *, terminal: bool = True, quiet: bool = False) -> str:
@@ -81,7 +81,7 @@ def left_on(sent: str) -> list[str]:
 
 
 def test_a_log_has_the_steps_only(report: Report) -> None:
-    """Where stderr is no terminal, nothing passing is told."""
+    """A stderr that is not a terminal gets no passing text."""
     assert report(work, terminal=False) == "fetching\ncomparing\n"
 
 
@@ -143,7 +143,7 @@ def test_a_dumb_terminal_is_sent_no_sequences(
 
 
 def test_work_goes_on_when_its_terminal_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is changed must not depend on who reads."""
+    """A change must not depend on its reader."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", GoneScreen(terminal=True))
     with StepLine(Output(OutputStyle()), width=80) as progress:

@@ -55,7 +55,7 @@ def test_colours_change_nothing_but_the_sequences_around() -> None:
 
 @given(st.text(max_size=40), st.integers(min_value=1, max_value=30))
 def test_a_shortened_text_fits(text: str, width: int) -> None:
-    """Whatever the characters, the result is not wider than allowed."""
+    """The result is not wider than allowed, for all characters."""
     assert cell_width(shorten(text, width)) <= width
     assert cell_width(shorten_middle(text, width)) <= width
 
@@ -92,7 +92,7 @@ def test_fitting_only_narrows_and_stops_when_it_fits(widths: list[int], availabl
 
 
 def test_prose_is_wrapped_before_a_name_is_cut() -> None:
-    """What is read may take several lines; what is copied stays in one piece."""
+    """Text for reading may take several lines; text for copying stays in one piece."""
     finding = [("orders-of-the-east", "the topic is not there and may not be created")]
     assert table_lines(FINDINGS, finding, headers=True, width=46, colour=False) == [
         "NAME                DETAIL",
@@ -115,7 +115,7 @@ def test_a_table_that_cannot_be_read_becomes_blocks() -> None:
 
 @given(st.text(max_size=60), st.integers(min_value=2, max_value=30))
 def test_a_wrapped_text_fits_and_is_whole(text: str, width: int) -> None:
-    """Whatever the characters: no line is too wide, nothing but spaces is lost."""
+    """No line is too wide and only spaces are lost, for all characters."""
     lines = wrapped(text, width)
     assert all(cell_width(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")

@@ -43,7 +43,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_left_as_it_was(tmp_path: Path) -> None:
-    """Nothing half written is left either."""
+    """No half-written file is left either."""
     file = tmp_path / "file"
     file.write_text("old")
     with pytest.raises(UnicodeEncodeError):

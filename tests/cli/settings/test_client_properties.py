@@ -63,7 +63,7 @@ def test_one_file_serves_both_clients(tmp_path: Path, authority: Path) -> None:
 
 
 def test_without_a_file_connections_are_plain() -> None:
-    """And nobody is logged in."""
+    """The client does not log in."""
     brokers = KafkaAccess(bootstrap="a:1")
     plain = {"bootstrap.servers": "a:1", "security.protocol": "plaintext"}
     assert (brokers.librdkafka(), brokers.username) == (plain, None)

@@ -23,7 +23,7 @@ OPTIONS = ["--to-start", "--to-end", "--cert", "--class", "--output", "--yes", "
     ],
 )
 def test_only_a_slip_of_an_option_is_proposed(typed: str, meant: str | None) -> None:
-    """What only resembles it does something else; consent is never proposed."""
+    """An option that is only similar may do something else; consent is never proposed."""
     assert slip_of(typed, OPTIONS) == meant
 
 

@@ -53,7 +53,7 @@ def test_a_verb_runs_on_each_context(run: Run, us_url: str) -> None:
 
 @pytest.mark.usefixtures("contexts")
 def test_a_failed_change_ends_the_run(run: Run, connect: FakeConnect, us: FakeConnect) -> None:
-    """What follows is not tried and named; what only looks goes on."""
+    """Later changes are not tried and are named; verbs that only read go on."""
     outcome = run("connectors", "stop", "broken", "--context", "us,eu", address=None)
     assert (outcome.code, connect.connectors["broken"].state) == (8, "RUNNING")
     assert outcome.err.splitlines()[-1] == "warning: not tried: eu"

@@ -90,5 +90,5 @@ def busy_cluster() -> ClusterLook:
 
 
 def unreachable(reason: str) -> PyconnectError:
-    """The error of a look that nobody answers."""
+    """Return the error of a look without an answer."""
     return Unreachable(reason)

@@ -37,7 +37,7 @@ def test_keys_of_connectors() -> None:
 
 
 def test_keys_of_tasks() -> None:
-    """What only a connector can do is done to theirs, once."""
+    """A key that acts on connectors acts on the connector of each task, once."""
     page = Page.TASKS
     assert words("r", page, "a/0", "a/1") == ("tasks", "restart", "a/0", "a/1")
     assert words("ctrl+k", page, "a/0") == ("tasks", "kill", "a/0")
@@ -63,7 +63,7 @@ def test_a_name_like_an_option_stays_a_name() -> None:
 
 @pytest.mark.parametrize("key", [key.key for key in KEYS])
 def test_every_key_is_a_verb_that_exists_and_says_whether_it_changes(key: str) -> None:
-    """What changes something has a plan to show."""
+    """Each verb that changes something has a plan to show."""
     found = BY_KEY[key]
     for page in found.pages:
         action = command_line_of(found, page, ["a/0" if page is Page.TASKS else "a"])

@@ -1,4 +1,4 @@
-"""Where the user is in the live view, and what is remembered from look to look."""
+"""The user's place in the live view, and the memory between looks."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_q_leaves() -> None:
 
 
 def test_a_filter_is_a_regular_expression_or_text() -> None:
-    """What is no expression is looked for as it stands; ! turns it round."""
+    """Text that is not an expression is searched for literally; ! inverts the filter."""
     assert matches("ord.rs", "ORDERS")
     assert matches("", "anything")
     assert matches("!", "anything")
@@ -91,7 +91,7 @@ def test_a_filter_is_a_regular_expression_or_text() -> None:
 
 
 def test_sorting_twice_turns_round() -> None:
-    """Another column begins anew."""
+    """Another column starts in its first direction."""
     assert reached(Sorted("LAG"), Sorted("LAG")).descending
     state = reached(Sorted("LAG"), Sorted("LAG"), Sorted("NAME"))
     assert (state.sort, state.descending) == ("NAME", False)

@@ -144,7 +144,7 @@ def test_a_name_cannot_move_the_cursor() -> None:
     ],
 )  # fmt: skip
 def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
-    """Whatever its size."""
+    """The size of the rate does not matter."""
     assert rate_text(rate) == text
 
 

@@ -22,7 +22,7 @@ def session(url: str, environ: dict[str, str]) -> Iterator[Session]:
 
 
 def test_a_verb_prints_into_lines(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nothing reaches the terminal, which is the view's."""
+    """No output reaches the terminal, which belongs to the view."""
     ended = run_verb(session, ("connectors", "describe", "orders"), width=80)
     assert ended.code == 0
     assert any("org.example.FileSource" in line for line in ended.lines)
@@ -33,7 +33,7 @@ def test_a_verb_prints_into_lines(session: Session, capsys: pytest.CaptureFixtur
 def test_a_plan_changes_nothing_and_an_agreed_verb_asks_nothing(
     session: Session, connect: FakeConnect
 ) -> None:
-    """There is nobody at stdin."""
+    """The view has no user at stdin."""
     planned = run_verb(session, ("connectors", "delete", "--dry-run", "orders"), width=80)
     assert planned.code == 0
     assert planned.lines[0].startswith("would delete orders")

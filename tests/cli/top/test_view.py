@@ -46,7 +46,7 @@ class Stage:
 
     @property
     def text(self) -> str:
-        """What the topmost screen says around its table."""
+        """Return the text around the table of the topmost screen."""
         return "\n".join(str(static.render()) for static in self.top.screen.query(Static))
 
     @property
@@ -77,7 +77,7 @@ async def playing(
 
 @asynchronous
 async def test_the_first_look_fills_the_table() -> None:
-    """What failed is under the cursor."""
+    """The cursor is on the failed task."""
     async with playing() as stage:
         assert stage.names == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
         assert "3 of 3 workers healthy" in stage.text
@@ -208,7 +208,7 @@ async def test_a_failed_change_shows_all_that_the_verb_printed() -> None:
 
 @asynchronous
 async def test_a_key_of_another_page_says_so() -> None:
-    """Nothing is run."""
+    """The key runs no verb."""
     async with playing() as stage:
         await stage.press("ctrl+k")
         assert "is for rows of tasks" in stage.top.state.message
@@ -267,7 +267,7 @@ async def test_a_cluster_that_never_answered_says_why() -> None:
 @pytest.mark.parametrize("width", [60, 80, 120])
 @asynchronous
 async def test_the_table_fits_its_terminal(width: int) -> None:
-    """Nothing has to be scrolled to the side."""
+    """The table needs no scrolling to the side."""
     async with playing(width=width) as stage:
         assert stage.table.virtual_size.width <= width
         assert stage.table.max_scroll_x == 0

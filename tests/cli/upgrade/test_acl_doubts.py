@@ -1,4 +1,4 @@
-"""What stands in the way of an upgrade where only the list of ACLs is known."""
+"""Obstacles of an upgrade for which only the list of ACLs is known."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_one_run_at_a_time_on_a_host(journal: Journal) -> None:
 
 
 def test_without_a_journal_there_is_no_run(journal: Journal) -> None:
-    """Nothing was ever begun."""
+    """No run was ever begun."""
     assert journal.run() is None
 
 

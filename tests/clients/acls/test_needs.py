@@ -1,4 +1,4 @@
-"""What is needed follows from configurations, phase and what exists."""
+"""Needs follow from configurations, the phase and the existing topics."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_the_order_of_addresses_does_not_matter() -> None:
 
 
 def test_every_worker_needs_the_leaders_id() -> None:
-    """Whoever is elected uses it."""
+    """Each worker may be elected and then uses the id."""
     facts = replace(FACTS, workers=(WORKER, replace(WORKER, name="w2")))
     owners = [need.owner for need in needs(facts) if need.rule.id == "W7"]
     assert owners == ["w", "w2"]
@@ -299,7 +299,7 @@ def test_simulated_old_brokers_alone_have_rows_of_their_own() -> None:
 
 
 def test_the_tools_own_needs_are_listed_when_it_is_known() -> None:
-    """None of them stands in the way of a phase."""
+    """The tool's own needs do not block a phase."""
     found = [n for n in needs(replace(FACTS, tool="User:t")) if n.rule.role is Role.TOOL]
     assert {need.principal for need in found} == {"User:t"}
     assert {need.severity for need in found} == {NeedSeverity.WARNING}

@@ -51,7 +51,7 @@ def started(lake: Path, settings: Mapping[str, str] | None = None, **more: objec
 
 
 def files(lake: Path) -> dict[str, Path]:
-    """What a reader of the lake sees, by paths below its directory."""
+    """Return the files that a reader of the lake sees, by paths below its directory."""
     found = (path for path in lake.rglob("*") if path.is_file())
     paths = {str(path.relative_to(lake)): path for path in found}
     return {

@@ -149,7 +149,7 @@ def test_text_files_too_leave_out_rows_that_cannot_be_read(
 def test_a_broken_file_fails_whatever_is_tolerated(
     tmp_path: Path, name: str, content: bytes
 ) -> None:
-    """Nothing says which of the lines behind the fault are rows."""
+    """The reader cannot know which lines behind the fault are rows."""
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(DataException, match=r"^File a, row"):
         started(tmp_path, {"format.class": name, "errors.tolerance": "all"}).run(5)
@@ -217,7 +217,7 @@ def test_values_are_cut_to_milliseconds_towards_the_past(tmp_path: Path) -> None
 def test_arrow_types_have_a_form_in_connect(
     tmp_path: Path, column: Any, expected: list[object]
 ) -> None:
-    """None of them is Python's own text."""
+    """No value becomes Python's own text."""
     found = [row[1] for row in rows(parquet(tmp_path, column).run(len(expected)))]
     assert [v.stored_values()[0] if isinstance(v, Struct) else v for v in found] == expected
 

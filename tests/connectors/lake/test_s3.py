@@ -115,7 +115,7 @@ def test_a_storage_that_went_away_is_tried_again(tmp_path_factory: pytest.TempPa
 
 
 def test_the_schema_of_rows_is_that_of_the_records(s3: S3Server) -> None:
-    """What Parquet keeps comes back as it was."""
+    """The types that Parquet keeps come back as they were."""
     bucket = s3.new_bucket()
     sink = SinkHarness(LakeSinkTask, sink_props(s3, bucket))
     sink.start()

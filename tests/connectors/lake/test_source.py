@@ -62,7 +62,7 @@ def test_offsets_are_files_and_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "count"), [("json", 10), ("csv", 10), ("parquet", 10)])
 def test_a_task_continues_in_the_middle_of_a_file(tmp_path: Path, name: str, count: int) -> None:
-    """Whatever its format."""
+    """The format of the file does not matter."""
     table = pa.table({"n": [str(n) for n in range(count)]})
     if name == "parquet":
         pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
@@ -136,7 +136,7 @@ def test_only_files_that_match_are_read(tmp_path: Path) -> None:
 
 
 def test_types_become_those_of_connect(tmp_path: Path) -> None:
-    """What Connect lacks is read as the next wider type, or as text."""
+    """A type that Connect lacks is read as the next wider type, or as text."""
     columns = {
         "small": pa.array([200], pa.uint8()),
         "price": pa.array([Decimal("1.50")]),

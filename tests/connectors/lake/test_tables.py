@@ -95,7 +95,7 @@ def test_a_new_task_continues_at_the_stored_offset(tmp_path: Path) -> None:
 
 
 def test_partitions_that_close_leave_no_row_to_be_read_twice(tmp_path: Path) -> None:
-    """What is buffered of them is committed first."""
+    """Buffered rows of the partitions are committed first."""
     sink = started(tmp_path)
     send(sink, range(5))
     sink.deliver()
@@ -216,7 +216,7 @@ def test_missing_columns_are_added_when_allowed(tmp_path: Path) -> None:
 def test_a_missing_table_or_column_names_the_setting(
     tmp_path: Path, settings: dict[str, str], text: str
 ) -> None:
-    """Nothing is created unless that was asked for."""
+    """The sink creates neither tables nor columns unless the setting asks for it."""
     new = SchemaBuilder.struct().field("id", INT64_SCHEMA).field("note", STRING_SCHEMA).build()
     sink = started(tmp_path, settings)
     if not settings:

@@ -1,6 +1,5 @@
-"""What a value means, stated without the code under test: exact Python values and their texts.
-
-A column has a kind. The kind says how the text that a database or file holds is understood, and
+"""Meaning of a value, stated without the code under test: exact Python values and their texts. A
+column has a kind. The kind says how the text that a database or file holds is understood, and
 when two values are equal. Texts that Python cannot hold (`infinity`, years before 1) are `Odd`.
 """
 
@@ -28,7 +27,7 @@ _TIME = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?")
 
 
 class Kind(StrEnum):
-    """How values of a column are understood and compared."""
+    """How values of a column are understood and compared, by kind."""
 
     BOOL = "boolean"
     INT = "integer"

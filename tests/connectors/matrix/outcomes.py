@@ -1,4 +1,4 @@
-"""What becomes of each cell on a path: equal, refused, or a fault."""
+"""The outcome of each cell on a path: equal, refused, or a fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documentation promises for each cell: equal, or refused at reading or writing.
+"""The documentation's promise for each cell: equal, or refused at reading or writing.
 
 Derived from the types alone, never from the connectors' code. Where ours differs from Debezium or
 Confluent's connectors on purpose, the rule says so.

@@ -14,7 +14,7 @@ TOPIC = "matrix"
 
 
 class Topic(StrEnum):
-    """How the records of the topic are written."""
+    """The forms in which records of the topic are written."""
 
     JSON = "JSON with schemas"
     PLAIN = "JSON without schemas"

@@ -370,7 +370,7 @@ def test_a_successor_waits_for_the_transaction_of_a_zombie(
 
 
 def waiting(postgres: PostgresServer, database: str) -> int:
-    """How many sessions wait for a lock."""
+    """Return the number of sessions that wait for a lock."""
     with postgres.connect(database) as connection:
         found = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'",

@@ -72,7 +72,7 @@ def stored(database: sqlite3.Connection) -> list[tuple[object, ...]]:
 
 
 def test_rows_and_offsets_are_stored_together(file: Path, database: sqlite3.Connection) -> None:
-    """What is committed to Kafka is what the database has."""
+    """The offset committed to Kafka equals the offset in the database."""
     sink = SinkHarness(SqlSinkTask, props(file))
     sink.start()
     for item in "abc":
@@ -232,7 +232,7 @@ def test_a_missing_column_is_added_when_allowed(file: Path, database: sqlite3.Co
 def test_a_missing_table_or_column_names_the_setting(
     file: Path, database: sqlite3.Connection, settings: dict[str, str], text: str
 ) -> None:
-    """Nothing is created unless that was asked for."""
+    """The sink creates neither tables nor columns unless the setting asks for it."""
     if not settings:
         database.execute("CREATE TABLE topic (other TEXT)")
     sink = SinkHarness(SqlSinkTask, props(file, **settings))

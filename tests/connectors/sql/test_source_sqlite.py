@@ -278,7 +278,7 @@ def test_a_new_table_gets_a_task(file: Path, database: sqlite3.Connection) -> No
 def test_exactly_once_needs_a_total_order(
     file: Path, mode: str, support: ExactlyOnceSupport
 ) -> None:
-    """Where rows have no position of their own, a restart repeats some."""
+    """A restart repeats some rows without a position of their own."""
     assert SqlSourceConnector().exactly_once_support(props(file, mode=mode)) is support
 
 

@@ -252,7 +252,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
 def test_times_of_more_than_a_day_can_be_written_as_texts(
     mariadb: MariaDbServer, database: str
 ) -> None:
-    """Where a source read them as texts."""
+    """A source reads such times as texts."""
     execute(
         mariadb,
         database,

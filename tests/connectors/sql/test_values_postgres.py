@@ -308,7 +308,7 @@ def test_what_was_read_can_be_written_into_a_table_of_the_same_types(
 
 
 def test_texts_of_odd_values_can_be_written(postgres: PostgresServer, database: str) -> None:
-    """Where a source read them as texts."""
+    """A source reads such values as texts."""
     columns = "id int PRIMARY KEY, at timestamp, atz timestamptz, day date, clock time, v numeric"
     execute(
         postgres,

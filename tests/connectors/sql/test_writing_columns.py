@@ -46,7 +46,7 @@ def written(
 def test_a_number_stays_the_same_number_or_is_refused(
     kind: types.TypeEngine[Any], dialect: Dialect, value: Any
 ) -> None:
-    """Whatever the class of the column is."""
+    """The class of the column does not matter."""
     try:
         (found,) = written(kind, dialect, value)
     except UNFIT:

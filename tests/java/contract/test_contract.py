@@ -1,4 +1,4 @@
-"""What Kafka's worker promises to the code of plugins, asked of a Java process without a worker."""
+"""The promises of Kafka's worker to the code of plugins, asked of a Java process without a worker."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_plugins_are_closed_after_a_stop_that_fails(world: World) -> None:
 
 
 def test_nothing_is_polled_after_a_stop(world: World) -> None:
-    """Nothing of what was to be polled ahead."""
+    """The records that would have been polled ahead are not polled either."""
     world.source("poll slowly")
     world.poll(2)
     world.await_note("poll")

@@ -147,7 +147,7 @@ def test_a_registry_that_cannot_be_reached_is_retriable(
 def test_a_message_without_schema_id_is_refused(
     kind: type[RegistryConverter], message: bytes, converter_of: Make
 ) -> None:
-    """What another serializer wrote is bad data, not a crash."""
+    """A message of another serializer is bad data, not a crash."""
     with pytest.raises(DataException, match="magic byte"):
         converter_of(kind).to_connect_data("t", [], message)
 

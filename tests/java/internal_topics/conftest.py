@@ -1,4 +1,4 @@
-"""What an Apache worker wrote, and our stores on its topics."""
+"""Records of an Apache worker, and our stores on its topics."""
 
 from __future__ import annotations
 

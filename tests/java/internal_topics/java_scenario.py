@@ -1,4 +1,4 @@
-"""What an Apache worker is made to write into its internal topics."""
+"""A scenario that makes an Apache worker write into its internal topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ODD_TEXT = 'ü "quoted" \\ / \t\x01\x1f\x7f \u2028 😀 <&>'
 
 @dataclass(frozen=True)
 class JavaScenario:
-    """What the Java worker was made to write, and where."""
+    """Records that the Java worker was made to write, and their topics."""
 
     rest: WorkerRest[SharedJavaWorker]
     topics: Mapping[str, StoreTopic]

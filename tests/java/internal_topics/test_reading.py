@@ -1,4 +1,4 @@
-"""What an Apache worker wrote into the internal topics, read by our stores."""
+"""Records of an Apache worker in the internal topics, read by our stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our stores write into the internal topics, obeyed by an Apache worker."""
+"""Records of our stores in the internal topics, obeyed by an Apache worker."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_changes_during_a_stop_are_manual_changes() -> None:
 
 
 def test_a_connector_whose_task_still_runs_is_not_stopped() -> None:
-    """What a task commits as its last is not taken for a change by hand."""
+    """The last commit of a running task is not taken for a change by hand."""
     known = Circumstances(Statuses([task(0, "RUNNING", 500), stopped(800)]))
     assert kinds({"p": 9}, {"p": 4}, known=known) == ["regression"]
 

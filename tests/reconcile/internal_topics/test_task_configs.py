@@ -1,4 +1,4 @@
-"""What task configurations say about the division of work."""
+"""The division of work in task configurations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_property_of_all_tasks_does_not_identify_a_source() -> None:
 
 
 def test_tasks_with_equal_configurations_share_a_source() -> None:
-    """Whatever the source partition is."""
+    """The source partition does not matter."""
     assert shared({"x": "1"}, {"x": "1"}) == "tasks 0, 1 have the same configuration"
     assert shared({"x": "1"}) is None
     assert shared({"x": "1"}, {"x": "2"}, source="null") is None

@@ -1,4 +1,4 @@
-"""What reports of workers prove about who held a task."""
+"""The proof of a task's owner in workers' reports."""
 
 from __future__ import annotations
 

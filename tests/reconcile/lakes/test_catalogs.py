@@ -1,4 +1,4 @@
-"""Where the metadata of an Iceberg table is, as a REST catalog says."""
+"""The place of an Iceberg table's metadata in a REST catalog."""
 
 from __future__ import annotations
 

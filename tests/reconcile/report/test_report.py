@@ -115,7 +115,7 @@ def test_keys_are_hidden_on_demand() -> None:
 
 
 def test_reports_hold_neither_files_of_secrets_nor_settings_of_spark() -> None:
-    """What was asked is told without what may hold credentials."""
+    """The report names the request without parts that may hold credentials."""
     text = json.dumps(report().to_json())
     assert "hunter2" not in text
     assert "/secret/place" not in text
@@ -128,7 +128,7 @@ def test_reports_hold_neither_files_of_secrets_nor_settings_of_spark() -> None:
 
 
 def test_the_page_is_self_contained_and_escapes_names() -> None:
-    """Nothing is loaded, nothing runs, names cannot become markup."""
+    """The page loads no resource and runs no script, and names cannot become markup."""
     missing = finding("missing", Severity.ERROR, group="g", first=4, last=6, of="sequence", count=3)
     text = page(report(missing).to_json())
     assert "<script" not in text

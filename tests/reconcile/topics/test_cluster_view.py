@@ -1,4 +1,4 @@
-"""What the brokers are asked, without brokers."""
+"""Requests to the brokers, without brokers."""
 
 from __future__ import annotations
 

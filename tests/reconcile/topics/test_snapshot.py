@@ -102,7 +102,9 @@ def test_offsets_that_were_asked_for_and_are_not_there_cut_the_range() -> None:
 
 
 def test_a_removed_beginning_is_reported_unless_the_range_begins_behind_it() -> None:
-    """Who asks for an offset that is gone has not got the range; a later one is whole."""
+    """A request for an offset that is gone does not get its range; a range from a later offset is
+    whole.
+    """
     expired = snapshot(part())
 
     def removed(since: int) -> list[tuple[int | None, int | None]]:
@@ -137,7 +139,7 @@ def test_only_an_unknown_cleanup_policy_is_reported() -> None:
 
 
 def test_retention_is_a_loss_only_for_records_that_no_run_had_read() -> None:
-    """What an earlier run has audited may expire."""
+    """Records that an earlier run has audited may expire."""
     before = snapshot(part())
     [read] = against_previous(snapshot(part(earliest=60, start=60)), before)
     assert (read.kind, read.severity) == ("retention-loss", Severity.NOTE)

@@ -45,7 +45,10 @@ def written(schema: object, value: object, *named: object) -> bytes:
     [("string", "text"), (["null", "long"], None), ({"type": "map", "values": "int"}, {"a": 1})],
 )
 def test_a_value_and_its_mark_are_read_as_a_record(schema: object, value: object) -> None:
-    """Whatever the value is: fields of a record follow each other without anything between."""
+    """The kind of value does not matter.
+
+    Fields of a record follow each other without a separator.
+    """
     body = written(schema, value) + MARK
     assert read(framed_schema(json.dumps(schema)), body) == {"value": value, "end": MARK}
 

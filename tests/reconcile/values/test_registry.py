@@ -63,7 +63,7 @@ def access(tmp_path: Path) -> str:
 
 
 def test_a_schema_comes_with_all_that_it_refers_to(url: str, access: str) -> None:
-    """What others need comes first; Avro is what has no type."""
+    """Referenced schemas come first; a schema without a type is Avro."""
     with open_registry(Registry(url=url, properties=access)) as registry:
         plain, used = registry.schema(1), registry.schema(2)
         assert registry.schema(9) is None
@@ -88,7 +88,7 @@ def test_a_token_gives_access_too(url: str, tmp_path: Path) -> None:
 
 
 def test_refusals_of_a_registry_are_reported_without_secrets(url: str, access: str) -> None:
-    """A refusal, an answer of another kind, and nobody there are errors, not missing schemas."""
+    """A refusal, an answer of another kind, and a missing server are errors, not missing schemas."""
     with (
         open_registry(Registry(url=url)) as registry,
         pytest.raises(ReconcileError, match="answers 401") as caught,

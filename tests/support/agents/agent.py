@@ -52,7 +52,7 @@ class Agent(WorkerRest[AgentProcess]):
         os.kill(self.process.pid, signal.SIGTERM)
 
     def kill_supervisor(self) -> None:
-        """SIGKILL to the worker process alone: nobody tells its children."""
+        """Send SIGKILL to the worker process alone; its children get no message."""
         os.kill(self.process.pid, signal.SIGKILL)
 
     def exit_code(self, timeout_s: float = WAIT_S) -> int:

@@ -61,7 +61,7 @@ class MixedGroup:
         return self.leader, self.join()
 
     def agree(self, path: str) -> Any:
-        """What both answer, once it is the same; names in order, which Java's have not."""
+        """Return the answer of both once it is the same; names in order, which Java's have not."""
 
         def answers() -> list[Any]:
             found = [worker.call("GET", path) for worker in self.both]

@@ -21,7 +21,7 @@ TIMEOUT_S = 95
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; header names in lower case, of equal ones all, joined by a comma."""
+    """An answer of a worker; header names in lower case, values of equal names joined by commas."""
 
     status: int
     headers: Mapping[str, str]

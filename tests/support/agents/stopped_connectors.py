@@ -37,7 +37,7 @@ def write_stopped_connectors(bootstrap_servers: str, topic: str, count: int) -> 
 
 
 def stopped(agent: AgentProcess) -> int:
-    """How many connectors are STOPPED by their statuses."""
+    """Return the number of connectors that are STOPPED by their statuses."""
     listed = call_url(agent.url, "GET", "/connectors?expand=status").json()
     return sum(
         found["status"]["connector"]["state"] == "STOPPED"

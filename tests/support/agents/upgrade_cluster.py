@@ -86,7 +86,7 @@ class Tool:
             process.wait()
 
     def started_at(self, before: int) -> int:
-        """Where the run begins that was under way when there were `before` entries."""
+        """Return the beginning of the run that was under way when there were `before` entries."""
         entries = self.journal()[:before]
         return max(at for at, entry in enumerate(entries) if isinstance(entry, Started))
 

@@ -67,7 +67,7 @@ class Audit:
 
 
 class Answer:
-    """What a job answered, in the shapes that tests compare."""
+    """The answer of a job, in the shapes that tests compare."""
 
     def __init__(self, outcome: CheckOutcome) -> None:
         self.outcome = outcome

@@ -128,7 +128,7 @@ class Sequences:
             assert seen[str(number)] == list(range(1, last + 1)), f"sequence {number}"
 
     def producer(self, transactional_id: str) -> Producer:
-        """A producer that has just fenced whoever had the id."""
+        """Return a producer that has just fenced the earlier user of the id."""
         producer = Producer(
             {"bootstrap.servers": self.bootstrap_servers, "transactional.id": transactional_id}
         )

@@ -44,7 +44,7 @@ KINDS = 4
 
 
 class Blow(Enum):
-    """What can happen to an agent, or to a connector."""
+    """An event that can hit an agent or a connector."""
 
     KILL_SUPERVISOR = "kill supervisor"
     KILL_TASK = "kill task"
@@ -58,7 +58,9 @@ class Blow(Enum):
 
 @dataclass(kw_only=True)
 class Report:
-    """What was done and what came of it; `aborted` counts records no committed reader sees."""
+    """Actions of a run and their results; `aborted` counts records that readers of committed
+    records do not see.
+    """
 
     seed: int
     seconds: float = 0.0
@@ -235,7 +237,7 @@ class Chaos:
         self._compare(reader)
 
     def expected(self) -> Mapping[str, int]:
-        """How many lines were written, by topic."""
+        """Return the number of written lines by topic."""
         return {topic: self._lines.written[file] for topic, file in self.files.items()}
 
     # trouble

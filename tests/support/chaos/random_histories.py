@@ -109,7 +109,9 @@ class History:
         return sum(part.length for part in self.ranges.values())
 
     def visible(self, until: Mapping[int, int] | None = None) -> list[Written]:
-        """What readers of committed records see; with `until` up to offsets, by partition."""
+        """Return the records that readers of committed records see; with `until` up to offsets, by
+        partition.
+        """
         return [
             each
             for each in self.stable()
@@ -122,7 +124,10 @@ class History:
         return [each for each in self.there() if each.offset < self._part(each).last_stable]
 
     def beyond(self, until: Mapping[int, int] | None = None) -> list[Written]:
-        """What may be on the other side or not: beyond given offsets, or the last stable ones."""
+        """Return the records that may or may not be on the other side.
+
+        Beyond given offsets, or the last stable ones.
+        """
         return [
             each
             for each in self.there()

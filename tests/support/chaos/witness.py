@@ -77,7 +77,7 @@ class WitnessSource(PlainSource):
 
 
 class Journal:
-    """What the tasks of one test noted."""
+    """Notes of the tasks of one test."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ class Journal:
         return [entry for entry in found if entry.what == what]
 
     def starts(self) -> int:
-        """How many starts there have been, to compare with later."""
+        """Return the number of starts so far, for a later comparison."""
         return len(self.entries("start"))
 
     def started_since(self, count: int) -> list[Entry]:

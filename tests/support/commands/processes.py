@@ -1,4 +1,4 @@
-"""What tests ask about processes of servers they started."""
+"""Questions of tests about processes of servers that they started."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pyconnect_cli.app import run
 
 
 class Ended(NamedTuple):
-    """What a command printed and its exit code."""
+    """Output and exit code of a command."""
 
     code: int
     out: str

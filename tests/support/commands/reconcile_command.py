@@ -30,7 +30,7 @@ QUICK = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended; `report` is its report.json, None when it left none."""
+    """The end of a run; `report` is its report.json, None without one."""
 
     code: int
     out: str

@@ -146,7 +146,7 @@ def _garbage(channel: Channel, target_state: TargetState) -> None:
 
 
 def _no_message(channel: Channel, target_state: TargetState) -> None:
-    """What a plugin returned may be anything."""
+    """Return a value that is not a message: plugins may return any value."""
     state = StateReported(state=State.RUNNING, version=3)  # type: ignore[arg-type]
     channel._connection.sendall(encode(state))
     threading.Event().wait()

@@ -72,7 +72,7 @@ class Sent:
 
 
 def explained(failure: Any, text: str) -> KafkaError:
-    """What a producer says of an error: of these only a time-out passes."""
+    """Return a producer's explanation of an error; only a time-out passes."""
     error = failure.args[0] if isinstance(failure, KafkaException) else failure
     retriable = isinstance(error, ClientError) and error.code() == ClientError._TIMED_OUT
     return RetriableKafkaError(text) if retriable else KafkaError(text)
@@ -81,7 +81,7 @@ def explained(failure: Any, text: str) -> KafkaError:
 def produce_each(
     produce: Callable[..., None], records: RecordColumns, on_delivery: Iterable[Any]
 ) -> int:
-    """What `TaskProducer.produce_many` does, one by one."""
+    """Do as `TaskProducer.produce_many`, one record after the other."""
     for place, done in zip(range(len(records.values)), on_delivery, strict=False):
         try:
             produce(

@@ -182,7 +182,7 @@ class FakeMember:
     # What a test may let happen
 
     def steps(self) -> Sequence[tuple[str, Callable[[], None]]]:
-        """What this member could do now, by name."""
+        """Return the steps that this member can take now, by name."""
         if not self.alive:
             return ()
         if self.answer is not None:
@@ -199,7 +199,7 @@ class FakeMember:
         return ()
 
     def lose_coordinator(self) -> None:
-        """Nobody answers for a heartbeat interval; a request under way is lost."""
+        """The coordinator does not answer for a heartbeat interval; a request under way is lost."""
         seat = self._seat()
         if seat is None or not seat.waiting:
             self._listener.coordinator_lost()
@@ -238,7 +238,7 @@ class FakeMember:
 def member_maker(
     coordinator: FakeCoordinator, name: str, made: Callable[[FakeMember], None]
 ) -> Callable[..., FakeMember]:
-    """What `ConnectGroup` takes as `make_member`; `made` is told of the member."""
+    """Return the `make_member` of a `ConnectGroup`; `made` gets each member."""
 
     def make(
         settings: MembershipSettings,

@@ -32,7 +32,7 @@ class FakeTopic:
         return record
 
     def live(self) -> dict[bytes | None, bytes]:
-        """What compaction would leave."""
+        """Return the records that compaction would leave."""
         entries: dict[bytes | None, bytes] = {}
         for record in self.records:
             if record.value is None:

@@ -53,7 +53,7 @@ DROP_ODD = f"{__name__}.{DropOdd.__name__}"
 
 
 def notes(directory: Path) -> list[str]:
-    """What the task was told, without commits that followed a poll of nothing."""
+    """Return the calls of the task, without commits that followed an empty poll."""
     lines = (directory / TOLD).read_text().splitlines()
     return [
         line

@@ -1,4 +1,4 @@
-"""What connectors of tests have in common: a version, no settings of their own, nothing to stop."""
+"""The common base of test connectors: a version, no settings of their own, no work at stop."""
 
 from __future__ import annotations
 

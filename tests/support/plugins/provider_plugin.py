@@ -23,8 +23,7 @@ class VaultProvider(ConfigProvider):
 
 
 def make_provider_plugin(root: Path) -> Path:
-    """Make it below `root`; return the file to which whoever imports it writes its process id.
-
+    """Make it below `root`; return the file to which each process that imports it writes its id.
     `${name:<file>:value}` is the text of the file; parameter `ttl.ms`.
     """
     imports = root.parent / "provider-imports"

@@ -1,4 +1,4 @@
-"""What the resources answer when there is no connector."""
+"""Answers of the resources without a connector."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class AuthorizationServer:
         (self._directory / "lifetime").write_text(str(lifetime_s))
 
     def given(self) -> int:
-        """How many tokens have been given."""
+        """Return the number of tokens given so far."""
         path = self._directory / "given"
         return len(path.read_text().splitlines()) if path.exists() else 0
 

@@ -17,7 +17,7 @@ from tests.support.servers.topics import ANSWER_S, ends_of, partitions_of, read_
 
 
 class OffsetTopics:
-    """What is in offset topics of one cluster, for readers of committed records."""
+    """Contents of offset topics of one cluster, for readers of committed records."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -28,7 +28,7 @@ class OffsetTopics:
         return [(record.key() or b"", record.value()) for record in found]
 
     def live(self, topic: str) -> dict[bytes, Any]:
-        """What compaction would leave of a topic, values decoded."""
+        """Return the records that compaction would leave of a topic, values decoded."""
         entries: dict[bytes, Any] = {}
         for key, value in self.records(topic):
             if value is None:
@@ -38,7 +38,7 @@ class OffsetTopics:
         return entries
 
     def end(self, topic: str) -> int:
-        """How many offsets all partitions have, those of open transactions included."""
+        """Return the number of offsets in all partitions, those of open transactions included."""
         partitions = partitions_of(self._bootstrap_servers, topic)
         return sum(ends_of(self._bootstrap_servers, topic, partitions, committed=False).values())
 

@@ -64,7 +64,7 @@ class SecuredBroker:
         self._admin = AdminClient({"bootstrap.servers": self.plaintext})
 
     def user(self) -> str:
-        """Return a user nobody has had yet, and to whom nothing is granted."""
+        """Return a new user without any grant."""
         return next(self._users)
 
     def client_users(self) -> dict[str, str]:
@@ -101,7 +101,10 @@ class SecuredBroker:
             future.result(30)
 
     def fill(self, *topics: str) -> None:
-        """Put a record of nobody's into each: readers of an empty topic need no right to read."""
+        """Put a record without an owner into each.
+
+        Readers of an empty topic need no right to read.
+        """
         producer = Producer({"bootstrap.servers": self.plaintext})
         for topic in topics:
             producer.produce(topic, b"{}", b'["nobody",{}]')
@@ -172,8 +175,8 @@ def secured_config(
 ) -> BrokerConfig:
     """Return the settings of a broker with ACLs and `USERS`.
 
-    `auto_create`: whether producers have it create topics, if they may. Without it nobody's topics
-    appear by themselves, so what lacks is what was not made.
+    `auto_create`: whether producers have it create topics, if they may. Without it no topic appears
+    by itself, so a missing topic is one that was not made.
     """
     # Only PLAIN knows all users: to format a directory with credentials of SCRAM for each of them
     # takes a second for every thirty.

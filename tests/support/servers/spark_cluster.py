@@ -18,7 +18,7 @@ START_S = 90.0
 
 
 def spark_home() -> Path:
-    """Where PySpark's wheel has put Spark."""
+    """Return the directory in which PySpark's wheel has put Spark."""
     found = find_spec("pyspark")
     assert found is not None
     assert found.submodule_search_locations is not None

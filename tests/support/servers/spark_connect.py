@@ -37,15 +37,15 @@ class ConnectServer:
         return f"sc://{ports.LOOPBACK}:{self.port}"
 
     def running_jobs(self) -> int:
-        """How many jobs of all its sessions run now."""
+        """Return the number of running jobs of all its sessions."""
         return len(json.loads(self._get(f"{self._application()}/jobs?status=running")))
 
     def jobs(self) -> int:
-        """How many jobs its sessions have run or run now."""
+        """Return the number of jobs that its sessions have run or run now."""
         return len(json.loads(self._get(f"{self._application()}/jobs")))
 
     def shown(self) -> str:
-        """What its UI shows and its log says, the details of every query included."""
+        """Return the text of its UI and of its log, the details of every query included."""
         base = self._application()
         queries = json.loads(self._get(f"{base}/sql?details=true&length=1000"))
         pages = [self._get(f"{page}/") for page in PAGES]

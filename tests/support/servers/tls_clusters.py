@@ -102,7 +102,7 @@ class TlsClusters:
     mutual: KafkaBroker
 
     def scram_properties(self, *, password: str = SASL_PASSWORD) -> dict[str, str]:
-        """What a client needs beside a trust store."""
+        """Return the properties that a client needs beside a trust store."""
         module = "org.apache.kafka.common.security.scram.ScramLoginModule"
         quoted = password.replace("\\", "\\\\").replace('"', '\\"')
         return {

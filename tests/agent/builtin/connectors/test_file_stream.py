@@ -180,7 +180,7 @@ def test_a_stored_null_position_is_the_beginning(tmp_path: Path) -> None:
 
 
 def test_truncation_waits_by_default(tmp_path: Path) -> None:
-    """Nothing is read until the file has outgrown the position."""
+    """The connector reads nothing until the file is longer than the stored position."""
     path = tmp_path / "f"
     path.write_bytes(b"123456\n")
     task, _ = source_task(path)
@@ -342,7 +342,7 @@ class FullDisk:
 def test_a_full_disk_is_waited_out_without_torn_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was written before stays, and the repeated batch goes on behind it."""
+    """Lines written before the disk was full stay, and the repeated batch follows them."""
     path = tmp_path / "out"
     task, context = sink_task(path)
     disk = FullDisk(3, monkeypatch)

@@ -1,4 +1,4 @@
-"""What our converters do unlike Apache's, on purpose, as rules about corpus cases.
+"""Rules about corpus cases in which our converters differ from Apache's on purpose.
 
 `reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
 """

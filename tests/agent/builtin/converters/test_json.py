@@ -194,7 +194,9 @@ def test_a_payload_that_contains_the_end_of_an_envelope_is_read_whole() -> None:
     ],
 )
 def test_data_that_would_be_altered_is_refused(schema: str, payload: str) -> None:
-    """Apache keeps low bits or takes 0; a sink should not store what nobody sent."""
+    """Apache keeps the low bits or stores 0; a sink should not store a value that the source did
+    not send.
+    """
     with pytest.raises(DataException):
         read_as(schema, payload)
 
@@ -252,7 +254,7 @@ def test_a_number_that_a_double_has_is_a_double(digits: str) -> None:
 def test_values_that_do_not_fit_their_schema_are_refused(
     schema: Schema | None, value: object
 ) -> None:
-    """Nothing is converted on the way."""
+    """The converter does not cast a value to the type of its schema."""
     for made in (converter(), plain()):
         with pytest.raises(DataException):
             written(made, schema, value)

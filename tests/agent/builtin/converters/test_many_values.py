@@ -91,7 +91,7 @@ def test_many_values_are_read_as_each_of_them(
 
 
 def test_a_class_that_changed_one_form_alone_is_asked_value_by_value() -> None:
-    """What it inherits for many values does not know of the change."""
+    """The inherited form for many values does not call the changed form for one value."""
 
     class Shouting(StringConverter):
         def from_connect_data(self, *arguments: Any) -> bytes | None:

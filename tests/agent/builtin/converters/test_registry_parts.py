@@ -1,4 +1,4 @@
-"""What the converters with a schema registry are made of: no registry, no network."""
+"""Parts of the converters with a schema registry, without a registry and without a network."""
 
 from __future__ import annotations
 

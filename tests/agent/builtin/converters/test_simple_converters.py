@@ -142,7 +142,7 @@ def test_numbers_survive_the_round_trip(
 def test_numbers_of_another_size_type_or_range_are_refused(
     converter: type[NumberConverter], layout: str
 ) -> None:
-    """Nothing is widened or cut."""
+    """The converter neither widens nor cuts a number."""
     made = converter()
     with pytest.raises(DataException, match=f"is not {struct.calcsize(layout)}$"):
         made.to_connect_data("t", [], b"123")

@@ -18,7 +18,7 @@ def test_has_header_key_looks_for_the_key() -> None:
 
 
 def test_a_tombstone_has_no_value() -> None:
-    """Whatever its schema."""
+    """The schema of the null value does not matter."""
     made = predicate("RecordIsTombstone")
     assert made.test(source_record(None)) is True
     assert made.test(source_record(None, INT32_SCHEMA)) is True

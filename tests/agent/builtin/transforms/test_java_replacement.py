@@ -24,7 +24,7 @@ REGEX = re.compile(r"(?P<first>\w)(\d)?")
     ],
 )
 def test_groups_replace_the_first_match(replacement: str, expected: str) -> None:
-    """What surrounds the match stays."""
+    """The text around the match stays."""
     match = REGEX.search("-a1-b")
     assert match is not None
     assert JavaReplacement(replacement, REGEX).replace_first(match) == expected

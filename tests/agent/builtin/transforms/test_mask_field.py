@@ -32,7 +32,7 @@ def test_masked_decimals_keep_their_scale() -> None:
 
 
 def test_masks_do_not_share_containers() -> None:
-    """Who changes one record must not change the next one's mask."""
+    """A change to the mask in one record must not change the mask of the next record."""
     made = transformation("MaskField$Value", fields="a")
     first, second = (applied(made, source_record({"a": [1]})).value for _ in range(2))
     assert first == second == {"a": []}

@@ -74,7 +74,7 @@ def held_by(form: str, moment: datetime, precision: str) -> datetime:
 def test_every_form_becomes_every_other_one(
     source: str, target: str, moment: datetime, precision: str, with_schema: bool
 ) -> None:
-    """What the source form does not hold is lost, digits below are cut towards zero."""
+    """Parts that the source form does not hold are lost; finer digits are cut towards zero."""
     converter = transformation(
         "TimestampConverter$Value", target_type=target, format=FORMAT, unix_precision=precision
     )

@@ -1,4 +1,4 @@
-"""What our transformations do unlike Apache's, on purpose, as rules about corpus cases.
+"""Rules about corpus cases in which our transformations differ from Apache's on purpose.
 
 `reasons` returns the rules by which a case differs; `unexplained` describes a case without one.
 """
@@ -154,7 +154,9 @@ def _another_of_two_faults(case: Case, ours: Any, _: int) -> bool:
 
 
 def _says_what_is_needed(case: Case, ours: Any, _: int) -> bool:
-    """Where Apache says that a schema has no fields we say that a Struct was expected."""
+    """For a schema without fields, Apache's text names the missing fields and ours the expected
+    Struct.
+    """
     if not (isinstance(ours, Failed) and isinstance(case.outcome, Failed)):
         return False
     expected = (ours.message or "").startswith("Only Struct objects supported for [")

@@ -151,7 +151,7 @@ def test_work_created_during_a_delay_is_assigned_at_once() -> None:
 
 
 def test_a_new_leader_reassigns_without_delay() -> None:
-    """What a fresh assignor does not remember is unowned work, not lost work."""
+    """A fresh assignor treats work that it does not remember as unowned, not as lost."""
     group = Group(configured(4, 2))
     group.owned = {"w1": Work(), "w2": Work()}
     group.settle()
@@ -162,7 +162,7 @@ def test_a_new_leader_reassigns_without_delay() -> None:
 
 
 def test_a_new_leader_revokes_work_deleted_before_its_time() -> None:
-    """Work nobody configured any more is taken away even by a leader that never assigned it."""
+    """A leader revokes work without a configuration even if it never assigned that work."""
     group = Group(configured(1, 1))
     group.owned = {"w1": Work.of(["c001", "gone"], [ConnectorTaskId("gone", 0)])}
     result = group.rebalance()

@@ -38,12 +38,12 @@ def members(*told: str | None) -> dict[str, Subscription]:
 def test_members_with_another_leader_id_are_named(
     own: str, told: tuple[str | None, ...], others: dict[str, str]
 ) -> None:
-    """Who says nothing, as a Java worker, leads under Kafka's id."""
+    """A member that names no leader id, such as a Java worker, leads under Kafka's id."""
     assert ids(own).others(members(*told)) == others
 
 
 def test_without_transactions_no_id_is_wrong() -> None:
-    """At `disabled` the leader fences nobody, under whatever id."""
+    """At `disabled` the leader does not fence, so its id does not matter."""
     assert ids("own", fencing=False).others(members("own", None)) == {}
 
 

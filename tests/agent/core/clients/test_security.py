@@ -1,4 +1,4 @@
-"""What client properties mean, in the agent's errors and warnings."""
+"""Meaning of client properties, in the agent's errors and warnings."""
 
 from __future__ import annotations
 

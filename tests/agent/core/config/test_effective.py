@@ -15,7 +15,7 @@ from tests.support.agents.worker_properties import PROPERTIES
 
 
 def shown(name: str, value: str, **others: str) -> tuple[str | None, ConfigSource]:
-    """What is shown of one written property."""
+    """Return the shown form of one written property."""
     written = {**PROPERTIES, **others, name: value}
     config = DistributedConfig.parse(PROPERTIES)
     found = {entry.name: entry for entry in effective_values(config, written)}[name]
@@ -63,7 +63,7 @@ def test_a_reference_does_not_reveal_the_text_beside_it() -> None:
 
 
 def test_passwords_in_addresses_are_hidden() -> None:
-    """Whatever the key is called."""
+    """The name of the key does not matter."""
     value, _ = shown("value.converter.schema.registry.url", "http://u:tiger@a:1,http://v:cat@b:2")
     assert value == f"http://{HIDDEN}@a:1,http://{HIDDEN}@b:2"
 

@@ -85,7 +85,7 @@ def test_task_configurations_are_stored_with_references() -> None:
 
 @given(st.dictionaries(st.sampled_from("abc"), st.text("ab${}:/", max_size=20)))
 def test_text_without_known_references_is_never_changed(config: dict[str, str]) -> None:
-    """Whatever looks like a reference to nothing stays."""
+    """Text that looks like a reference without a provider stays."""
     resolved = resolve(config, lambda provider, path, keys: None)
     assert resolved.values == config
     assert not resolved.secret_keys

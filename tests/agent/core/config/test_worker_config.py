@@ -147,7 +147,7 @@ def test_required_keys_must_be_set(name: str) -> None:
     ],
 )
 def test_invalid_values_are_refused(changes: dict[str, str], message: str) -> None:
-    """Nothing starts with them."""
+    """The worker does not start with an invalid value."""
     with pytest.raises(ConfigException) as refused:
         distributed(**changes)
     assert str(refused.value) == message
@@ -228,7 +228,7 @@ def test_clients_of_connectors_without_security_are_reported(
 
 
 def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:
-    """What the worker uses itself and the policy are left out."""
+    """Settings that the worker sets itself, and the cleanup policy, are left out."""
     config = DistributedConfig.parse(
         PROPERTIES
         | {

@@ -38,7 +38,7 @@ def test_the_id_for_offsets_of_one_may_be_that_of_anothers_task(
 
 
 def test_it_is_found_by_comparing_all_ids_too() -> None:
-    """Whatever the names: two connectors share an id exactly if one is said to."""
+    """Two connectors share an id exactly when the comparison reports it, for all names."""
 
     def ids(name: str, tasks: int) -> set[str]:
         return {alter_transactional_id("g", name), *task_transactional_ids("g", name, tasks)}

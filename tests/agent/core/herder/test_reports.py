@@ -1,4 +1,4 @@
-"""What becomes of the reports of children."""
+"""The herder's reactions to reports of children."""
 
 from __future__ import annotations
 

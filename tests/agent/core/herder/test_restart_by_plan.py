@@ -1,4 +1,4 @@
-"""What the answer to a restart by plan shows (KIP-745)."""
+"""The answer to a restart by plan (KIP-745)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaders write into the config topic, and a reducer that is fed with it."""
+"""Records that leaders write into the config topic, and a reducer that is fed with them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ class ConfigTopicFeed:
 
 
 def full_write(connector: str, tasks: int, config: dict[str, str]) -> list[LogRecord]:
-    """What a leader writes: the config, a full set of tasks made from it, the commit."""
+    """Return the records that a leader writes.
+
+    The config, a full set of tasks made from it, the commit.
+    """
     return [
         config_records.connector_config(connector, config),
         *(

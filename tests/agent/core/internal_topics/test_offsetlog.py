@@ -93,7 +93,7 @@ def test_a_foreign_key_is_kept_by_its_bytes_and_noticed(log: OffsetLog, key: byt
 
 
 def test_a_null_key_is_noticed(log: OffsetLog) -> None:
-    """Nothing can be written under it."""
+    """No offset can be written under a null key."""
     assert len(log.apply(None, b"1")) == 1
     assert log.entries() == {}
 
@@ -142,7 +142,7 @@ def raw_keys(draw: st.DrawFn) -> bytes:
 def test_after_a_write_every_order_finds_it_under_one_live_key(
     history: list[tuple[bytes, bytes | None, int]], key: bytes, value: bytes | None
 ) -> None:
-    """Whatever was on the topic before; other partitions are untouched."""
+    """The result does not depend on earlier records of the topic; other partitions are untouched."""
     log = OffsetLog()
     for record in history:
         log.apply(*record)

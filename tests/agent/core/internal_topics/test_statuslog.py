@@ -291,7 +291,7 @@ def test_other_statuses_need_no_correction(
 def test_a_useless_record_is_noticed_and_changes_nothing(
     log: StatusLog, key: bytes | None, value: bytes, severity: NoticeLevel
 ) -> None:
-    """Keys nobody knows are warnings, values nobody can read are errors."""
+    """An unknown key is a warning, a value that cannot be read is an error."""
     log.apply(b"status-connector-c", encode_status(status()))
     (notice,) = log.apply(key, value)
     assert notice.severity is severity

@@ -94,7 +94,7 @@ def test_the_end_of_input_may_be_followed_by_a_line_end() -> None:
     ],
 )
 def test_wrong_expressions_and_those_without_counterpart_are_refused(pattern: str) -> None:
-    """Nothing is approximated: an expression works as in Java, or not at all."""
+    """An expression either works as in Java or is refused; none is approximated."""
     with pytest.raises(re.error):
         compile_java_regex(pattern)
 

@@ -1,4 +1,4 @@
-"""What new offsets are asked for, in Kafka Connect's lenient reading of JSON."""
+"""Requests for new offsets, in Kafka Connect's lenient reading of JSON."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_source_gets_the_offsets_that_it_would_read_later() -> None:
 
 
 def test_the_text_of_a_request_is_read_as_pairs() -> None:
-    """What is absent is None; the list's name may be spelled as JSON allows."""
+    """An absent member is None; the name of the list may be spelled as JSON allows."""
     text = json.dumps({"offsets": [{"partition": {"a": 1}}, {"offset": {"b": 2}}]})
     for spelled in (text, text.replace("offsets", "\\u006fffsets")):
         assert list(read_pairs(spelled.encode())) == [({"a": 1}, None), (None, {"b": 2})]

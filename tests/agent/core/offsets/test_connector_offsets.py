@@ -25,7 +25,9 @@ def test_a_sinks_offsets_are_numbers_under_kafkas_names() -> None:
 
 
 def test_a_sources_offsets_are_its_own_objects() -> None:
-    """Whatever JSON the connector stored, with the types that it would read."""
+    """The result is the JSON that the connector stored, with the types that the connector would
+    read.
+    """
     offsets, unreadable = source_offsets(
         {entry({"file": "a"}): b'{"position":30,"part":1.5,"done":true}'}
     )

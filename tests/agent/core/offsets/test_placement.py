@@ -13,7 +13,7 @@ ELSEWHERE = {"producer.override.bootstrap.servers": "other:9092"}
 
 @pytest.mark.parametrize("support", ["disabled", "preparing"])
 def test_without_exactly_once_a_topic_has_to_be_named(support: str) -> None:
-    """Where the producer writes is no reason then."""
+    """The topic of the producer is not a reason in this phase."""
     config = distributed(exactly_once_source_support=support)
     assert own_topic(config, ELSEWHERE) is None
     own = OwnTopic(name="mine", is_workers_name=False)
@@ -42,6 +42,6 @@ def test_other_brokers_may_have_another_topic_of_the_workers_name() -> None:
 
 
 def test_standalone_workers_keep_offsets_in_their_file() -> None:
-    """Whatever a connector names."""
+    """The topic that a connector names has no effect."""
     config = WorkerConfig.parse({"key.converter": "K", "value.converter": "V"})
     assert own_topic(config, {"offsets.storage.topic": "mine"}) is None

@@ -1,4 +1,4 @@
-"""What a sink may commit."""
+"""Offsets that a sink may commit."""
 
 from hypothesis import given
 from hypothesis import strategies as st

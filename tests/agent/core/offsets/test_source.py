@@ -71,7 +71,7 @@ def test_a_cancelled_flush_goes_back_under_newer_offsets() -> None:
 
 
 def test_an_offset_without_bytes_begins_no_flush() -> None:
-    """What waits stays as it is: nothing is there to be cancelled."""
+    """Waiting offsets stay as they are, because there is no write to cancel."""
     writer = OffsetWriter("c")
     writer.put([({"f": "a"}, {"p": object()})])
     with pytest.raises(DataException):

@@ -95,7 +95,7 @@ def test_partitions_whose_values_differ_in_type_are_different(
 
 
 def test_a_connector_may_reuse_its_partition_dict(submitted: SubmittedRecords) -> None:
-    """What counts is the content at the time of submission."""
+    """The content at the time of submission counts."""
     partition: dict[str, object] = {"p": "a"}
     submitted.submit(partition, {"o": 1}).ack()
     partition["p"] = "b"
@@ -147,7 +147,7 @@ def test_a_run_counts_when_each_of_its_records_is_acknowledged(submitted: Submit
 
 
 def test_a_cut_run_counts_its_accepted_records(submitted: SubmittedRecords) -> None:
-    """Nothing at all when the first record was refused already."""
+    """The count is zero when the first record was refused already."""
     run = submitted.submit_run({"p": 1}, {"o": 3}, 3)
     run.acknowledge(None)
     run.cut({"o": 1}, 1)

@@ -1,4 +1,4 @@
-"""What makes a connector FAILED before its plugin is asked anything."""
+"""Faults that make a connector FAILED before its plugin is called."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_a_topic_in_use_is_reported_once_per_period() -> None:
 
 
 def test_a_topic_that_is_used_no_more_is_not_reported() -> None:
-    """What was reset stays so until a record uses the topic."""
+    """A topic that was reset stays reset until a record uses it."""
     reports = Reports()
     reports.topics.used("a")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What plugins return, checked before it leaves their process."""
+"""Values that plugins return, checked before they leave the plugin's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a child makes of its worker's settings."""
+"""A child's view of its worker's settings."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def test_an_assignment_opens_and_may_rewind(sink: Sink) -> None:
 
 
 def test_an_exception_in_a_rebalance_is_raised_after_the_poll(sink: Sink) -> None:
-    """Nothing may be raised into the client's callback."""
+    """The client's callback must not raise."""
 
     def fail() -> None:
         raise ValueError("cannot open")

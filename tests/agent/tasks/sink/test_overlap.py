@@ -204,7 +204,7 @@ def history(
 def test_calls_and_commits_are_those_of_a_loop_that_does_not_overlap(
     deeds: dict[tuple[TopicPartition, int], str], rebalances: list[tuple[int, str]]
 ) -> None:
-    """Whatever the task asks for and raises, and however its partitions move."""
+    """The comparison covers all requests and errors of the task and all moves of its partitions."""
     one_by_one, overlapped = (history(deeds, rebalances, overlapped=each) for each in (False, True))
     found = set(deeds.values())
     if "fail" not in found:
@@ -277,7 +277,7 @@ class Asked(FakeConsumer):
 
 
 def test_a_record_after_a_pause_is_consumed_once() -> None:
-    """What comes when all puts have ended was not consumed ahead of one."""
+    """A record that arrives after all puts have ended is not consumed ahead of a put."""
     sink = Sink(overlapped=True)
     sink.assign({P0: 0})
     sink.deliver(message(0))

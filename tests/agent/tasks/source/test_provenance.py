@@ -70,7 +70,7 @@ def test_each_source_partition_is_counted_from_one() -> None:
 
 
 def test_dropped_records_leave_no_hole() -> None:
-    """What is left out is not counted."""
+    """A record that was left out is not counted."""
     stamp = stamping(plain)
     assert headers(stamp(record("a", 1)))[SEQUENCE] == b"1"
     with pytest.raises(RecordSkipped):

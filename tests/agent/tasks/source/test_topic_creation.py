@@ -101,7 +101,7 @@ def test_a_topic_is_created_by_the_first_rule_that_matches() -> None:
 
 
 def test_a_topic_is_looked_for_once() -> None:
-    """Before its first record, whoever made it."""
+    """The look-up comes before the first record, whichever client made the topic."""
     topics = FakeTopics("old")
     convert = conversion(creation(topics))
     for name in ("old", "new", "old", "new"):

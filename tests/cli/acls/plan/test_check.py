@@ -1,4 +1,4 @@
-"""What is known of each need, and what follows for the exit code."""
+"""The state of each need, and the exit code that follows."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_an_answer_to_one_client_holds_for_the_others_of_its_principal() -> None
 
 
 def test_one_workers_answer_says_nothing_of_another_workers_user() -> None:
-    """Where only a file tells of the other one: its bindings decide."""
+    """The bindings decide where only a file names the other worker's user."""
     other = replace(
         WORKER, name="w2", properties={**WORKER.properties, **sasl("writer2", "producer.")}
     )

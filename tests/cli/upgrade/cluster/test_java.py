@@ -1,4 +1,4 @@
-"""What the answers of a Java worker mean."""
+"""The meaning of a Java worker's answers."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_settings_that_break_a_transactional_producer_are_listed(
 
 
 def test_the_leaders_producer_has_the_workers_own_settings() -> None:
-    """How it acknowledges is fixed; what it reads matters at `enabled` only."""
+    """The worker sets the acknowledgements; the isolation level matters at `enabled` only."""
     worker = {"enable.idempotence": "false", "isolation.level": "read_uncommitted", "acks": "1"}
     assert client_settings.replaced_of_leader(worker, enabled=False) == (
         "enable.idempotence=false",

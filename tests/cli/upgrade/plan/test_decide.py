@@ -66,7 +66,9 @@ def test_every_worker_once_and_the_leader_last(
 def test_a_kill_at_any_point_is_resumed(
     kinds: tuple[Kind, ...], legs: tuple[Leg, ...], full_stop: bool
 ) -> None:
-    """Between any entry and its act; nobody is verified twice and the end is the same."""
+    """The kill comes between any entry and its act; no worker is verified twice and the end is the
+    same.
+    """
     at = 0
     while True:
         world = World.of(*[legs[0].start] * 3, kinds=kinds)
@@ -129,7 +131,7 @@ def test_a_stranger_in_the_group_halts_the_run() -> None:
 
 
 def test_a_missing_member_stops_further_restarts() -> None:
-    """It is waited for, then the run halts; nobody was changed."""
+    """The run waits for the member and then halts without a change."""
     world = World.of(DISABLED, DISABLED, DISABLED)
     world.start(UP_1)
     world.workers["http://w1"].stopped = True
@@ -143,7 +145,9 @@ def test_a_missing_member_stops_further_restarts() -> None:
 def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
     legs: tuple[Leg, ...], cut_off: str, kinds: tuple[Kind, ...]
 ) -> None:
-    """From any look on: nobody else is changed meanwhile; when it answers the run goes on."""
+    """No other worker is changed meanwhile, at any point of the run; the run continues when the
+    worker answers.
+    """
     at, ended = 0, False
     while not ended:
         at += 1
@@ -164,7 +168,7 @@ def test_a_worker_that_does_not_answer_stops_the_run_wherever_it_is(
 
 
 def test_new_failures_stop_the_run_and_old_ones_do_not() -> None:
-    """What was FAILED before is not this run's concern."""
+    """A task that was FAILED before the run does not stop the run."""
     world = World.of(DISABLED, DISABLED)
     world.failed = {"old/0"}
     world.start(UP_1, failed=("old/0",))

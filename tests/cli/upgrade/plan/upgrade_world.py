@@ -97,7 +97,7 @@ class SimulatedWorker:
         )
 
     def _means(self, *, gone: bool) -> Means:
-        """Of a worker that does not answer nobody knows that it is an agent."""
+        """Without an answer, a worker cannot be recognised as an agent."""
         if self.kind is Kind.JAVA:
             return Means.COMMANDS
         return Means.OPERATOR if gone else Means.AGENT
@@ -202,7 +202,7 @@ class World:
         )
 
     def change(self, url: str, phase: Phase) -> None:
-        """What an agent does with POST /agent/phase, or commands with a Java worker."""
+        """Act as an agent does at POST /agent/phase, or as commands do with a Java worker."""
         worker = self.workers[url]
         others = [
             w.url

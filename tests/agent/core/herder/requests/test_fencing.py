@@ -233,7 +233,7 @@ def until_asked(world: World) -> int:
 
 
 def test_a_leader_that_died_while_answering_is_asked_again() -> None:
-    """Whoever leads then finds the round done, or does it; nobody sees a failure."""
+    """The next leader finds the round done or runs it; no request fails."""
     world = world_with(2)
     configured(world, 2, other="value")
     effect_id = until_asked(world)
@@ -310,7 +310,10 @@ def test_a_paused_task_that_leaves_is_unassigned() -> None:
 
 
 def test_reading_after_a_round_is_repeated() -> None:
-    """What is fenced is fenced: the count is written once the topic can be read again."""
+    """A finished round stays valid.
+
+    The leader writes the task count when it can read the topic again.
+    """
     world = world_with(2)
     configured(world, 2, other="value")
     until_fencing(world)

@@ -181,7 +181,7 @@ def test_later_requests_wait_for_the_offset_change() -> None:
 
 @pytest.mark.parametrize("skip", [0, 1], ids=["before it is asked", "after it was asked"])
 def test_an_unreadable_config_topic_prevents_a_change(skip: int) -> None:
-    """Nobody knows then whether the connector is stopped still."""
+    """The worker cannot know whether the connector is still stopped."""
     world = stopped_world()
     number = world.ask(ALTER)
     run_to(world, "reads", skip=skip)

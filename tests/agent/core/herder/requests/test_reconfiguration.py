@@ -42,7 +42,7 @@ def test_a_smaller_task_set_stops_the_surplus_tasks(world: World) -> None:
 
 
 def test_all_tasks_stop_before_the_group_is_joined_again(world: World) -> None:
-    """Nothing of the old generation runs while a rebalance is under way."""
+    """No work of the old generation runs while a rebalance is under way."""
     world.write_elsewhere(
         *(config_records.task_config(ConnectorTaskId("c", n), {"n": str(n)}) for n in range(3)),
         config_records.tasks_commit("c", 3),
@@ -124,7 +124,9 @@ def test_a_paused_connector_makes_no_tasks() -> None:
 
 
 def test_new_values_of_config_providers_restart_tasks_of_the_same_configs(world: World) -> None:
-    """What is stored stays the same, so only the child that resolved it can tell."""
+    """The stored config stays the same, so only the child that resolved the reference can report
+    the change.
+    """
     before = len(world.log)
     world.values_changed = True
     world.inbox.append(on.ReconfigurationRequested(connector="c"))

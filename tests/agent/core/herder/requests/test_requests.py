@@ -1,4 +1,4 @@
-"""What the herder answers to each request, and in which order it works."""
+"""The herder's answer to each request, and the order in which it works."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_timed_out_request_names_the_stage(world: World) -> None:
 
 
 def test_a_stopping_worker_answers_all_requests(world: World) -> None:
-    """What waits and what comes later alike."""
+    """Requests that wait and requests that come later get the same answer."""
     waiting = world.ask(ask.DeleteConnector(connector="c"))
     world.deliver()
     world.inbox.append(on.Stopping())

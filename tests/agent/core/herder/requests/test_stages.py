@@ -27,5 +27,5 @@ def test_a_completed_stage_names_both_ends() -> None:
 
 
 def test_without_a_stage_the_text_is_short() -> None:
-    """Nothing follows, not even a dot."""
+    """The text ends after the message, without a full stop of the stage."""
     assert timed_out_text(None) == "Request timed out"

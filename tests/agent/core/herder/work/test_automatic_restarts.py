@@ -65,7 +65,7 @@ def test_a_failed_task_is_restarted_after_its_wait_and_no_other_is() -> None:
 
 
 def test_restarts_end_at_their_limit() -> None:
-    """After two restarts the third failure is final, until somebody restarts the task."""
+    """After two restarts the third failure is final until a user restarts the task."""
     found = world()
     for _ in range(2):
         fail(found)
@@ -109,7 +109,7 @@ def test_auto_is_never_where_the_leader_does_not_say_that_all_are_agents() -> No
 
 
 def test_a_restart_that_was_planned_before_the_policy_changed_is_dropped() -> None:
-    """What is planned is looked at again when it is due."""
+    """The herder checks a planned restart again when it is due."""
     found = world(policy="auto")
     membership = found.state.membership
     found.state = replace(found.state, membership=None)

@@ -1,4 +1,4 @@
-"""What is sent to a dead letter queue, and into which topic."""
+"""Records of a dead letter queue, and the choice of its topic."""
 
 from __future__ import annotations
 

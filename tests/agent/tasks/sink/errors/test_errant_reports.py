@@ -64,7 +64,7 @@ def test_lost_partitions_are_not_waited_for(queue: Queue) -> None:
 
 
 def test_a_report_cannot_be_cancelled(queue: Queue) -> None:
-    """What was sent is on its way."""
+    """A report that was sent cannot be recalled."""
     report = queue.reports.report(consumed(), ValueError())
     assert not report.cancel()
     queue.producer.deliver()
@@ -105,7 +105,7 @@ def test_a_report_that_is_not_tolerated_is_sent_and_raised(strict_queue: Queue) 
 
 
 def test_tolerated_reports_do_not_fail_the_task(queue: Queue) -> None:
-    """Whatever was reported."""
+    """The kind of report does not matter."""
     queue.reports.report(consumed(), ValueError())
     queue.reports.raise_failure()
 

@@ -1,4 +1,4 @@
-"""What the log, the trace and the metrics say of records that a sink cannot process."""
+"""Log, trace and metrics of records that a sink cannot process."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_commit_is_called_even_when_there_is_nothing_to_write(source: Source) ->
 
 
 def test_a_failed_write_is_repeated_with_newer_offsets_on_top(source: Source) -> None:
-    """Nothing is forgotten, and commit() is not called for it."""
+    """No offset is forgotten, and commit() is not called for the failed write."""
     source.producer.auto_deliver = True
     source.poll(record(1, "a"), record(1, "b"))
     source.loop.step()
@@ -69,7 +69,7 @@ def test_offsets_that_cannot_be_written_fail_only_the_commit(source: Source) -> 
 def test_an_exception_of_a_callback_ends_the_task(
     source: Source, deaths: list[BaseException]
 ) -> None:
-    """Nothing would be committed any more, and nobody would know."""
+    """Otherwise the task would run on without committing, and without a sign of it."""
     error = RuntimeError("unforeseen")
 
     def serve() -> None:

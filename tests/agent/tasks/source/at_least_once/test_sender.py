@@ -1,4 +1,4 @@
-"""What becomes of records sent at-least-once, and what their task is told."""
+"""Records sent at-least-once, and the calls that their task gets."""
 
 from __future__ import annotations
 

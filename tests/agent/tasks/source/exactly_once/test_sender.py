@@ -1,4 +1,4 @@
-"""What goes into a transaction, when it ends, and what the task hears of it."""
+"""Content and ends of transactions, and the calls that the task gets."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_a_fenced_producer_fails_the_task_at_its_next_iteration() -> None:
 
 
 def test_an_interval_spans_polls_and_ends_with_the_task() -> None:
-    """What is open is committed at a pause and at an orderly end, never after a failure."""
+    """An open transaction is committed at a pause and at an orderly end, never after a failure."""
     case = Case(boundary=IntervalBoundary(10_000))
     case.sender.resumed()
     case.poll(1)

@@ -1,4 +1,4 @@
-"""How a source connector's own offsets topic is made, read and written."""
+"""Creation, reading and writing of a source connector's own offsets topic."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_very_many_copies_go_out_in_parts() -> None:
 
 
 def test_a_tombstone_is_not_overtaken_by_a_copy() -> None:
-    """What waits to be copied for its key is forgotten, what is being written is waited for."""
+    """A copy of its key that waits is dropped, and a copy that is being written is waited for."""
     begun, go_on = threading.Event(), threading.Event()
     writes: list[dict[bytes, bytes | None]] = []
 
@@ -250,7 +250,7 @@ def test_so_many_own_commits_are_remembered_and_no_more(monkeypatch: pytest.Monk
 
 
 def test_exactly_once_reads_the_workers_store_to_its_end_first() -> None:
-    """What an older task committed may have raw keys that are to be kept."""
+    """An older task may have committed raw keys, which have to be kept."""
     worker = FakeWorkerStore(failures=[RetriableKafkaError("not yet")])
     assert WorkerOffsets("offsets", worker, OwnCommits(), reads_first=True).start(never)
     assert worker.reads == 2
