@@ -314,7 +314,7 @@ def test_a_connector_whose_offsets_are_not_taken_stays_stopped(
 def test_copy_reaches_another_cluster_with_its_own_credentials(
     run: Run, connect: FakeConnect, environ: dict[str, str]
 ) -> None:
-    """Credentials given for the first cluster do not go to the other; the undo names the context."""
+    """Credentials of the first cluster do not go to the other; the undo names the context."""
     stored = connect.connectors["orders"]
     copied = FakeConnector(config=dict(stored.config), state="STOPPED", tasks=[])
     elsewhere = FakeConnect(connectors={"orders": copied}, cluster_id="other")

@@ -489,7 +489,7 @@ def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
 
 @pytest.mark.wire
 def test_a_word_for_reading_is_answered_with_verbs_that_read(run: Run) -> None:
-    """`connectors status` resembles `restart`; a proposal must not lead from reading to changing."""
+    """`connectors status` resembles `restart`; a proposal must not lead to a change."""
     hint = run("connectors", "status", "orders").err.splitlines()[1]
     assert (
         hint == "hint: did you mean `pyconnect connectors get` or `pyconnect connectors describe`?"

@@ -178,7 +178,7 @@ def test_properties_of_security_without_effect_are_named() -> None:
 
 @pytest.mark.parametrize("name", ["sasl.username", "ssl.ca.location", "sasl.mechanisms"])
 def test_names_of_librdkafka_are_refused_with_javas(name: str) -> None:
-    """If they were accepted, Java's clients would ignore them and so would our own in other places."""
+    """Java's clients would ignore them, and so would our own in other places."""
     with pytest.raises(ClientPropertyError, match=f"{name}: this is librdkafka's name"):
         refuse_other_names({name: "SECRET"})
     refuse_other_names({"sasl.jaas.config": PLAIN, "ssl.truststore.location": "/ca"})

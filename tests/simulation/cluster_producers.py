@@ -112,7 +112,7 @@ class Producers:
         return self._last(f"commit-{connector}", read)
 
     def _last(self, key: str, read: int) -> int:
-        """Return the position of the newest record with this key among the read ones; -1 for none."""
+        """Return the position of the newest read record with this key; -1 for none."""
         found = (at for at in range(read - 1, -1, -1) if self.log[at].key == key.encode())
         return next(found, -1)
 

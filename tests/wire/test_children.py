@@ -408,7 +408,7 @@ async def test_validation_answers_refuses_and_times_out() -> None:
 
 @asynchronous
 async def test_the_last_report_arrives_although_a_later_message_could_not_be_sent() -> None:
-    """A lease may be renewed just when its task has ended and the worker has not yet read of that."""
+    """A lease may be renewed when its task has ended and the worker has not read of that yet."""
     async with world() as w:
         w.start_task(T0, "last-words")
         await w.task_is(T0, State.RUNNING)

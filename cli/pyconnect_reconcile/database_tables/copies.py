@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.database_tables import sqlite
 from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
-from pyconnect_reconcile.database_tables.exact import exact_options, exact_rows
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.properties import table_properties
@@ -48,6 +47,9 @@ def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path
     with spark_errors_translated():
         # In this order: rows may be newer than the offsets, never older.
         committed = _committed(session(), side) if side.offsets else {}
+        # It imports Spark, which plans without tables do without.
+        from pyconnect_reconcile.database_tables.exact import exact_rows
+
         loaded = exact_rows(partial(_reader, session(), side), side.url, side.table)
         loaded.write.parquet(str(rows))
         return CopiedTable(
@@ -56,6 +58,8 @@ def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path
 
 
 def _reader(spark: SparkSession, side: TableSide, table: str) -> DataFrame:
+    from pyconnect_reconcile.database_tables.exact import exact_options
+
     options = {
         "fetchsize": FETCH_ROWS,
         "preferTimestampNTZ": "true",

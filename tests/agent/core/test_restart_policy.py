@@ -48,7 +48,7 @@ def test_the_wait_doubles_with_each_failure_in_a_row_up_to_the_longest() -> None
 def test_jitter_moves_the_wait_by_a_fifth_at_most_and_never_over_the_longest(
     failure: int, jitter: float
 ) -> None:
-    """Tasks that failed at one moment restart at different times, and the operator's limit holds."""
+    """Tasks that failed together restart at different times, and the operator's limit holds."""
     planned = min(POLICY.backoff_ms << (failure - 1), POLICY.backoff_max_ms)
     assert planned * 0.79 <= POLICY.delay_ms(failure, jitter) <= POLICY.backoff_max_ms
     assert POLICY.delay_ms(failure, jitter) <= planned * 1.2

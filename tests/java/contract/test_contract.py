@@ -1,4 +1,4 @@
-"""The promises of Kafka's worker to the code of plugins, asked of a Java process without a worker."""
+"""Promises of Kafka's worker to the code of plugins, asked of a Java process without a worker."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_a_token_gives_access_too(url: str, tmp_path: Path) -> None:
 
 
 def test_refusals_of_a_registry_are_reported_without_secrets(url: str, access: str) -> None:
-    """A refusal, an answer of another kind, and a missing server are errors, not missing schemas."""
+    """A refusal, an odd answer, and a missing server are errors, not missing schemas."""
     with (
         open_registry(Registry(url=url)) as registry,
         pytest.raises(ReconcileError, match="answers 401") as caught,

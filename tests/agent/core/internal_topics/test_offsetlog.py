@@ -142,7 +142,7 @@ def raw_keys(draw: st.DrawFn) -> bytes:
 def test_after_a_write_every_order_finds_it_under_one_live_key(
     history: list[tuple[bytes, bytes | None, int]], key: bytes, value: bytes | None
 ) -> None:
-    """The result does not depend on earlier records of the topic; other partitions are untouched."""
+    """Earlier records of the topic do not matter; other partitions are untouched."""
     log = OffsetLog()
     for record in history:
         log.apply(*record)

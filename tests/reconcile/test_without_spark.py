@@ -1,0 +1,18 @@
+"""Planning a run needs no Spark: the command line validates a spec before it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT_SPARK = "import sys; sys.modules['pyspark'] = None; import {module}"
+
+
+@pytest.mark.parametrize("module", ["__main__", "capture", "checks.ranges", "lakes.catalogs"])
+def test_modules_before_a_session_import_no_spark(module: str) -> None:
+    """Each imports in an interpreter in which Spark cannot be imported."""
+    command = [sys.executable, "-c", WITHOUT_SPARK.format(module=f"pyconnect_reconcile.{module}")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr
