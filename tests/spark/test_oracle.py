@@ -183,6 +183,8 @@ def _hashed(
         **columns,
         "unparsable": sql.lit(unparsable),
         "copies": sql.lit(1),
+        "lane": sql.lit(0),
+        "offset": sql.lit(0),
         "keyless": sql.lit(False),
     }
     return made.withColumns(shaped)

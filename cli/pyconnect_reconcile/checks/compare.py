@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order, not_representable
 from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
+from pyconnect_reconcile.compares.key_order import equal_sides
+from pyconnect_reconcile.compares.places import places_of_rows
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
@@ -34,13 +36,12 @@ from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import RowPlan
 
 KNOWN = "committed + uncommitted > 0"
-DIFFERENT = "missing > 0 OR surplus > 0"
 TOTALS = (
     "coalesce(sum(missing), 0) AS missing",
-    f"coalesce(sum(surplus) FILTER (WHERE NOT {KNOWN}), 0) AS extra",
-    f"coalesce(sum(surplus) FILTER (WHERE {KNOWN}), 0) AS repeated",
+    # Observed metrics take no FILTER.
+    f"coalesce(sum(IF({KNOWN}, 0, surplus)), 0) AS extra",
+    f"coalesce(sum(IF({KNOWN}, surplus, 0)), 0) AS repeated",
     "coalesce(sum(greatest(committed - there, 0)), 0) AS absent",
-    f"count(DISTINCT bucket) FILTER (WHERE {DIFFERENT}) AS buckets",
 )
 
 
@@ -54,7 +55,8 @@ class _Sides:
 class _First:
     """The first stage: what was compared, in rows of both sides, and their checksums.
 
-    `absent` are columns that no record has, of which some row has a value.
+    `absent` are columns that no record has, of which some row has a value. `known` are the
+    identities of an ordered compare, which prove equal sides without another stage.
     """
 
     sides: _Sides
@@ -62,6 +64,7 @@ class _First:
     right: DataFrame
     sums: stages.Checksums
     absent: tuple[str, ...] = ()
+    known: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +121,21 @@ def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
         if changed is not None:
             right = right.join(changed, list(KEY_HASHES), "left_anti")
     buckets = stages.bucket_count(sides.left.length or sides.right.length)
-    bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
-    sums = stages.checksums(left, right, buckets)
-    return _First(sides=sides, left=left, right=right, sums=sums)
+    known = key_order.known(bench, sides.left, sides.right).persist() if spec.ordered else None
+    sums = equal_sides(known) if known is not None and not _has_tail(bench, spec) else None
+    if sums is None:
+        bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
+        sums = stages.checksums(left, right, buckets)
+    return _First(sides=sides, left=left, right=right, sums=sums, known=known)
+
+
+def _has_tail(bench: Bench, spec: Spec) -> bool:
+    return any(
+        part.beyond_end.length or part.open_offsets.length
+        for side in (spec.left, spec.right)
+        if isinstance(side, TopicSide)
+        for part in bench.snapshot(side.topics, side.cluster).partitions
+    )
 
 
 def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> CheckOutcome:
@@ -145,7 +160,9 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         findings += doubled
         totals |= {each.kind: each.count for each in doubled}
     if spec.ordered:
-        more, late = key_order.check(bench, sides.left, sides.right)
+        assert first.known is not None
+        more, late = key_order.check(bench, sides.left, sides.right, first.known)
+        first.known.unpersist()
         findings += more
         totals = {**totals, "disorder": late}
     findings += [*_changed(sides.left), *_changed(sides.right)]
@@ -321,33 +338,54 @@ def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterat
 def _rows(
     bench: Bench, sides: _Sides, left: DataFrame, right: DataFrame, sums: stages.Checksums
 ) -> _Looked:
-    """Look at the rows of bad buckets, append mode."""
+    """Look at the rows of bad buckets, append mode: all are counted, the first ones are named."""
     limit = bench.spec.findings
-    different = stages.differing_rows(bench, left, right, sums).persist()
-    try:
-        total = different.selectExpr(*TOTALS).collect()[0]
-        missing = different.where("missing > 0").orderBy(*HASHES).limit(limit).persist()
-        surplus = different.where("surplus > 0").orderBy(*HASHES).limit(limit).persist()
-        gone = _places(sides.left, missing, HASHES, limit) if total.missing else {}
-        many = _places(sides.right, surplus, HASHES, limit) if total.extra + total.repeated else {}
-        findings = [_missing(row, gone, sides) for row in missing.collect()]
-        if total.missing and not isinstance(sides.right.side, TopicSide):
-            lost = sides.left.rows.where("NOT tail")
-            if bench.spec.arrived is not None:
-                lost = lost.join(different.where("missing > 0"), list(HASHES), "left_semi")
-            findings += not_representable.findings(lost, sides.right.name)
-        findings += [_surplus(row, many, sides, bench) for row in surplus.collect()]
-        missing.unpersist()
-        surplus.unpersist()
-    finally:
-        different.unpersist()
-    totals = {"missing": total.missing, "extra": total.extra, "repeated": total.repeated}
+    counted = Observation()
+    different = stages.differing_rows(bench, left, right, sums)
+    gone, many = (
+        rows.where(f"{kind} > 0").orderBy(f"{side}_lane", f"{side}_offset", *HASHES).limit(limit)
+        for rows, kind, side in (
+            (different.observe(counted, *map(sql.expr, TOTALS)), "missing", "left"),
+            (different, "surplus", "right"),
+        )
+    )
+    # In one action: the exchange of the rows is the same one for both.
+    rows = gone.unionByName(many).collect()
+    total = counted.get
+    missing = [row for row in rows if row.missing]
+    surplus = [row for row in rows if not row.missing]
+    lost = _copies(bench, sides.left, missing, "left")
+    found = _copies(bench, sides.right, surplus, "right")
+    findings = [_missing(row, lost, sides) for row in missing]
+    if missing and not isinstance(sides.right.side, TopicSide):
+        certain = sides.left.rows.where("NOT tail")
+        if bench.spec.arrived is not None:
+            certain = certain.join(different.where("missing > 0"), list(HASHES), "left_semi")
+        findings += not_representable.findings(certain, sides.right.name)
+    findings += [_surplus(row, found, sides, bench) for row in surplus]
+    totals = {"missing": total["missing"], "extra": total["extra"], "repeated": total["repeated"]}
     return _Looked(
         findings=tuple(findings),
         totals=totals,
-        buckets=total.buckets,
-        ahead=sums.right - sums.left + total.absent - total.extra - total.repeated,
+        buckets=len(sums.bad) if any(totals.values()) else 0,
+        ahead=sums.right - sums.left + total["absent"] - total["extra"] - total["repeated"],
     )
+
+
+def _copies(bench: Bench, rows: Rows, found: list[Row], name: str) -> Places:
+    """Return the first places of rows that differ, by their HASHES."""
+    if not found:
+        return {}
+    several = ("committed", "uncommitted") if name == "left" else ("there", "unsettled")
+    if isinstance(rows.side, TopicSide) and all(
+        sum(row[each] for each in several) == 1 and row[f"{name}_lane"] is not None for row in found
+    ):
+        places = places_of_rows(bench, rows.side, found, name)
+        return {_identity(row, HASHES): [place] for row, place in zip(found, places, strict=True)}
+    wanted = bench.spark.createDataFrame(
+        [_identity(row, HASHES) for row in found], ", ".join(f"{name} bigint" for name in HASHES)
+    )
+    return _places(rows, wanted, HASHES, bench.spec.findings)
 
 
 Places = Mapping[tuple[object, ...], Sequence[Place]]
@@ -399,7 +437,6 @@ def _keys(
     different = stages.without_versions_under_way(every, *tails).persist()
     try:
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
-        buckets = different.select("bucket").distinct().count()
         under_way = every.count() - sum(totals.values())
         chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
         before = _places(sides.left, chosen, KEY_HASHES, limit)
@@ -419,6 +456,7 @@ def _keys(
         every.unpersist()
     if under_way:
         findings.append(_keys_under_way(under_way, sides))
+    buckets = len(sums.bad) if totals else 0
     return _Looked(findings=tuple(findings), totals=totals, buckets=buckets)
 
 

@@ -7,51 +7,41 @@ such records cannot agree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares import key_order
+from pyconnect_reconcile.compares.places import places_of_rows
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.findings import Finding, Place, Severity
-from pyconnect_reconcile.lookup import AT, places
-from pyconnect_reconcile.spec import TopicSide
-from pyconnect_reconcile.values.extract import text_of
-from pyconnect_reconcile.values.hashes import hashes
 
 
-def check(bench: Bench, left: Rows, right: Rows) -> tuple[list[Finding], int]:
+def known(bench: Bench, left: Rows, right: Rows) -> DataFrame:
+    """Return the identities of both sides, which `check` and the compare itself use."""
+    bench.events.step(f"comparing {left.name} with {right.name}, and the order of each key")
+    return key_order.identities(*(_certain(bench, side) for side in (left, right)))
+
+
+def check(bench: Bench, left: Rows, right: Rows, known: DataFrame) -> tuple[list[Finding], int]:
     """Return findings, up to the spec's limit, and how many records are late."""
-    bench.events.step("checking the order of each key")
-    origin, copy = _lanes(bench, left), _lanes(bench, right)
-    known = key_order.identities(origin, copy).persist()
-    try:
-        pairs = key_order.first_copies(known)
-        wanted = key_order.repeated(known)
-        if not wanted.isEmpty():
-            pairs = pairs.unionByName(key_order.later_copies(origin, copy, wanted))
-        unordered = list(_keyless(known))
-        if key_order.is_proven(pairs):
-            # Equal records in several partitions are in no pair.
-            several = key_order.unpaired(known).select(*KEY_HASHES).distinct().count()
-            return [*_spread(several), *unordered], 0
-        found, total = _one_by_one(bench, (left, right), known, pairs)
-        return [*found, *unordered], total
-    finally:
-        known.unpersist()
+    pairs = key_order.first_copies(known)
+    wanted = key_order.repeated(known)
+    if not wanted.isEmpty():
+        origin, copy = (_certain(bench, side) for side in (left, right))
+        pairs = pairs.unionByName(key_order.later_copies(origin, copy, wanted))
+    unordered = list(_keyless(known))
+    if key_order.is_proven(pairs):
+        # Equal records in several partitions are in no pair.
+        several = key_order.unpaired(known).select(*KEY_HASHES).distinct().count()
+        return [*_spread(several), *unordered], 0
+    found, total = _one_by_one(bench, (left, right), known, pairs)
+    return [*found, *unordered], total
 
 
-def _lanes(bench: Bench, rows: Rows) -> DataFrame:
-    assert isinstance(rows.side, TopicSide)
-    where = bench.spec.key
-    key = sql.col("key") if where == "key" else text_of(where)
-    columns = [sql.when(key.isNotNull(), each) for each in hashes([key.cast("binary")])]
-    hashed = rows.rows.where(~sql.col("tail"))
-    return key_order.with_lanes(
-        hashed.withColumns(dict(zip(KEY_HASHES, columns, strict=True))), rows.side.topics
-    )
+def _certain(bench: Bench, side: Rows) -> DataFrame:
+    return key_order.with_order_keys(side.rows.where("NOT tail"), bench.spec.key)
 
 
 def _one_by_one(
@@ -67,32 +57,11 @@ def _one_by_one(
         late.unpersist()
         spread.unpersist()
     before, after = (
-        _places(bench, side, [_at(row, name, side) for row in rows])
+        places_of_rows(bench, side.side, rows, name)
         for side, name in zip(sides, ("left", "right"), strict=True)
     )
-    findings = [
-        _late(sides, before[_at(row, "left", sides[0])], after[_at(row, "right", sides[1])])
-        for row in rows
-    ]
+    findings = [_late(sides, *each) for each in zip(before, after, strict=True)]
     return [*findings, *_spread(several)], total
-
-
-def _at(row: Row, name: str, side: Rows) -> tuple[str, int, int]:
-    """Return topic, partition and offset of a pair's copy on one side."""
-    assert isinstance(side.side, TopicSide)
-    topic, partition = key_order.place_in(row[f"{name}_lane"], side.side.topics)
-    return topic, partition, row[f"{name}_offset"]
-
-
-def _places(
-    bench: Bench, side: Rows, wanted: list[tuple[str, int, int]]
-) -> Mapping[tuple[object, ...], Place]:
-    """Look up keys and times of records; places without them where there is nothing to look up."""
-    if not wanted:
-        return {}
-    frame = bench.spark.createDataFrame(wanted, "topic string, partition int, offset bigint")
-    found = places(side.rows, frame, AT)
-    return {at: copies[0] for at, copies in found.items()}
 
 
 def _late(sides: tuple[Rows, Rows], before: Place, after: Place) -> Finding:

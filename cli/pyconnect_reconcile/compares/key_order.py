@@ -12,36 +12,29 @@ No window spans more than a chunk of 2^18 offsets, or the ends of a key's chunks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile import numbered
 from pyconnect_reconcile.compares.sides import KEY_HASHES
-from pyconnect_reconcile.values.hashes import HASHES
+from pyconnect_reconcile.compares.stages import Checksums
+from pyconnect_reconcile.values.extract import text_of
+from pyconnect_reconcile.values.hashes import HASHES, hashes
 
 CHUNK_BITS = 18
-LANE_BITS = 32
 SINGLE = "key_first IS NOT NULL AND left_low = left_high AND right_low = right_high"
 EARLIER = (Window.unboundedPreceding, -1)
 
 
-def with_lanes(rows: DataFrame, topics: Sequence[str]) -> DataFrame:
-    """Return HASHES, KEY_HASHES (null: no key), lane and offset of rows."""
-    number = sql.lit(None).cast("bigint")
-    for index, topic in enumerate(topics):
-        number = sql.when(sql.col("topic") == topic, sql.lit(index << LANE_BITS)).otherwise(number)
-    lane = (number + sql.col("partition")).cast("bigint").alias("lane")
-    return rows.select(*HASHES, *KEY_HASHES, lane, "offset")
-
-
-def place_in(lane: int, topics: Sequence[str]) -> tuple[str, int]:
-    return topics[lane >> LANE_BITS], lane & (1 << LANE_BITS) - 1
+def with_order_keys(rows: DataFrame, key: str) -> DataFrame:
+    """Return rows with the KEY_HASHES of what orders them; null: no key, no order."""
+    text = sql.col("key") if key == "key" else text_of(key)
+    hashed = zip(KEY_HASHES, hashes([text.cast("binary")]), strict=True)
+    return rows.withColumns({name: sql.when(text.isNotNull(), each) for name, each in hashed})
 
 
 def identities(left: DataFrame, right: DataFrame) -> DataFrame:
-    """Return one row for each HASHES: KEY_HASHES, and per side copies, low, high and offset.
+    """Return a row for each HASHES: KEY_HASHES, per side copies, unparsable, low, high and offset.
 
     Low and high are lanes; the offset is the first one, which counts within one lane only. A side's
     columns are null when it lacks the row.
@@ -52,6 +45,7 @@ def identities(left: DataFrame, right: DataFrame) -> DataFrame:
             rows.groupBy(*HASHES).agg(
                 *(sql.first(key).alias(f"{name}_{key}") for key in KEY_HASHES),
                 sql.count("*").alias(f"{name}_copies"),
+                sql.count_if("unparsable").alias(f"{name}_unparsable"),
                 sql.min("lane").alias(f"{name}_low"),
                 sql.max("lane").alias(f"{name}_high"),
                 sql.min("offset").alias(f"{name}_offset"),
@@ -61,6 +55,26 @@ def identities(left: DataFrame, right: DataFrame) -> DataFrame:
     joined = sides[0].join(sides[1], list(HASHES), "full_outer")
     return joined.select("*", *keys).drop(
         *(f"{side}_{key}" for side in ("left", "right") for key in KEY_HASHES)
+    )
+
+
+def equal_sides(known: DataFrame) -> Checksums | None:
+    """Return the first stage of a compare from its identities, None if the sides differ."""
+    [row] = known.selectExpr(
+        *(
+            f"coalesce(sum({side}_{name}), 0) AS {side}_{name}"
+            for side in ("left", "right")
+            for name in ("copies", "unparsable")
+        ),
+        "count_if(NOT left_copies <=> right_copies) AS differing",
+    ).collect()
+    if row.differing:
+        return None
+    return Checksums(
+        left=row.left_copies,
+        right=row.right_copies,
+        unparsable_left=row.left_unparsable,
+        unparsable_right=row.right_unparsable,
     )
 
 

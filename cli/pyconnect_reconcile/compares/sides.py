@@ -3,7 +3,7 @@
 Columns: `first`, `second` (hashes of the row), `key_first`, `key_second` (of the key, upsert only),
 `keyless` (upsert: the row itself is its key), `tail` (true: the row may be there or not),
 `unparsable`, `tombstone`, `copies` (1), `unheld` (names of the columns that cannot hold the
-record's values), and the columns of a place.
+record's values), and the columns of a place with its lane.
 
 The tail of a source file is what lies beyond its committed offset, that of a sink's topic what lies
 beyond the group's; that of any topic also holds records of open transactions, and that of a sink's
@@ -24,6 +24,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.compares.places import lane_of
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
@@ -77,6 +78,7 @@ NO_PLACE = {
     "offset": "CAST(NULL AS BIGINT)",
     "timestamp_ms": "CAST(NULL AS BIGINT)",
     "key": "CAST(NULL AS BINARY)",
+    "lane": "CAST(NULL AS BIGINT)",
 }
 
 
@@ -182,7 +184,7 @@ def _topic(
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
         compared = [sql.col("key"), *compared]
     rows = _shaped(bench, content, compared, key)
-    rows = rows.withColumn("tombstone", sql.col("value").isNull())
+    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": lane_of(side.topics)})
     length = sum(part.length for part in ranges)
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
 

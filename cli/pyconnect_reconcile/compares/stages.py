@@ -28,8 +28,10 @@ CHECKSUM = (
     "sum(copies - 1) FILTER (WHERE NOT keyless) AS further",
     "sum(copies) FILTER (WHERE keyless) AS keyless",
 )
-APPENDED = (*HASHES, "tail", "unparsable", "copies", "keyless")
+APPENDED = (*HASHES, "tail", "unparsable", "copies", "keyless", "lane", "offset")
 COUNTED = ("committed", "uncommitted", "there", "unsettled")
+LEAST = ("left_lane", "left_offset", "right_lane", "right_offset")
+NO_LANE = "CAST(NULL AS BIGINT)"
 MISSING = "greatest(committed - there - unsettled, 0)"
 SURPLUS = "greatest(there - committed - uncommitted, 0)"
 VERSION = "xxhash64(key_second, first, second)"
@@ -48,13 +50,13 @@ class Checksums:
     right: int
     unparsable_left: int
     unparsable_right: int
-    tail_left: int
-    tail_right: int
-    further_left: int
-    further_right: int
-    keyless: int
-    buckets: int
-    bad: tuple[int, ...]
+    tail_left: int = 0
+    tail_right: int = 0
+    further_left: int = 0
+    further_right: int = 0
+    keyless: int = 0
+    buckets: int = 0
+    bad: tuple[int, ...] = ()
 
 
 def bucket_count(length: int | None) -> int:
@@ -105,30 +107,33 @@ def differing_rows(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
     """Return the multiset difference of the bad buckets.
 
     Columns: HASHES; committed and uncommitted (rows on the left, its tail); there and unsettled
-    (rows on the right, its tail). Rows are MISSING, or there is a SURPLUS of them, where no choice
-    among the rows of the tails makes both sides equal. Rows that only the right's tail makes up for
-    are returned, too.
+    (rows on the right, its tail); per side the least lane and offset. Rows are MISSING, or there is
+    a SURPLUS of them, where no choice among the rows of the tails makes both sides equal. Rows that
+    only the right's tail makes up for are returned, too.
     """
     certain, tail = "CAST(NOT tail AS BIGINT)", "CAST(tail AS BIGINT)"
     sides = [
         _of_buckets(bench, rows, sums).select(
             *HASHES,
             *(sql.expr(each).alias(name) for name, each in zip(COUNTED, counted, strict=True)),
+            *(sql.expr(each).alias(name) for name, each in zip(LEAST, least, strict=True)),
         )
-        for rows, counted in (
-            (left, (certain, tail, "0L", "0L")),
-            (right, ("0L", "0L", certain, tail)),
+        for rows, counted, least in (
+            (left, (certain, tail, "0L", "0L"), ("lane", "offset", NO_LANE, NO_LANE)),
+            (right, ("0L", "0L", certain, tail), (NO_LANE, NO_LANE, "lane", "offset")),
         )
     ]
     return (
         sides[0]
         .unionByName(sides[1])
         .groupBy(*HASHES)
-        .agg(*(sql.sum(name).alias(name) for name in COUNTED))
+        .agg(
+            *(sql.sum(name).alias(name) for name in COUNTED),
+            *(sql.min(name).alias(name) for name in LEAST),
+        )
         .where(f"there < committed OR {SURPLUS} > 0")
         .withColumn("missing", sql.expr(MISSING))
         .withColumn("surplus", sql.expr(SURPLUS))
-        .withColumn("bucket", _bucket(sums.buckets))
     )
 
 
@@ -198,7 +203,7 @@ def last_records(rows: DataFrame, versions: DataFrame) -> DataFrame:
 def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checksums) -> DataFrame:
     """Return the keys of bad buckets whose last versions differ.
 
-    Columns: KEY_HASHES, before and after (versions), kind, bucket.
+    Columns: KEY_HASHES, before and after (versions), kind.
     """
     sides = [
         _of_buckets(bench, rows, sums).select(*KEY_HASHES, sql.col("second").alias(name))
@@ -213,10 +218,7 @@ def differing_keys(bench: Bench, left: DataFrame, right: DataFrame, sums: Checks
         sides[0]
         .join(sides[1], list(KEY_HASHES), "full_outer")
         .where("NOT before <=> after")
-        .select(
-            *KEY_HASHES, "before", "after", kind.alias("kind"), sql.col("key_first").alias("first")
-        )
-        .withColumn("bucket", _bucket(sums.buckets))
+        .select(*KEY_HASHES, "before", "after", kind.alias("kind"))
     )
 
 
