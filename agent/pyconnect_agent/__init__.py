@@ -1,1 +1,4 @@
-"""A Kafka Connect worker."""
+"""A Kafka Connect worker.
+
+Design: docs/explanation/design/index.md.
+"""

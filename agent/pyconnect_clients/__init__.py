@@ -2,4 +2,6 @@
 
 The agent, the command line and the reconciliation jobs read the same files with the same outcome.
 Most of it is pure; `key_stores`, `tls` and `properties_file` read files and make objects of them.
+
+Design: docs/explanation/design/clients.md.
 """

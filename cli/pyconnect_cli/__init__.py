@@ -1,1 +1,4 @@
-"""The `pyconnect` command-line tool."""
+"""The `pyconnect` command-line tool.
+
+Design: docs/explanation/design/command-line.md.
+"""

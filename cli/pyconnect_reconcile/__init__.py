@@ -1,1 +1,4 @@
-"""Spark batch jobs that audit what Kafka Connect moved."""
+"""Spark batch jobs that audit what Kafka Connect moved.
+
+Design: docs/explanation/design/reconciliation.md.
+"""

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "explanation" / "design.md").read_text("utf-8")
+PAGES = sorted((ROOT / "docs" / "explanation" / "design").glob("*.md"))
+TEXT = "\n".join(page.read_text("utf-8") for page in PAGES)
 NAMES = sorted(set(re.findall(r"`([\w./*]+(?:/[\w.*]*|\.py))`", TEXT)))
 PACKAGES = [
     *sorted((ROOT / "agent").glob("pyconnect_*")),
@@ -37,7 +38,7 @@ def is_there(name: str) -> bool:
 @pytest.mark.parametrize("name", NAMES)
 def test_files_and_packages_that_the_design_names_exist(name: str) -> None:
     """Files and packages in backquotes, also with a `*`."""
-    assert is_there(name), f"docs/explanation/design.md speaks of `{name}`"
+    assert is_there(name), f"docs/explanation/design speaks of `{name}`"
 
 
 def test_the_design_speaks_of_every_package() -> None:
@@ -47,3 +48,15 @@ def test_the_design_speaks_of_every_package() -> None:
     assert "herder" in names
     words = set(re.findall(r"\w+", TEXT))
     assert sorted(names - words) == []
+
+
+def test_each_page_of_the_design_is_named_by_a_room() -> None:
+    """The docstring of a room names its page, and no page is without a room."""
+    named = {
+        page
+        for package in PACKAGES
+        for room in package.rglob("__init__.py")
+        for page in re.findall(r"docs/explanation/design/[\w-]+\.md", room.read_text("utf-8"))
+    }
+    pages = {str(page.relative_to(ROOT)) for page in PAGES if page.stem not in {"group", "tests"}}
+    assert named == pages

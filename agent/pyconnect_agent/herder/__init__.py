@@ -1,1 +1,4 @@
-"""Shell of `core.herder`: performs its effects and posts the results as events."""
+"""Shell of `core.herder`: performs its effects and posts the results as events.
+
+Design: docs/explanation/design/herder.md.
+"""

@@ -1,1 +1,4 @@
-"""Java connectors: their processes, and the messages between them and this process."""
+"""Java connectors: their processes, and the messages between them and this process.
+
+Design: docs/explanation/design/java.md.
+"""

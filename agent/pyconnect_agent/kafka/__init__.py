@@ -1,1 +1,4 @@
-"""The only importers of confluent_kafka and kafka."""
+"""The only importers of confluent_kafka and kafka.
+
+Design: docs/explanation/design/clients.md.
+"""

@@ -1,1 +1,4 @@
-"""Finding and loading plugins. Loading happens in child processes only."""
+"""Finding and loading plugins. Loading happens in child processes only.
+
+Design: docs/explanation/design/plugins.md.
+"""

@@ -1,1 +1,4 @@
-"""The HTTP interface of Kafka Connect over the herder."""
+"""The HTTP interface of Kafka Connect over the herder.
+
+Design: docs/explanation/design/rest.md.
+"""

@@ -1,1 +1,4 @@
-"""Config, status and offset stores: a reducer of `core` over a compacted log."""
+"""Config, status and offset stores: a reducer of `core` over a compacted log.
+
+Design: docs/explanation/design/stores.md.
+"""

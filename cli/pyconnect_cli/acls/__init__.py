@@ -1,1 +1,4 @@
-"""ACLs of a Connect cluster: the grants that its principals need, have and lack."""
+"""ACLs of a Connect cluster: the grants that its principals need, have and lack.
+
+Design: docs/explanation/design/clients.md.
+"""

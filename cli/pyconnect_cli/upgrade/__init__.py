@@ -2,4 +2,6 @@
 
 `model`, `planning`, `run`, `decide` and `gates` are pure; `observe`, `perform`, `journal`, `lock`
 are the edge. Kafka has no counterpart: its documentation describes the steps for an operator.
+
+Design: docs/explanation/design/command-line.md.
 """

@@ -5,9 +5,9 @@ to go on. Values are texts on both sides. `pyconnect_clients` translates the set
 security; key stores are read where clients are made (`kafka/clients.py`).
 
 Settings added because librdkafka's defaults do not suit (reasons in
-docs/explanation/design.md): producers place keys as Java does (`partitioner=murmur2_random`),
-consumers ask for more data 10 ms after their queue was full instead of 1 s, and read uncommitted
-records by default, as Java's do.
+docs/explanation/design/clients.md): producers place keys as Java does
+(`partitioner=murmur2_random`), consumers ask for more data 10 ms after their queue was full instead
+of 1 s, and read uncommitted records by default, as Java's do.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""The herder as `decide(state, event, now) -> (state, effects)`."""
+"""The herder as `decide(state, event, now) -> (state, effects)`.
+
+Design: docs/explanation/design/herder.md.
+"""

@@ -1,1 +1,4 @@
-"""Offsets of connectors: how they are committed, stored and changed. Pure."""
+"""Offsets of connectors: how they are committed, stored and changed. Pure.
+
+Design: docs/explanation/design/exactly-once.md.
+"""
