@@ -92,6 +92,27 @@ def test_a_value_of_another_class_stays_what_it_is(
     ]  # fmt: skip
 
 
+def test_days_and_times_that_do_not_exist_stay_texts(
+    shop: sqlite3.Connection, tmp_path: Path
+) -> None:
+    """Spark would read them as null, which equals a null of the other side."""
+    shop.executescript(
+        "CREATE TABLE days (day DATE, at TIMESTAMP);"
+        "INSERT INTO days VALUES ('2023-02-29', '2024-01-01 24:00:01'),"
+        " ('2024-13-01', '2024-04-31 00:00:00'), ('0000-01-01', '2024-01-01 00:61:00'),"
+        " ('2024-02-29', '2024-02-29 23:59:59')"
+    )
+    copied(side(tmp_path, "days"), tmp_path / "rows")
+    lines = [json.loads(line) for line in (tmp_path / "rows").read_text().splitlines()]
+    assert [line.get(TOKENS) for line in lines] == [
+        {"day": "2023-02-29", "at": "2024-01-01 24:00:01"},
+        {"day": "2024-13-01", "at": "2024-04-31 00:00:00"},
+        {"day": "0000-01-01", "at": "2024-01-01 00:61:00"},
+        None,
+    ]
+    assert lines[-1] == {"day": "2024-02-29", "at": "2024-02-29 23:59:59"}
+
+
 def test_a_query_has_the_types_of_its_columns(shop: sqlite3.Connection, tmp_path: Path) -> None:
     """A view of the connection's own knows them."""
     shop.executescript("CREATE TABLE orders (id INTEGER); INSERT INTO orders VALUES (1), (2)")
