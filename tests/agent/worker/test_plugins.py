@@ -144,7 +144,7 @@ def test_jars_of_another_kafka_are_used_with_a_warning(
     """And a Java that cannot start a process costs Java's plugins only."""
     host = make_jar(tmp_path / "host.jar")
     monkeypatch.setattr("pyconnect_agent.java_processes.installation.built_host_jar", lambda: host)
-    for name in ("java.installation.java_cache", "worker.plugins.java_cache"):
+    for name in ("java_processes.installation.java_cache", "worker.plugins.java_cache"):
         monkeypatch.setattr(f"pyconnect_agent.{name}", lambda: tmp_path / "cache")
     for name in ("connect-api", "connect-json", "connect-runtime", "connect-transforms"):
         make_jar(tmp_path / "kafka" / f"{name}-3.9.0.jar")
