@@ -72,7 +72,8 @@ def _kafka_jars() -> list[str]:
     home = os.environ.get("KAFKA_HOME")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "pyconnect/kafka"
     for libs in [Path(home) / "libs", Path(home)] if home else sorted(cache.glob("*/libs"))[::-1]:
-        if any(libs.glob("connect-api-*.jar")):
+        # A release that only Java plugins use has no more than Kafka's API in the cache.
+        if all(any(libs.glob(f"{name}-*.jar")) for name in ("connect-api", "log4j-api")):
             return sorted(map(str, libs.glob("*.jar")))
     raise BuildFailedError(
         "there are no jars of Kafka; set KAFKA_HOME, or run `pyconnect sandbox up` once"
