@@ -76,5 +76,5 @@ def _kafka_jars() -> list[str]:
         if all(any(libs.glob(f"{name}-*.jar")) for name in ("connect-api", "log4j-api")):
             return sorted(map(str, libs.glob("*.jar")))
     raise BuildFailedError(
-        "there are no jars of Kafka; set KAFKA_HOME, or run `pyconnect sandbox up` once"
+        "there are no jars of Kafka 4; set KAFKA_HOME, or run `pyconnect sandbox up` once"
     )

@@ -48,10 +48,11 @@ def build(target: str, source: Path, directory: Path, java_home: Path) -> Built:
 
 @pytest.fixture(scope="module")
 def java_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compiler that makes one class of all sources, and a jar to compile against."""
+    """A compiler that makes one class of all sources, and jars to compile against."""
     home = tmp_path_factory.mktemp("java")
     (home / "bin").mkdir()
-    (home / "connect-api-1.jar").touch()
+    for name in ("connect-api", "log4j-api"):
+        (home / f"{name}-1.jar").touch()
     javac = home / "bin" / "javac"
     javac.write_text('#!/bin/sh\nwhile [ "$1" != -d ]; do shift; done; mkdir "$2"; echo > "$2/A"\n')
     javac.chmod(0o755)
