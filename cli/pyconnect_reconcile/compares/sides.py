@@ -27,7 +27,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.places import lane_of
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.file_side import FileSide
+from pyconnect_reconcile.file_side import ICEBERG, FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
@@ -59,6 +59,7 @@ WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
+TIME_FIELDS = "Spark does not support time fields"
 # Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "csv": {
@@ -369,6 +370,21 @@ def _parquet(
     return frame
 
 
+def _iceberg(reader: DataFrameReader, located: list[str], side: FileSide) -> DataFrame:
+    try:
+        frame = reader.load(located)
+        frame.schema  # noqa: B018
+    except PySparkException as exc:
+        if TIME_FIELDS not in str(exc):
+            raise
+        raise ReconcileError(
+            f"{side.paths[0]} has columns of times of day, and Iceberg's library reads no such"
+            " table in Spark",
+            hint="audit the data files by their paths: --files with --format parquet",
+        ) from exc
+    return frame
+
+
 def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
@@ -376,6 +392,8 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
     if form == "parquet":
         return _parquet(bench, reader, located, paths)
+    if form == ICEBERG:
+        return _iceberg(reader, located, side)
     if form != "csv":
         return reader.load(located)
     names = reader.load(located).schema.names

@@ -17,6 +17,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import (
     ArrayType,
     DataType,
+    DecimalType,
     MapType,
     StringType,
     StructField,
@@ -29,6 +30,7 @@ from pyconnect_reconcile.spec import ColumnRule
 from pyconnect_reconcile.tokens import CORRUPT, DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
+from pyconnect_reconcile.values.decimals import decoded
 
 MARKED, PARSED, KEYS = "pyconnect_marked", "pyconnect_parsed", "pyconnect_keys"
 WRONG = "pyconnect_wrong"
@@ -49,12 +51,14 @@ class Compared:
 
     `kind` is its type: that of the rule, else that of the side that has types. `untyped` is a
     column of texts that may stand for numbers (CSV). `held` is the type of the sink's own column.
-    `nested` is the type of arrays and objects with leaves that JSON has not, such as instants.
+    `nested` is the type of arrays and objects with leaves that JSON has not, such as instants;
+    `base64`: decimals in them are Base64.
     """
 
     rule: ColumnRule
     kind: str
     nested: DataType | None = None
+    base64: bool = False
     untyped: bool = False
     held: str | None = None
 
@@ -342,7 +346,7 @@ def kind_steps(column: Compared) -> list[Step]:
         steps.append(partial(_of_untyped, kind))
     steps += _leaf_steps(kind)
     if column.nested is not None:
-        steps.append(partial(_with_read_leaves, column.nested))
+        steps.append(partial(_with_read_leaves, column.nested, column.base64))
     return steps
 
 
@@ -363,14 +367,14 @@ def leaves_to_read(kind: DataType) -> bool:
             return leaves_to_read(kind.elementType)
         case MapType():
             return leaves_to_read(kind.valueType)
-    return bool(_leaf_steps(_leaf_kind(kind)))
+    return isinstance(kind, DecimalType) or bool(_leaf_steps(_leaf_kind(kind)))
 
 
 def _leaf_kind(kind: DataType) -> str:
     return "timestamp" if isinstance(kind, TimestampNTZType) else kind.simpleString()
 
 
-def _with_read_leaves(kind: DataType, found: Column) -> Column:
+def _with_read_leaves(kind: DataType, base64: bool, found: Column) -> Column:
     """Return the token of a nested value with leaves that are read as their types say.
 
     A value that has more than the type, or another form, stays as it is.
@@ -378,7 +382,7 @@ def _with_read_leaves(kind: DataType, found: Column) -> Column:
     text = canonical.without_nulls(found.substr(3, 2**31 - 1))
     parsed = sql.from_json(text, _with_texts(kind))
     same = sql.to_json(sql.try_parse_json(sql.to_json(parsed))) == text
-    read = nested(sql.to_json(_read(parsed, kind)))
+    read = nested(sql.to_json(_read(parsed, kind, base64)))
     return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
 
 
@@ -396,21 +400,29 @@ def _with_texts(kind: DataType) -> DataType:
     return StringType()
 
 
-def _read(value: Column, kind: DataType) -> Column:
+def _read(value: Column, kind: DataType, base64: bool) -> Column:
     match kind:
         case StructType():
             fields = [
-                _read(value[name := member_name(each.name)], each.dataType).alias(name)
+                _read(value[name := member_name(each.name)], each.dataType, base64).alias(name)
                 for each in kind
             ]
             return sql.when(value.isNotNull(), sql.struct(*fields))
         case ArrayType():
-            return sql.transform(value, lambda each: _read(each, kind.elementType))
+            return sql.transform(value, lambda each: _read(each, kind.elementType, base64))
         case MapType():
-            return sql.transform_values(value, lambda _, each: _read(each, kind.valueType))
+            return sql.transform_values(value, lambda _, each: _read(each, kind.valueType, base64))
+        case DecimalType() if base64:
+            return of_base64(value, kind.scale)
     for step in _leaf_steps(_leaf_kind(kind)):
         value = step(value)
     return value
+
+
+def of_base64(found: Column, scale: int) -> Column:
+    """Return the token of a decimal whose digits are in Base64; a number stays what it is."""
+    number = sql.transform(sql.array(decoded(found, scale)), canonical.number_token)[0]
+    return sql.when(found.startswith(MARK), found).otherwise(number)
 
 
 def _with_nested(found: Column) -> Column:

@@ -37,7 +37,6 @@ from pyconnect_reconcile.values.canonical import (
     token,
     with_marked,
 )
-from pyconnect_reconcile.values.decimals import decoded
 from pyconnect_reconcile.values.normal import (
     CLOCK,
     NUMBER_TYPES,
@@ -51,6 +50,7 @@ from pyconnect_reconcile.values.normal import (
     first_object,
     held_type,
     objects,
+    of_base64,
     or_own_token,
     unheld,
     with_tokens,
@@ -221,8 +221,9 @@ def _planned(compared: Compared, of: str, known: Field, *, numeric: bool) -> Row
             kind = TYPES_OF_TEXTS[known.type]
         case None if known.type == "boolean" and kind in INTEGRAL:
             kind = "boolean"
-        case None if kind in {"string", DOCUMENT} and known.type in NESTED:
-            kind = "document"
+        case None if known.type in NESTED:
+            kind = "document" if kind in {"string", DOCUMENT} else kind
+            compared = replace(compared, base64=not numeric)
         case None if kind == DOCUMENT:
             kind = JSON
         case None if is_decimal and known.type is None and not numeric and of in _PARSED:
@@ -379,8 +380,7 @@ def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:
     digits = found.substr(2, 2**31 - 1)
     match column.kind:
         case _ if column.encoded is not None:
-            number = _once(decoded(found, column.encoded), number_token)
-            return sql.when(found.startswith(MARK), found).otherwise(number), as_it_is
+            return of_base64(found, column.encoded), as_it_is
         case "time":
             return clock(found), as_it_is
         case _ if column.kind == JSON:

@@ -18,6 +18,7 @@ from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import FixedFiles, fingerprint
 from pyconnect_reconcile.job_runs import check
+from pyconnect_reconcile.lakes.catalogs import current_table
 from pyconnect_reconcile.report.contents import arranged
 from pyconnect_reconcile.spec import MAIN, read_spec
 from pyconnect_reconcile.table_side import TableSide
@@ -129,7 +130,9 @@ class RecordedAudit:
                 if isinstance(side, TableSide)
             }
             files = {
-                side.paths: FixedFiles(before=fingerprint(side.paths))
+                side.paths: current_table(lambda: self.spark, side, side.catalog, Path(work))
+                if side.catalog is not None
+                else FixedFiles(before=fingerprint(side.paths))
                 for side in (spec.left, spec.right)
                 if isinstance(side, FileSide)
             }
