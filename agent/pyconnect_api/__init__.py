@@ -5,6 +5,7 @@ and attributes are in snake case.
 """
 
 # Sorted by module.
+from pyconnect_api.batching import BackOff, BatchingSinkTask
 from pyconnect_api.config_provider import ConfigData, ConfigProvider
 from pyconnect_api.configdef import (
     HIDDEN,
@@ -68,6 +69,7 @@ from pyconnect_api.logical import (
     timestamp_builder,
     to_logical,
 )
+from pyconnect_api.metrics import Counter, Gauge, PluginMetrics
 from pyconnect_api.predicate import Predicate
 from pyconnect_api.projector import project
 from pyconnect_api.record import ConnectRecord, SinkRecord, SourceRecord, TimestampType
@@ -114,10 +116,13 @@ from pyconnect_api.task import (
     SourceTaskContext,
     StopSignal,
     Task,
+    TaskContext,
     TopicPartition,
     TransactionContext,
+    Versioned,
 )
 from pyconnect_api.transform import Transformation
+from pyconnect_api.typed_config import config_def, parse_config, setting
 from pyconnect_api.validation import validate_value
 
 __all__ = [
@@ -151,6 +156,8 @@ __all__ = [
     "TIME_NAME",
     "TIME_SCHEMA",
     "AlreadyExistsException",
+    "BackOff",
+    "BatchingSinkTask",
     "CaseInsensitiveValidString",
     "ClassResolver",
     "CompositeValidator",
@@ -169,10 +176,12 @@ __all__ = [
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
     "Converter",
+    "Counter",
     "DataException",
     "ErrantRecordReporter",
     "ExactlyOnceSupport",
     "Field",
+    "Gauge",
     "Header",
     "HeaderConverter",
     "IllegalWorkerStateException",
@@ -187,6 +196,7 @@ __all__ = [
     "NotFoundException",
     "OffsetStorageReader",
     "Password",
+    "PluginMetrics",
     "Predicate",
     "Range",
     "Recommender",
@@ -214,6 +224,7 @@ __all__ = [
     "StopSignal",
     "Struct",
     "Task",
+    "TaskContext",
     "TimestampType",
     "TopicPartition",
     "TransactionContext",
@@ -222,14 +233,18 @@ __all__ = [
     "ValidList",
     "ValidString",
     "Validator",
+    "Versioned",
     "Width",
+    "config_def",
     "date_builder",
     "decimal_builder",
     "decimal_schema",
     "from_logical",
     "is_logical",
     "pair_of",
+    "parse_config",
     "project",
+    "setting",
     "time_builder",
     "timestamp_builder",
     "to_logical",

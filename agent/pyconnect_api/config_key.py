@@ -59,8 +59,9 @@ class Recommender(Protocol):
 class ConfigKey:
     """One key. ``default`` is parsed; `NO_DEFAULT` makes the key required.
 
-    ``order_in_group`` is -1 and ``group`` None for keys that belong to no group. ``internal`` keys
-    work but are left out of documentation.
+    ``order_in_group`` is -1 and ``group`` None for keys that belong to no group. The display name
+    is the name unless another is given; keys of Java plugins may have neither that nor
+    documentation. ``internal`` keys work but are left out of documentation.
     """
 
     name: str
@@ -68,18 +69,18 @@ class ConfigKey:
     default: object = NO_DEFAULT
     validator: Validator | None = None
     importance: Importance = Importance.MEDIUM
-    documentation: str = ""
+    documentation: str | None = ""
     group: str | None = None
     order_in_group: int = -1
     width: Width = Width.NONE
-    display_name: str = ""
+    display_name: str | None = ""
     dependents: tuple[str, ...] = ()
     recommender: Recommender | None = None
     internal: bool = False
 
     def __post_init__(self) -> None:
         """Parse and check the default; complete the display name."""
-        if not self.display_name:
+        if self.display_name == "":
             object.__setattr__(self, "display_name", self.name)
         if self.has_default:
             default = parse_type(self.name, self.default, self.type)

@@ -11,14 +11,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from pyconnect_api.configdef import Config
+from pyconnect_api.configdef import Config, ConfigDef
+from pyconnect_api.task import SinkTask, SourceTask, Task, Versioned
+from pyconnect_api.typed_config import config_def
 
 if TYPE_CHECKING:
-    from pyconnect_api.configdef import ConfigDef
     from pyconnect_api.storage import OffsetStorageReader, SourceOffset, SourcePartition
-    from pyconnect_api.task import SinkTask, SourceTask, Task, TopicPartition
+    from pyconnect_api.task import TopicPartition
 
 TaskConfig: TypeAlias = Mapping[str, str]
 """The settings one task is started with."""
@@ -70,35 +71,50 @@ class SinkConnectorContext(ConnectorContext):
     """The context of a sink connector; it has nothing beyond `ConnectorContext`."""
 
 
-class Connector(ABC):
+class Connector(Versioned, ABC):
     """The common part of source and sink connectors; derive from one of those two.
 
     Life cycle: constructed without arguments, `initialize`, then `start` and
     `stop`. A connector that is resumed after a pause or stop gets `start` again on
     the same instance, without another `initialize`.
+
+    Two class attributes are enough for a connector without a life of its own: ``task_type`` and
+    ``config_class``.
     """
 
     context: ConnectorContext
+
+    task_type: ClassVar[type[Task] | None] = None
+    """The class that `task_class` returns."""
+
+    config_class: ClassVar[type | None] = None
+    """The dataclass of the settings that `config` defines (see `setting`)."""
+
+    props: Mapping[str, str]
+    """The configuration that `start` was given."""
 
     def initialize(self, context: ConnectorContext) -> None:
         """Keep the context; called once, before `start`."""
         self.context = context
 
-    @abstractmethod
     def start(self, props: Mapping[str, str]) -> None:
         """Start monitoring with the given configuration; an exception makes it FAILED.
 
         ``props`` are the texts of the configuration, with references to config providers resolved.
+        The default keeps them as `props`.
         """
+        self.props = props
 
     def reconfigure(self, props: Mapping[str, str]) -> None:
         """Take a changed configuration; the default stops and starts the connector."""
         self.stop()
         self.start(props)
 
-    @abstractmethod
     def task_class(self) -> type[Task]:
-        """Return the class of this connector's tasks."""
+        """Return the class of this connector's tasks; by default `task_type`."""
+        if self.task_type is None:
+            raise NotImplementedError(f"{type(self).__qualname__} has no task_type")
+        return self.task_type
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> Sequence[TaskConfig]:
@@ -108,13 +124,14 @@ class Connector(ABC):
         asks again, with waits of 0.25 s that double up to 60 s.
         """
 
-    @abstractmethod
     def stop(self) -> None:
         """Stop monitoring; tasks are stopped by the worker."""
 
-    @abstractmethod
     def config(self) -> ConfigDef:
-        """Return the definition of this connector's own settings, never None."""
+        """Return the definition of this connector's own settings; by default `config_class`'s."""
+        if self.config_class is None:
+            raise NotImplementedError(f"{type(self).__qualname__} has no config_class")
+        return config_def(self.config_class)
 
     def validate(self, connector_configs: Mapping[str, str | None]) -> Config:
         """Check a configuration against `config`; override for rules across settings.
@@ -123,17 +140,24 @@ class Connector(ABC):
         """
         return Config(config_values=self.config().validate(connector_configs))
 
-    @abstractmethod
-    def version(self) -> str:
-        """Return the version of this connector, as the REST API shows it."""
-
 
 class SourceConnector(Connector):
     """A connector that reads another system into Kafka."""
 
-    @abstractmethod
     def task_class(self) -> type[SourceTask]:
-        """Return the class of this connector's tasks."""
+        """Return the class of this connector's tasks; by default `task_type`."""
+        found = super().task_class()
+        assert issubclass(found, SourceTask)
+        return found
+
+    def task_configs(self, max_tasks: int) -> Sequence[TaskConfig]:  # noqa: ARG002  for overrides
+        """Return one configuration for each task to run, at most ``max_tasks``.
+
+        By default one task with the connector's: only the connector knows how to split its source.
+        Keys and values are texts. An empty sequence runs no task. After an exception the worker
+        asks again, with waits of 0.25 s that double up to 60 s.
+        """
+        return [self.props]
 
     def exactly_once_support(
         self,
@@ -177,9 +201,15 @@ class SinkConnector(Connector):
     TOPICS_CONFIG = "topics"
     TOPICS_REGEX_CONFIG = "topics.regex"
 
-    @abstractmethod
     def task_class(self) -> type[SinkTask]:
-        """Return the class of this connector's tasks."""
+        """Return the class of this connector's tasks; by default `task_type`."""
+        found = super().task_class()
+        assert issubclass(found, SinkTask)
+        return found
+
+    def task_configs(self, max_tasks: int) -> Sequence[TaskConfig]:
+        """Return the connector's configuration for each task: the worker deals out partitions."""
+        return [self.props] * max_tasks
 
     def alter_offsets(
         self,

@@ -10,11 +10,17 @@ source task may get from another thread.
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, overload
+from functools import cache, cached_property
+from importlib import metadata
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, overload
+
+from pyconnect_api.metrics import PluginMetrics
+from pyconnect_api.typed_config import parse_config
 
 if TYPE_CHECKING:
     from pyconnect_api.record import SinkRecord, SourceRecord
@@ -45,24 +51,49 @@ class RecordMetadata:
     timestamp: int = -1
 
 
-class Task(ABC):
+UNDEFINED_VERSION = "undefined"
+
+
+class Versioned:
+    """A part of a plugin that has a version."""
+
+    def version(self) -> str:
+        """Return the version shown by the REST API.
+
+        By default that of the module (``__version__`` of its top-level package) or else of its
+        distribution, ``undefined`` when there is neither.
+        """
+        package = type(self).__module__.partition(".")[0]
+        own = getattr(sys.modules.get(package), "__version__", None)
+        return own if isinstance(own, str) and own else _distribution_version(package)
+
+
+@cache
+def _distribution_version(package: str) -> str:
+    names = metadata.packages_distributions().get(package)
+    return metadata.version(names[0]) if names else UNDEFINED_VERSION
+
+
+class Task(Versioned, ABC):
     """The common part of source and sink tasks; derive from one of those two."""
 
-    @abstractmethod
-    def version(self) -> str:
-        """Return the version of this task, usually the connector's."""
+    config_class: ClassVar[type | None] = None
+    """The dataclass of the task's settings (see `setting`), if it has one."""
 
-    @abstractmethod
+    config: object
+    """The values of `config_class` after `start`; annotate it with that class."""
+
     def start(self, props: Mapping[str, str]) -> None:
         """Acquire what the task needs; an exception makes the task FAILED.
 
         ``props`` is one of the configurations that ``task_configs`` returned, with references to
-        config providers resolved.
+        config providers resolved. The default sets `config`; an override calls it first.
         """
+        if self.config_class is not None:
+            self.config = parse_config(self.config_class, props)
 
-    @abstractmethod
     def stop(self) -> None:
-        """Release what the task acquired.
+        """Release what the task acquired; by default nothing.
 
         Called once at the end, also when `start` raised. Must not rely on having been
         started.
@@ -109,7 +140,16 @@ class StopSignal(Protocol):
         ...
 
 
-class SourceTaskContext(ABC):
+class TaskContext:
+    """The worker's services for any task."""
+
+    @cached_property
+    def metrics(self) -> PluginMetrics:
+        """Counters and gauges of the task's own, in the worker's exposition."""
+        return PluginMetrics()
+
+
+class SourceTaskContext(TaskContext, ABC):
     """The worker's services for a source task."""
 
     stop_requested: StopSignal
@@ -181,7 +221,7 @@ class ErrantRecordReporter(ABC):
         """
 
 
-class SinkTaskContext(ABC):
+class SinkTaskContext(TaskContext, ABC):
     """The worker's services for a sink task."""
 
     is_closing: bool = False

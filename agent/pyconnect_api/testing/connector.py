@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyconnect_api.connector import Connector, SourceConnector
 from pyconnect_api.storage import SourceOffset, SourcePartition
 from pyconnect_api.task import SinkTask, SourceTask, TopicPartition
-from pyconnect_api.testing.contexts import FakeConnectorContext, MemoryOffsets
+from pyconnect_api.testing.contexts import FakeConnectorContext, MemoryOffsets, RecordingReporter
 from pyconnect_api.testing.sink import DEFAULT_PARTITION, SinkHarness
 from pyconnect_api.testing.source import SourceHarness
 
@@ -71,11 +71,13 @@ class ConnectorHarness:
         max_tasks: int = 1,
         *,
         partitions: Sequence[TopicPartition] = (DEFAULT_PARTITION,),
+        reporter: RecordingReporter | None = None,
     ) -> SinkHarness:
-        """Return a task of a sink connector, not started."""
+        """Return a task of a sink connector, not started; without `reporter` it has none."""
         task_class = self.connector.task_class()
         assert issubclass(task_class, SinkTask)
-        return SinkHarness(task_class, self.task_configs(max_tasks)[number], partitions=partitions)
+        config = self.task_configs(max_tasks)[number]
+        return SinkHarness(task_class, config, partitions=partitions, reporter=reporter)
 
     def stop(self) -> None:
         """Stop the connector."""

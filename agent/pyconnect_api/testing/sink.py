@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
+from pyconnect_api.coroutines import run_coroutines
 from pyconnect_api.errors import RetriableException
 from pyconnect_api.header import Header
 from pyconnect_api.record import SinkRecord, TimestampType
@@ -85,6 +86,7 @@ class SinkHarness:
         """Make, initialize and start a task, and open its partitions; return it."""
         self.context = FakeSinkTaskContext(self.props, self._reporter)
         self.task = self._task_class()
+        run_coroutines(self.task)
         self.context.initialized = True
         self.task.initialize(self.context)
         self.task.start(self.props)

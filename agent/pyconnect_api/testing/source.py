@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from pyconnect_api.coroutines import run_coroutines
 from pyconnect_api.errors import RetriableException
 from pyconnect_api.record import SourceRecord
 from pyconnect_api.storage import SourceOffset, SourcePartition
@@ -60,6 +61,7 @@ class SourceHarness:
             self.props, self.offsets, transactions, self._stop_signal()
         )
         self.task = self._task_class()
+        run_coroutines(self.task)
         self.task.initialize(self.context)
         self.task.start(self.props)
         return self.task

@@ -1,0 +1,175 @@
+"""A sink task that collects batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pyconnect_api import (
+    BackOff,
+    BatchingSinkTask,
+    ConnectException,
+    RetriableException,
+    SinkRecord,
+    TopicPartition,
+)
+from pyconnect_api.testing import ManualStop, RecordingReporter, SinkHarness
+
+PARTITION = TopicPartition("topic", 0)
+
+
+class Batches(BatchingSinkTask):
+    """Keeps what it is given; `down` makes it fail for a while, "bad" is reported."""
+
+    batch_records = 2
+    batch_ms = 60_000
+    written: list[list[object]]
+    down = False
+
+    def initialize(self, context) -> None:  # type: ignore[no-untyped-def]
+        super().initialize(context)
+        self.written = []
+
+    def write(self, records: Sequence[SinkRecord]) -> None:
+        if self.down:
+            raise RetriableException("the endpoint is away")
+        for record in records:
+            if record.value == "bad":
+                self.report(record, ConnectException("refused"))
+        self.written.append([record.value for record in records])
+
+
+def started(
+    task_class: type[Batches] = Batches, reporter: RecordingReporter | None = None
+) -> tuple[SinkHarness, Batches]:
+    sink = SinkHarness(task_class, {}, reporter=reporter)
+    task = sink.start()
+    assert isinstance(task, Batches)
+    return sink, task
+
+
+def record(value: str, offset: int) -> SinkRecord:
+    return SinkRecord(PARTITION.topic, PARTITION.partition, None, None, None, value, offset)
+
+
+def send(sink: SinkHarness, *values: str) -> None:
+    for value in values:
+        sink.send(value)
+    sink.deliver()
+
+
+def test_only_written_records_are_committed() -> None:
+    """The third record waits for its batch, and is written when the task ends."""
+    sink, task = started()
+    send(sink, "a", "b", "c")
+    assert task.written == [["a", "b"]]
+    assert sink.commit() == {PARTITION: 2}
+    assert 0 < sink.context.timeouts_ms[-1] <= 60_001
+    sink.stop()
+    assert task.written == [["a", "b"], ["c"]]
+    assert sink.committed == {PARTITION: 3}
+
+
+def test_a_batch_ends_with_the_record_that_fills_it() -> None:
+    """Bytes count as records do."""
+
+    class Small(Batches):
+        batch_records = 100
+        batch_bytes = 3
+
+    sink, task = started(Small)
+    send(sink, "aa", "bb", "cccc", "d")
+    assert task.written == [["aa", "bb"], ["cccc"]]
+
+
+def test_a_batch_is_written_when_its_time_is_over() -> None:
+    """No record waits for others without end."""
+
+    class Due(Batches):
+        batch_ms = 0
+
+    sink, task = started(Due)
+    send(sink, "a")
+    assert task.written == [["a"]]
+
+
+def test_a_batch_is_repeated_with_growing_waits() -> None:
+    """Its records are not taken twice, and a success starts the waits from the beginning."""
+    sink, task = started()
+    task.down = True
+    send(sink, "a", "b")
+    sink.deliver()
+    assert sink.context.timeouts_ms == [100, 200]
+    assert sink.commit() == {PARTITION: 0}
+    task.down = False
+    sink.deliver()
+    assert task.written == [["a", "b"]]
+    assert sink.commit() == {PARTITION: 2}
+    assert task.back_off.failures == 0
+
+
+def test_the_task_fails_after_its_last_attempt() -> None:
+    """The error says how many there were."""
+
+    class Impatient(Batches):
+        max_retries = 1
+        down = True
+
+    sink, _ = started(Impatient)
+    send(sink, "a", "b")
+    with pytest.raises(ConnectException, match="2 attempts"):
+        sink.deliver()
+
+
+def test_a_refused_record_is_reported_or_fails_the_task() -> None:
+    """With a reporter the others of its batch are written."""
+    reporter = RecordingReporter()
+    sink, task = started(reporter=reporter)
+    send(sink, "a", "bad")
+    assert [record.value for record, _ in reporter.reports] == ["bad"]
+    assert task.written == [["a", "bad"]]
+    without, _ = started()
+    with pytest.raises(ConnectException, match="refused"):
+        send(without, "a", "bad")
+
+
+def test_a_lost_partition_is_dropped_and_read_again() -> None:
+    """Another task may own it meanwhile."""
+    sink, task = started()
+    send(sink, "a")
+    sink.lose()
+    sink.assign(PARTITION)
+    sink.send("b")
+    sink.deliver()
+    assert task.written == [["a", "b"]]
+
+
+def test_a_lost_partition_that_failed_is_read_again() -> None:
+    """What comes again then was not written."""
+    sink, task = started()
+    task.down = True
+    send(sink, "a", "b")
+    sink.lose()
+    sink.assign(PARTITION)
+    task.down = False
+    task.put([record("a", 0), record("b", 1)])
+    assert task.written == [["a", "b"]]
+
+
+def test_a_topic_made_anew_begins_at_0_again() -> None:
+    """The offsets that were written before are those of other records."""
+    sink, task = started()
+    send(sink, "a", "b")
+    task.put([record("c", 0), record("d", 1)])
+    assert task.written == [["a", "b"], ["c", "d"]]
+
+
+def test_waits_double_up_to_a_limit() -> None:
+    """A success starts again."""
+    back_off = BackOff(first_ms=100, max_ms=350)
+    assert [back_off.next_ms() for _ in range(4)] == [100, 200, 350, 350]
+    back_off.reset()
+    stop = ManualStop()
+    assert not back_off.wait(stop)
+    assert stop.waits_s == [0.1]

@@ -1,0 +1,139 @@
+"""Settings as a dataclass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from pyconnect_api import (
+    ConfigException,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    Password,
+    SinkConnector,
+    SinkRecord,
+    SinkTask,
+    config_def,
+    parse_config,
+    setting,
+)
+from pyconnect_api.testing import ConnectorHarness
+
+
+@dataclass(frozen=True)
+class Settings:
+    url: str = setting("Address.", validator=NonEmptyString(), importance=Importance.HIGH)
+    rows_per_file: int = setting("Rows of a file.", default=10, at_least=1, at_most=100)
+    ratio: float = setting("Share.", default=0.5)
+    strict: bool = setting("Whether.", default=False)
+    fields: list[str] = setting("Names.", default=["a"])
+    mode: Literal["append", "replace"] = setting("Mode.", default="append")
+    token: Password | None = setting("Secret.", default=None)
+    region: Literal["eu", "us"] | None = setting("Region.", default=None)
+    limit: int | None = setting("Most rows.", default=None, at_least=1, key="row.limit")
+
+
+def test_annotations_make_the_definition() -> None:
+    """Names, types, defaults, documentation and importance are those of the fields."""
+    keys = config_def(Settings).keys
+    assert {name: key.type for name, key in keys.items()} == {
+        "url": ConfigType.STRING,
+        "rows.per.file": ConfigType.LONG,
+        "ratio": ConfigType.DOUBLE,
+        "strict": ConfigType.BOOLEAN,
+        "fields": ConfigType.LIST,
+        "mode": ConfigType.STRING,
+        "token": ConfigType.PASSWORD,
+        "region": ConfigType.STRING,
+        "row.limit": ConfigType.LONG,
+    }
+    assert not keys["url"].has_default
+    assert keys["url"].importance is Importance.HIGH
+    assert keys["rows.per.file"].default == 10
+    assert keys["rows.per.file"].documentation == "Rows of a file."
+    assert str(keys["rows.per.file"].validator) == "[1,...,100]"
+
+
+def test_values_have_the_types_of_the_fields() -> None:
+    """Texts become numbers, lists and secrets; what is not set has its default."""
+    parsed = parse_config(Settings, {"url": "u", "rows.per.file": "7", "token": "s", "more": "x"})
+    assert parsed == Settings(url="u", rows_per_file=7, token=Password("s"))
+    assert parsed.fields is not parse_config(Settings, {"url": "u"}).fields
+    assert "s" not in repr(parsed.token)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("url", ""),
+        ("rows.per.file", "0"),
+        ("rows.per.file", "101"),
+        ("rows.per.file", "1.5"),
+        ("mode", "merge"),
+        ("region", "mars"),
+        ("row.limit", "0"),
+    ],
+)
+def test_a_wrong_value_is_refused(key: str, value: str) -> None:
+    """The error names the key."""
+    with pytest.raises(ConfigException, match=key):
+        parse_config(Settings, {"url": "u", key: value})
+
+
+def test_a_field_that_is_no_setting_is_refused() -> None:
+    """The author sees which field it is."""
+
+    @dataclass
+    class Wrong:
+        pairs: dict[str, str] = setting("Pairs.")
+
+    with pytest.raises(TypeError, match="pairs"):
+        config_def(Wrong)
+
+
+class ShortTask(SinkTask):
+    config_class = Settings
+    config: Settings
+
+    def put(self, records: list[SinkRecord]) -> None:  # type: ignore[override]  # a short one
+        self.rows = self.config.rows_per_file
+
+
+class ShortConnector(SinkConnector):
+    task_type = ShortTask
+    config_class = Settings
+
+
+def test_two_attributes_make_a_connector() -> None:
+    """Definition, life, task configs and version need no code."""
+    harness = ConnectorHarness(ShortConnector, {"url": "u", "rows.per.file": "7"})
+    harness.start()
+    assert len(harness.task_configs(3)) == 3
+    assert ConnectorHarness(ShortConnector, {"rows.per.file": "0"}).errors().keys() == {
+        "url",
+        "rows.per.file",
+    }
+    sink = harness.sink()
+    sink.start()
+    sink.send("a")
+    sink.deliver()
+    assert isinstance(sink.task, ShortTask)
+    assert sink.task.rows == 7
+    assert sink.task.version()
+    sink.stop()
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    """A class of an installed distribution needs no version of its own."""
+
+    class Versioned(ShortConnector):
+        __module__ = "pytest"
+
+    assert Versioned().version() == pytest.__version__
+    Versioned.__module__ = "hypothesis.strategies"
+    assert Versioned().version()[0].isdigit()
+    Versioned.__module__ = "no_such_package"
+    assert Versioned().version() == "undefined"
