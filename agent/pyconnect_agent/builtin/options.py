@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import ConfigDef
 
 
@@ -49,7 +49,7 @@ class Options:
         return value
 
 
-class Shipped:
+class Shipped(ApachesPlugin):
     """Parses its options by the definition in `CONFIG_DEF`."""
 
     CONFIG_DEF: ConfigDef
@@ -63,6 +63,3 @@ class Shipped:
 
     def config(self) -> ConfigDef:
         return self.CONFIG_DEF
-
-    def version(self) -> str:
-        return CONNECT_VERSION

@@ -21,41 +21,26 @@ from pyconnect_agent.builtin.connectors.file_stream_source import (
     FileStreamSourceTask,
     source_config_def,
 )
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import (
     ConfigDef,
     ConnectException,
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
     SinkConnector,
-    SinkTask,
     SourceConnector,
-    SourceTask,
     TopicPartition,
 )
 
 
-class FileStreamSourceConnector(SourceConnector):
+class FileStreamSourceConnector(ApachesPlugin, SourceConnector):
     """One task, whose config is the connector's."""
 
-    def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
-
-    def version(self) -> str:
-        return CONNECT_VERSION
+    task_type = FileStreamSourceTask
 
     def start(self, props: Mapping[str, str]) -> None:
         source_config_def().parse(props)
-        self._props = props
-
-    def task_class(self) -> type[SourceTask]:
-        return FileStreamSourceTask
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props]
-
-    def stop(self) -> None:
-        """Nothing runs in the background."""
+        super().start(props)
 
     def config(self) -> ConfigDef:
         return source_config_def()
@@ -108,31 +93,18 @@ def _check_offset(partition: Mapping[str, object] | None, offset: Mapping[str, o
         raise ConnectException(f"Partition objects should contain the key '{FILENAME_FIELD}'")
 
 
-class FileStreamSinkConnector(SinkConnector):
+class FileStreamSinkConnector(ApachesPlugin, SinkConnector):
     """`tasks.max` tasks of the same config, all appending to one file.
 
     At-least-once: a task that is killed has appended lines whose offsets were not committed, and
     its successor appends them again. LakeSink writes each record to files once.
     """
 
-    def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
-
-    def version(self) -> str:
-        return CONNECT_VERSION
+    task_type = FileStreamSinkTask
 
     def start(self, props: Mapping[str, str]) -> None:
         sink_config_def().parse(props)
-        self._props = props
-
-    def task_class(self) -> type[SinkTask]:
-        return FileStreamSinkTask
-
-    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [self._props] * max_tasks
-
-    def stop(self) -> None:
-        """Nothing runs in the background."""
+        super().start(props)
 
     def config(self) -> ConfigDef:
         return sink_config_def()

@@ -10,42 +10,36 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import (
     ConfigDef,
-    ConfigType,
     ConnectException,
-    Importance,
     RetriableException,
     SinkRecord,
     SinkRecords,
     SinkTask,
 )
 from pyconnect_api.java_text import to_string
+from pyconnect_api.key_table import define_table
 
 FILE = "file"
 STANDARD_OUTPUT = 1
 RETRY_MS = 1_000
+_TABLE = """
+file  STRING  HIGH  ~
+    Destination filename. If not specified, the standard output will be used. Delivery is
+    at-least-once: after a failure, lines may be appended again. LakeSink writes files exactly once.
+"""
 
 TEMPORARY_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR, errno.ENOMEM})
 
 
 def sink_config_def() -> ConfigDef:
     """The settings of the sink connector."""
-    return ConfigDef().define(
-        FILE,
-        ConfigType.STRING,
-        default=None,
-        importance=Importance.HIGH,
-        documentation=(
-            "Destination filename. If not specified, the standard output will be used. Delivery is"
-            " at-least-once: after a failure, lines may be appended again. LakeSink writes files"
-            " exactly once."
-        ),
-    )
+    return define_table(ConfigDef(), _TABLE)
 
 
-class FileStreamSinkTask(SinkTask):
+class FileStreamSinkTask(ApachesPlugin, SinkTask):
     """Appends to one file; tasks that share it mix whole lines, as each `put` is one write."""
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkTask"
@@ -55,9 +49,6 @@ class FileStreamSinkTask(SinkTask):
         self._descriptor: int | None = None
         self._unwritten = b""
         self._batch: Sequence[SinkRecord] = ()
-
-    def version(self) -> str:
-        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         config = sink_config_def().parse(props)

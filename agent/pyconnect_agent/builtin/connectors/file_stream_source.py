@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import overload
 
 from pyconnect_agent.builtin import standard_input
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import (
     STRING_SCHEMA,
     ConfigDef,
@@ -90,7 +90,7 @@ class _Offsets(Sequence[Mapping[str, object]]):
         return {POSITION_FIELD: self._positions[index]}
 
 
-class FileStreamSourceTask(SourceTask):
+class FileStreamSourceTask(ApachesPlugin, SourceTask):
     """Reads one file; records keep the position after their line as source offset."""
 
     java_name = "org.apache.kafka.connect.file.FileStreamSourceTask"
@@ -106,9 +106,6 @@ class FileStreamSourceTask(SourceTask):
         self._positions: list[int | None] = []
         self._partition: Mapping[str, object] = {FILENAME_FIELD: None}
         self._truncation_seen = False
-
-    def version(self) -> str:
-        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         config = source_config_def().parse(props)

@@ -9,24 +9,21 @@ from collections.abc import Mapping
 from pyconnect_api import (
     CONVERTER_TYPE_CONFIG,
     ConfigDef,
-    ConfigType,
     Converter,
     HeaderConverter,
-    Importance,
     Schema,
     SchemaAndValue,
     ValidString,
 )
+from pyconnect_api.key_table import define_table
 
 
 def converter_config_def() -> ConfigDef:
     """Return a new definition that holds what every converter has."""
-    return ConfigDef().define(
-        CONVERTER_TYPE_CONFIG,
-        ConfigType.STRING,
-        validator=ValidString.one_of("key", "value", "header"),
-        importance=Importance.LOW,
-        documentation="How this converter will be used.",
+    return define_table(
+        ConfigDef(),
+        f"{CONVERTER_TYPE_CONFIG}  STRING  LOW  !\n    How this converter will be used.",
+        {CONVERTER_TYPE_CONFIG: ValidString.one_of("key", "value", "header")},
     )
 
 
@@ -58,4 +55,4 @@ class DataConverter(Converter, HeaderConverter):
         return converter_config_def()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release no resource."""

@@ -108,18 +108,15 @@ def _builder(kind: Type, members: dict[str, object], options: JsonOptions) -> Sc
             values = schema_from_json(members["values"], options)
             return SchemaBuilder.map(keys, values)  # type: ignore[arg-type]  # it refuses None
         case Type.STRUCT:
-            return _struct_builder(members.get("fields"), options)
+            fields = members.get("fields")
+            if not isinstance(fields, list):
+                raise DataException('Struct schema\'s "fields" argument is not an array.')
+            builder = SchemaBuilder.struct()
+            for field in fields:
+                name = field.get("field") if isinstance(field, dict) else None
+                if not isinstance(name, str):
+                    raise DataException("Struct schema's field name not specified properly")
+                schema = schema_from_json(field, options)
+                builder.field(name, schema)  # type: ignore[arg-type]  # it refuses None
+            return builder
     return SchemaBuilder(kind)
-
-
-def _struct_builder(fields: object, options: JsonOptions) -> SchemaBuilder:
-    if not isinstance(fields, list):
-        raise DataException('Struct schema\'s "fields" argument is not an array.')
-    builder = SchemaBuilder.struct()
-    for field in fields:
-        name = field.get("field") if isinstance(field, dict) else None
-        if not isinstance(name, str):
-            raise DataException("Struct schema's field name not specified properly")
-        schema = schema_from_json(field, options)
-        builder.field(name, schema)  # type: ignore[arg-type]  # it refuses None
-    return builder

@@ -25,7 +25,7 @@ class SimpleHeaderConverter(HeaderConverter):
     """Has no options."""
 
     def configure(self, configs: Mapping[str, object]) -> None:
-        """Nothing to take."""
+        """Take no settings."""
 
     def config(self) -> ConfigDef:
         return ConfigDef()
@@ -48,4 +48,4 @@ class SimpleHeaderConverter(HeaderConverter):
         return values.parse_string(text)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release no resource."""

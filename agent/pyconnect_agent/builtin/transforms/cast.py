@@ -14,25 +14,23 @@ from pyconnect_agent.builtin.transforms import casts
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
-    define_replace_null_with_default,
+    split_at_colons,
+    with_null_key,
 )
-from pyconnect_agent.builtin.transforms.java_split import split_at_colons
-from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import (
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
     StructCopy,
     copied_basics,
     renamed_schema,
+    require_map,
+    require_struct,
     struct_like,
 )
 from pyconnect_api import (
-    ConfigDef,
     ConfigException,
-    ConfigType,
     ConnectRecord,
     DataException,
     Field,
-    Importance,
     LambdaValidator,
     Schema,
     SchemaBuilder,
@@ -45,6 +43,12 @@ from pyconnect_api.logical import SCALE_PARAMETER, is_logical
 
 SPEC = "spec"
 _PURPOSE = "cast types"
+_TABLE = """
+spec  LIST  HIGH  !
+    Fields and their new types as field:type, or one type for the whole value. Types are int8,
+    int16, int32, int64, float32, float64, boolean and string; binary data can become a string only
+    (base64).
+"""
 
 
 def _check_spec(_name: str, value: object) -> None:
@@ -119,16 +123,8 @@ class Cast(OneSideTransformation):
     """Casts the fields of a struct or map, or the whole value, to what `spec` says."""
 
     KEEPS_NONE = True
-    CONFIG_DEF = define_replace_null_with_default(
-        ConfigDef().define(
-            SPEC,
-            ConfigType.LIST,
-            validator=LambdaValidator(_check_spec, "list of pairs field:type, e.g. foo:int32"),
-            importance=Importance.HIGH,
-            documentation="Fields and their new types as field:type, or one type for the whole "
-            "value. Types are int8, int16, int32, int64, float32, float64, boolean and string; "
-            "binary data can become a string only (base64).",
-        )
+    CONFIG_DEF = with_null_key(
+        _TABLE, {SPEC: LambdaValidator(_check_spec, "list of pairs field:type, e.g. foo:int32")}
     )
 
     _targets: dict[str, Type]

@@ -175,7 +175,14 @@ def _to_float32(value: object) -> object:
         case int() | Decimal():
             return decimal_to_float32(Decimal(value))
         case str():
-            return _parsed_float32(value)
+            nearest = _parsed_float64(value, Type.FLOAT32)
+            if not isfinite(nearest) or nearest == 0:
+                return nearest
+            try:
+                # From the text, so that it is rounded once.
+                return decimal_to_float32(Decimal(value.strip(_BLANKS).rstrip("fFdD")))
+            except InvalidOperation:
+                return to_float32(nearest)
     raise _unexpected(value)
 
 
@@ -191,17 +198,6 @@ def _parsed_float64(text: str, target: Type) -> float:
         return float.fromhex(hexadecimal)
     except OverflowError:
         return float("-inf" if hexadecimal.startswith("-") else "inf")
-
-
-def _parsed_float32(text: str) -> float:
-    nearest = _parsed_float64(text, Type.FLOAT32)
-    if not isfinite(nearest) or nearest == 0:
-        return nearest
-    try:
-        # From the text, so that it is rounded once.
-        return decimal_to_float32(Decimal(text.strip(_BLANKS).rstrip("fFdD")))
-    except InvalidOperation:
-        return to_float32(nearest)
 
 
 def _to_boolean(value: object) -> object:

@@ -12,21 +12,24 @@ from typing import Any
 
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
-from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import copied_basics, struct_like
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
+    copied_basics,
+    require_map,
+    require_struct,
+    struct_like,
+)
 from pyconnect_api import (
     ConfigDef,
-    ConfigType,
     ConnectRecord,
     DataException,
-    Importance,
     Schema,
     SchemaBuilder,
     Struct,
     Type,
     validate_value,
 )
+from pyconnect_api.key_table import define_table
 
 DELIMITER = "delimiter"
 _PURPOSE = "flattening"
@@ -62,12 +65,8 @@ class Flatten(OneSideTransformation):
     """Flattens structs and schemaless maps."""
 
     KEEPS_NONE = True
-    CONFIG_DEF = ConfigDef().define(
-        DELIMITER,
-        ConfigType.STRING,
-        default=".",
-        importance=Importance.MEDIUM,
-        documentation="Text between the parts of a joined name.",
+    CONFIG_DEF = define_table(
+        ConfigDef(), f"{DELIMITER}  STRING  MEDIUM  .\n    Text between the parts of a joined name."
     )
 
     _delimiter: str

@@ -13,16 +13,14 @@ from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
-    define_replace_null_with_default,
+    with_null_key,
 )
-from pyconnect_agent.builtin.transforms.requirements import (
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
+    StructCopy,
     require_map,
     require_sink_record,
     require_struct,
-)
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import (
-    StructCopy,
     struct_like,
 )
 from pyconnect_api import (
@@ -33,11 +31,8 @@ from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
     STRING_SCHEMA,
     TIMESTAMP_SCHEMA,
-    ConfigDef,
     ConfigException,
-    ConfigType,
     ConnectRecord,
-    Importance,
     Schema,
     Struct,
     validate_value,
@@ -62,27 +57,6 @@ _DESCRIPTIONS = {
 }
 
 
-def _definition() -> ConfigDef:
-    definition = ConfigDef()
-    for name, description in _DESCRIPTIONS.items():
-        definition.define(
-            name,
-            ConfigType.STRING,
-            default=None,
-            importance=Importance.MEDIUM,
-            documentation=f"Name of the field for {description}. With a ! at its end the field is "
-            "required, with a ? or neither optional.",
-        )
-    definition.define(
-        STATIC_VALUE,
-        ConfigType.STRING,
-        default=None,
-        importance=Importance.MEDIUM,
-        documentation="Value of the field static.field.",
-    )
-    return define_replace_null_with_default(definition)
-
-
 @dataclass(frozen=True, slots=True)
 class _Insertion:
     """A field to add: its schema, and its value without and with schemas, None if unknown."""
@@ -98,7 +72,14 @@ class InsertField(OneSideTransformation):
     """Adds the configured fields after those there are; a map's own of that name is replaced."""
 
     KEEPS_NONE = True
-    CONFIG_DEF = _definition()
+    CONFIG_DEF = with_null_key(
+        "\n".join(
+            f"{name}  STRING  MEDIUM  ~\n    Name of the field for {description}. With a ! at its"
+            " end the field is required, with a ? or neither optional."
+            for name, description in _DESCRIPTIONS.items()
+        )
+        + f"\n{STATIC_VALUE}  STRING  MEDIUM  ~\n    Value of the field static.field."
+    )
 
     _insertions: tuple[_Insertion, ...]
     _with_default: bool

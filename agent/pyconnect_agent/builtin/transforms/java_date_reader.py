@@ -200,7 +200,12 @@ def _zone_offset(text: str) -> int:
 
 def _milliseconds(found: Mapping[str, int], zone: ZoneName | None) -> int:
     """Return the moment that the fields give."""
-    local = date_to_days(_date(found)) * MILLISECONDS_PER_DAY + _time_of_day(found)
+    if "H" in found or "k" in found:
+        hour = found.get("H", found.get("k", 0) % 24)
+    else:
+        hour = found.get("K", found.get("h", 0) % 12) + 12 * found.get("a", 0)
+    seconds = (hour * 60 + found.get("m", 0)) * 60 + found.get("s", 0)
+    local = date_to_days(_date(found)) * MILLISECONDS_PER_DAY + (seconds * 1000 + found.get("S", 0))
     if zone is not None:
         wall = timestamp_from_milliseconds(local).replace(tzinfo=None)
         return local - zone.offset(wall) // timedelta(milliseconds=1)
@@ -211,7 +216,10 @@ def _date(found: Mapping[str, int]) -> date:
     """Return the day that the fields give; missing fields are those of 1970-01-01."""
     month = found.get("M", found.get("L"))
     if "d" not in found and month is None and "w" in found:
-        return _day_of_week(found)
+        first = date(found.get("Y", found.get("y", 1970)), 1, 1)
+        weekday = found.get("u", found.get("E", 7))
+        sunday = first - timedelta(days=first.isoweekday() % 7)
+        return sunday + timedelta(days=7 * (found["w"] - 1) + weekday % 7)
     year = found.get("y", found.get("Y", 1970))
     if "d" not in found and month is None and "D" in found:
         day = date(year, 1, 1) + timedelta(days=found["D"] - 1)
@@ -219,21 +227,3 @@ def _date(found: Mapping[str, int]) -> date:
             raise ValueError("D is out of range")
         return day
     return date(year, 1 if month is None else month, found.get("d", 1))
-
-
-def _day_of_week(found: Mapping[str, int]) -> date:
-    """Return the day of a week and a weekday, the week's Sunday if there is none."""
-    first = date(found.get("Y", found.get("y", 1970)), 1, 1)
-    weekday = found.get("u", found.get("E", 7))
-    sunday = first - timedelta(days=first.isoweekday() % 7)
-    return sunday + timedelta(days=7 * (found["w"] - 1) + weekday % 7)
-
-
-def _time_of_day(found: Mapping[str, int]) -> int:
-    """Return the milliseconds since midnight."""
-    if "H" in found or "k" in found:
-        hour = found.get("H", found.get("k", 0) % 24)
-    else:
-        hour = found.get("K", found.get("h", 0) % 12) + 12 * found.get("a", 0)
-    seconds = (hour * 60 + found.get("m", 0)) * 60 + found.get("s", 0)
-    return seconds * 1000 + found.get("S", 0)

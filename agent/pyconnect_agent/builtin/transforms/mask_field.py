@@ -16,14 +16,16 @@ from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_
 from pyconnect_agent.builtin.transforms.definitions import (
     NON_EMPTY_UNIQUE_LIST,
     REPLACE_NULL_WITH_DEFAULT,
-    define_replace_null_with_default,
+    with_null_key,
 )
-from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import StructCopy
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
+    StructCopy,
+    require_map,
+    require_struct,
+)
 from pyconnect_api import (
     DECIMAL_NAME,
-    ConfigDef,
     ConnectRecord,
     DataException,
     Field,
@@ -34,7 +36,6 @@ from pyconnect_api import (
     validate_value,
     values,
 )
-from pyconnect_api.key_table import define_table
 from pyconnect_api.logical import decimal_of, decimal_scale, scale_of, unscaled_value
 
 FIELDS = "fields"
@@ -75,10 +76,8 @@ replacement  STRING  LOW  ~
 class MaskField(OneSideTransformation):
     """Keeps the schema."""
 
-    CONFIG_DEF = define_replace_null_with_default(
-        define_table(
-            ConfigDef(), _TABLE, {FIELDS: NON_EMPTY_UNIQUE_LIST, REPLACEMENT: NonEmptyString()}
-        )
+    CONFIG_DEF = with_null_key(
+        _TABLE, {FIELDS: NON_EMPTY_UNIQUE_LIST, REPLACEMENT: NonEmptyString()}
     )
 
     _fields: tuple[str, ...]

@@ -14,23 +14,22 @@ from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
     UNIQUE_LIST,
-    define_replace_null_with_default,
+    split_at_colons,
+    with_null_key,
 )
-from pyconnect_agent.builtin.transforms.java_split import split_at_colons
-from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import (
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
     StructCopy,
+    require_map,
+    require_struct,
     struct_like,
 )
 from pyconnect_api import (
-    ConfigDef,
     ConnectRecord,
     LambdaValidator,
     Schema,
 )
 from pyconnect_api.configdef import invalid_value
-from pyconnect_api.key_table import define_table
 
 EXCLUDE = "exclude"
 INCLUDE = "include"
@@ -72,18 +71,13 @@ class ReplaceField(OneSideTransformation):
     """Keeps a field that is not excluded, and included if anything is; then renames it."""
 
     KEEPS_NONE = True
-    CONFIG_DEF = define_replace_null_with_default(
-        define_table(
-            ConfigDef(),
-            _TABLE,
-            {
-                EXCLUDE: UNIQUE_LIST,
-                INCLUDE: UNIQUE_LIST,
-                RENAMES: LambdaValidator(
-                    _check_renames, "list of pairs old:new, e.g. foo:bar,abc:xyz"
-                ),
-            },
-        )
+    CONFIG_DEF = with_null_key(
+        _TABLE,
+        {
+            EXCLUDE: UNIQUE_LIST,
+            INCLUDE: UNIQUE_LIST,
+            RENAMES: LambdaValidator(_check_renames, "list of pairs old:new, e.g. foo:bar,abc:xyz"),
+        },
     )
 
     _excluded: frozenset[str]

@@ -9,23 +9,21 @@ from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
-    define_replace_null_with_default,
+    with_null_key,
 )
-from pyconnect_agent.builtin.transforms.requirements import require_schema
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import (
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
     StructCopy,
     renamed_schema,
+    require_schema,
 )
 from pyconnect_api import (
-    ConfigDef,
     ConfigException,
     ConnectRecord,
     Schema,
     Struct,
     Type,
 )
-from pyconnect_api.key_table import define_table
 
 SCHEMA_NAME = "schema.name"
 SCHEMA_VERSION = "schema.version"
@@ -42,7 +40,7 @@ schema.version  INT  HIGH  ~
 class SetSchemaMetadata(OneSideTransformation):
     """Keeps everything else about the schema; a struct is copied to the new schema."""
 
-    CONFIG_DEF = define_replace_null_with_default(define_table(ConfigDef(), _TABLE))
+    CONFIG_DEF = with_null_key(_TABLE)
 
     _name: str | None
     _version: int | None

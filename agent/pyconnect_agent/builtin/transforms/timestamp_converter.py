@@ -13,14 +13,15 @@ from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
 from pyconnect_agent.builtin.transforms.definitions import (
     REPLACE_NULL_WITH_DEFAULT,
-    define_replace_null_with_default,
+    with_null_key,
 )
 from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
-from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import (
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
     StructCopy,
     renamed_schema,
+    require_map,
+    require_struct,
     struct_like,
 )
 from pyconnect_agent.builtin.transforms.timestamp_forms import (
@@ -30,7 +31,6 @@ from pyconnect_agent.builtin.transforms.timestamp_forms import (
     TimestampForms,
 )
 from pyconnect_api import (
-    ConfigDef,
     ConfigException,
     ConnectException,
     ConnectRecord,
@@ -40,7 +40,6 @@ from pyconnect_api import (
     ValidString,
     validate_value,
 )
-from pyconnect_api.key_table import define_table
 
 FIELD = "field"
 TARGET_TYPE = "target.type"
@@ -91,15 +90,12 @@ unix.precision  STRING  LOW  milliseconds
 class TimestampConverter(OneSideTransformation):
     """Converts one field, or with an empty `field` the whole value; None stays None."""
 
-    CONFIG_DEF = define_replace_null_with_default(
-        define_table(
-            ConfigDef(),
-            _TABLE,
-            {
-                TARGET_TYPE: ValidString.one_of(*FORMS),
-                UNIX_PRECISION: ValidString.one_of(*PRECISIONS),
-            },
-        )
+    CONFIG_DEF = with_null_key(
+        _TABLE,
+        {
+            TARGET_TYPE: ValidString.one_of(*FORMS),
+            UNIX_PRECISION: ValidString.one_of(*PRECISIONS),
+        },
     )
 
     _field: str

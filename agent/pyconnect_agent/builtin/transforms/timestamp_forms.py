@@ -137,7 +137,12 @@ def _writing(target: str, date_format: JavaDateFormat | None, precision: str) ->
             assert date_format is not None
             return date_format.text
         case "unix":
-            return _unix_writing(precision)
+            if precision == "milliseconds":
+                return lambda milliseconds: milliseconds
+            units = _UNITS_PER_MILLISECOND.get(precision)
+            if units is None:
+                return lambda milliseconds: _cut(milliseconds, _MILLISECONDS_PER_SECOND)
+            return lambda milliseconds: _limited(milliseconds * units)
         case "Date":
             return lambda milliseconds: date_from_days(milliseconds // MILLISECONDS_PER_DAY)
         case "Time":
@@ -171,15 +176,6 @@ def _unix_reading(precision: str) -> Reading:
         return _cut(value, units)
 
     return read
-
-
-def _unix_writing(precision: str) -> Writing:
-    if precision == "milliseconds":
-        return lambda milliseconds: milliseconds
-    units = _UNITS_PER_MILLISECOND.get(precision)
-    if units is None:
-        return lambda milliseconds: _cut(milliseconds, _MILLISECONDS_PER_SECOND)
-    return lambda milliseconds: _limited(milliseconds * units)
 
 
 def _cut(number: int, divisor: int) -> int:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_agent.builtin.config_providers.directory import DirectoryConfigProvider
-from pyconnect_agent.builtin.config_providers.env_var import EnvVarConfigProvider
-from pyconnect_agent.builtin.config_providers.file import FileConfigProvider
+from pyconnect_agent.builtin.config_providers import (
+    DirectoryConfigProvider,
+    EnvVarConfigProvider,
+    FileConfigProvider,
+)
 from pyconnect_agent.plugins.discovery import installed_catalog
 from pyconnect_agent.plugins.variable_resolver import VariableResolver
 from pyconnect_api import ConfigException

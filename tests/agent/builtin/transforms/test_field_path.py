@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.builtin.transforms.field_path import FieldPath
+from pyconnect_agent.builtin.transforms.fields import FieldPath
 from pyconnect_api import (
     OPTIONAL_STRING_SCHEMA,
     STRING_SCHEMA,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pyconnect_agent.builtin.transforms.regex_router import JavaReplacement
+from pyconnect_agent.builtin.transforms.routers import JavaReplacement
 
 REGEX = re.compile(r"(?P<first>\w)(\d)?")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
+from pyconnect_agent.builtin.transforms.schemas import SchemaCache
+from pyconnect_agent.core.apache_release import RELEASE_4_4
 from pyconnect_api import (
     INT8_SCHEMA,
     INT32_SCHEMA,
@@ -219,6 +222,31 @@ def test_value_to_key_takes_fields_in_the_order_of_the_option() -> None:
     assert record.key_schema == expected
     with pytest.raises(DataException, match=r"^Field does not exist: z$"):
         transformation("ValueToKey", fields="z").apply(source_record(pair("x", 1), PAIR))
+
+
+def test_value_to_key_takes_paths_in_kafka_4_4() -> None:
+    """The key's field has the whole path as its name; 4.3 takes it for a name."""
+    outer = SchemaBuilder.struct().field("p", PAIR).build()
+    record = source_record(Struct(outer).put("p", pair(None, 1)), outer)
+    nested = partial(transformation, "ValueToKey", RELEASE_4_4, field_syntax_version="V2")
+    found = applied(nested(fields="p.b,p.a"), record)
+    assert found.key_schema is not None
+    assert [(f.name, f.schema) for f in found.key_schema.fields] == [
+        ("p.b", INT32_SCHEMA),
+        ("p.a", WITH_DEFAULT),
+    ]
+    assert isinstance(found.key, Struct)
+    assert (found.key.get("p.b"), found.key.get("p.a")) == (1, "default")
+    without = applied(nested(fields="p.a", replace_null_with_default="false"), record).key
+    assert isinstance(without, Struct)
+    assert without.get_without_default("p.a") is None
+    assert applied(nested(fields="p.b"), source_record({"p": {"b": 2}})).key == {"p.b": 2}
+    for old in (
+        transformation("ValueToKey", RELEASE_4_4, fields="p.b"),
+        transformation("ValueToKey", fields="p.b"),
+    ):
+        with pytest.raises(DataException, match=r"^Field does not exist: p\.b$"):
+            old.apply(record)
 
 
 def test_facts_of_a_schema_are_computed_once() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from pyconnect_agent.core.apache_release import RELEASE_4_4
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.loading import load
@@ -32,7 +33,7 @@ from pyconnect_api.logical import (
 )
 from tests.agent.builtin.converters.converter_corpus import schema_of, text_of, value_of
 
-_CATALOG = Catalog(builtin_plugins())
+_CATALOG = Catalog(builtin_plugins(RELEASE_4_4))  # does what 4.3 does with its options
 CLASSES: dict[str, type[Any]] = {
     desc.class_name: load(desc)
     for desc in _CATALOG.of_kind(PluginKind.TRANSFORMATION, PluginKind.PREDICATE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_agent.plugins.loading import load
@@ -26,9 +27,13 @@ WITH_DEFAULT = SchemaBuilder.string().optional().default("default").build()
 PAIR = SchemaBuilder.struct().name("pair").field("a", WITH_DEFAULT).field("b", INT32_SCHEMA).build()
 
 
-def transformation(name: str, /, **options: str) -> Transformation[Any]:
+def transformation(
+    name: str, /, release: str = CONNECT_VERSION, **options: str
+) -> Transformation[Any]:
     """Return a configured one; `a_b` as a keyword stands for the option `a.b`."""
-    made: Transformation[Any] = load(_CATALOG.plugin(name, PluginKind.TRANSFORMATION))()
+    made: Transformation[Any] = load(
+        Catalog(builtin_plugins(release)).plugin(name, PluginKind.TRANSFORMATION)
+    )()
     made.configure(_options(options))
     return made
 

@@ -21,9 +21,12 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Encode,
     RegistryConverter,
 )
-from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import Frame
-from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
+from pyconnect_agent.builtin.converters.registry.options import (
+    define_flags,
+    registry_config_def,
+    require_extra,
+)
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     ConfigDef,

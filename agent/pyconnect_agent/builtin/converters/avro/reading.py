@@ -127,7 +127,20 @@ class _Walk:
         schema = _described(builder, avro, kind).build()
         default = avro.get(names.DEFAULT, default)
         if default is not None and schema.type is not Type.STRUCT:
-            return self._with_default(schema, read, default)
+            read_value = _logical(schema, read)
+            value = read_value(_from_json(schema, default))
+            with_default = Schema(
+                schema.type,
+                optional=schema.optional,
+                default=value,
+                name=schema.name,
+                version=schema.version,
+                doc=schema.doc,
+                parameters=schema.parameters,
+                key_schema=schema.key_schema if schema.type is Type.MAP else None,
+                value_schema=schema.value_schema if schema.type in (Type.MAP, Type.ARRAY) else None,
+            )
+            return with_default, read_value
         return schema, _logical(schema, read)
 
     def _builder(self, kind: str, avro: Avro) -> tuple[SchemaBuilder, Read]:
@@ -138,7 +151,9 @@ class _Walk:
                 return self._array(avro)
             case "map":
                 schema, element = self.of(avro["values"])
-                return SchemaBuilder.map(SchemaBuilder.string(), schema), _map_reader(element)
+                return SchemaBuilder.map(SchemaBuilder.string(), schema), (
+                    lambda found: {key: element(item) for key, item in found.items()}
+                )
         return _primitive(kind, avro), _identity
 
     def _of_union(self, branches: list[Any], default: Any) -> tuple[Schema, Read]:
@@ -191,22 +206,6 @@ class _Walk:
             members.append((field["name"], read))
         self._open.pop()
         return builder, _RecordReader(members)
-
-    def _with_default(self, schema: Schema, read: Read, default: Any) -> tuple[Schema, Read]:
-        read_value = _logical(schema, read)
-        value = read_value(_from_json(schema, default))
-        with_default = Schema(
-            schema.type,
-            optional=schema.optional,
-            default=value,
-            name=schema.name,
-            version=schema.version,
-            doc=schema.doc,
-            parameters=schema.parameters,
-            key_schema=schema.key_schema if schema.type is Type.MAP else None,
-            value_schema=schema.value_schema if schema.type in (Type.MAP, Type.ARRAY) else None,
-        )
-        return with_default, read_value
 
 
 def _identity(found: Any) -> object:
@@ -308,10 +307,6 @@ class _RecordReader:
             return Struct.of_checked(schema, [member(record[name]) for name, member in members])
 
         return read
-
-
-def _map_reader(element: Read) -> Read:
-    return lambda found: {key: element(item) for key, item in found.items()}
 
 
 def _entries_reader(key: Read, value: Read) -> Read:

@@ -1,18 +1,22 @@
 """`io.confluent.connect.protobuf.ProtobufConverter`: Protobuf whose schemas a registry keeps.
 
-Layer: builtin. Schemas are registered as the text of a .proto file. Needs the extra `protobuf`.
-Differences from Confluent's: what is no struct is wrapped in a message with a field `value` and
-unwrapped again; nulls in lists and maps, lists of lists and messages that contain themselves are
-refused.
+Layer: builtin. Schemas are registered as the text of a .proto file, of which protoc makes message
+types in a separate process. Needs the extra `protobuf`. Google's and Confluent's common files need
+not be references: their descriptors come from installed packages. Differences from Confluent's: a
+value that is no struct is wrapped in a message with a field `value` and unwrapped again; nulls in
+lists and maps, lists of lists and messages that contain themselves are refused.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyconnect_agent.builtin.converters.protobuf import names, writing
-from pyconnect_agent.builtin.converters.protobuf.compiling import file_descriptor
 from pyconnect_agent.builtin.converters.protobuf.names import ProtobufOptions
 from pyconnect_agent.builtin.converters.protobuf.reading import Read, connect_schema
 from pyconnect_agent.builtin.converters.protobuf.values_out import filler
@@ -22,22 +26,102 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Encode,
     RegistryConverter,
 )
-from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import (
     Frame,
     read_indexes,
     write_indexes,
 )
-from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
+from pyconnect_agent.builtin.converters.registry.options import (
+    define_flags,
+    registry_config_def,
+    require_extra,
+)
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     ConfigDef,
     DataException,
+    RetriableException,
     Schema,
     SchemaAndValue,
     Struct,
     Type,
 )
+
+MAIN_FILE = "schema.proto"
+TIMEOUT_S = 60.0
+_COMMON = (
+    "google.protobuf.any_pb2", "google.protobuf.descriptor_pb2", "google.protobuf.duration_pb2",
+    "google.protobuf.empty_pb2", "google.protobuf.field_mask_pb2", "google.protobuf.struct_pb2",
+    "google.protobuf.timestamp_pb2", "google.protobuf.wrappers_pb2", "google.type.date_pb2",
+    "google.type.timeofday_pb2", "google.type.money_pb2",
+)  # fmt: skip
+
+
+def file_descriptor(text: str, references: Mapping[str, str]) -> Any:  # the library has no types
+    """Return the descriptor of a .proto file that may import `references` by name.
+
+    DataException when it is not valid.
+    """
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        for name, content in {**references, MAIN_FILE: text}.items():
+            path = (directory / name).resolve()
+            if not path.is_relative_to(directory.resolve()):
+                raise DataException(f"A Protobuf schema imports {name}, which is not a file name")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        (directory / "common.binpb").write_bytes(common_descriptors())
+        _compile(directory)
+        found = descriptor_pb2.FileDescriptorSet.FromString((directory / "out.binpb").read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in found.file:
+        pool.Add(file)
+    return pool.FindFileByName(MAIN_FILE)
+
+
+def common_descriptors() -> bytes:
+    """Return the serialized descriptors of the files that every schema may import."""
+    from importlib import import_module
+
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    from pyconnect_agent.kafka.schema_registry import confluent_descriptors
+
+    files = FileDescriptorSet()
+    modules = [import_module(name).DESCRIPTOR for name in _COMMON]
+    for descriptor in (*modules, *confluent_descriptors()):
+        descriptor.CopyToProto(files.file.add())
+    return bytes(files.SerializeToString())
+
+
+def _compile(directory: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "grpc_tools.protoc",
+        "--descriptor_set_in=common.binpb",
+        "--proto_path=.",
+        "--descriptor_set_out=out.binpb",
+        "--include_imports",
+        MAIN_FILE,
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RetriableException(f"protoc took longer than {TIMEOUT_S:.0f} s") from error
+    if done.returncode != 0:
+        raise DataException(f"The Protobuf schema is not valid: {done.stderr.strip()}")
+
 
 KIND = "PROTOBUF"
 _FLAGS = (
@@ -108,7 +192,12 @@ class ProtobufConverter(RegistryConverter):
                 path, body = read_indexes(frame.header_rest)[0], frame.body
             known = by_path.get(path)
             if known is None:
-                descriptor = _message_at(file, path)
+                level, descriptor = _top_level(file), None
+                for index in path:
+                    if index >= len(level):
+                        raise DataException(f"The Protobuf schema has no message at {list(path)}")
+                    descriptor = level[index]
+                    level = list(descriptor.nested_types)
                 known = (_message_class(descriptor), *connect_schema(descriptor, self._protobuf))
                 by_path[path] = known
             make, schema, read = known
@@ -158,13 +247,3 @@ def _message_of(file: Any, schema: Schema) -> tuple[int, Any]:
         if message.name == simple_name:
             return index, message
     return 0, messages[0]
-
-
-def _message_at(file: Any, path: tuple[int, ...]) -> Any:
-    level, found = _top_level(file), None
-    for index in path:
-        if index >= len(level):
-            raise DataException(f"The Protobuf schema has no message at {list(path)}")
-        found = level[index]
-        level = list(found.nested_types)
-    return found

@@ -137,7 +137,7 @@ class _Walk:
 
     def _field(self, field: Any, *, optional: bool | None = None) -> tuple[Schema, Read]:
         params = _field_params(field)
-        if _is_repeated(field):
+        if bool(field.is_repeated):
             return self._repeated(field, params)
         builder, make = self._single(field, params)
         if self._is_optional(field) if optional is None else optional:
@@ -208,10 +208,6 @@ def _member(field: Any, schema: Schema, read: Read) -> Read:
     if field.has_presence and schema.optional:
         return lambda message: read(getattr(message, name)) if message.HasField(name) else None
     return lambda message: read(getattr(message, name))
-
-
-def _is_repeated(field: Any) -> bool:
-    return bool(field.is_repeated)
 
 
 def _is_synthetic(union: Any) -> bool:

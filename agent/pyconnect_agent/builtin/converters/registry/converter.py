@@ -93,7 +93,13 @@ class RegistryConverter(Converter):
             schema = self._schema_of(value)
         last = self._last
         if last is None or last[1] is not schema or last[0] != topic:
-            last = self._last = (topic, schema, *self._encoder_of(topic, schema))
+            known = self._encoders.get((topic, schema))
+            if known is None:
+                target = self._target(topic, self._derived(schema))
+                assert target.id is not None
+                known = (framing.prefix(target.id), self._encoder(schema, target))
+                self._encoders.put((topic, schema), known)
+            last = self._last = (topic, schema, *known)
         return last[2] + last[3](value)
 
     def to_connect_data(
@@ -104,7 +110,12 @@ class RegistryConverter(Converter):
         frame = framing.parse(data, headers, is_key=self._is_key)
         decode = self._decoders.get(frame.schema)
         if decode is None:
-            decode = self._decoder(self._schema_named(frame.schema))
+            registry = self.registry
+            decode = self._decoder(
+                registry.by_id(frame.schema)
+                if isinstance(frame.schema, int)
+                else registry.by_guid(frame.schema)
+            )
             self._decoders.put(frame.schema, decode)
         return decode(frame)
 
@@ -139,15 +150,6 @@ class RegistryConverter(Converter):
             )
         return schema
 
-    def _encoder_of(self, topic: str, schema: Schema) -> tuple[bytes, Encode]:
-        known = self._encoders.get((topic, schema))
-        if known is None:
-            target = self._target(topic, self._derived(schema))
-            assert target.id is not None
-            known = (framing.prefix(target.id), self._encoder(schema, target))
-            self._encoders.put((topic, schema), known)
-        return known
-
     def _target(self, topic: str, derived: DerivedSchema) -> RegistrySchema:
         """Return the schema to write with, which has an id."""
         options, registry = self._options, self.registry
@@ -159,7 +161,3 @@ class RegistryConverter(Converter):
         find = registry.register if options.auto_register else registry.lookup
         schema_id = find(subject, own, normalize=options.normalize)
         return RegistrySchema(schema_id, own.text, own.kind, own.references)
-
-    def _schema_named(self, name: int | str) -> RegistrySchema:
-        registry = self.registry
-        return registry.by_id(name) if isinstance(name, int) else registry.by_guid(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 
 from pyconnect_agent.builtin.converters.base import converter_config_def
 from pyconnect_api import (
@@ -23,6 +24,7 @@ from pyconnect_api import (
 )
 from pyconnect_api.key_table import define_table
 from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.installation import install_command
 from pyconnect_clients.jaas import parse_jaas
 
 SubjectName = Callable[[str, bool, str | None], str]
@@ -108,7 +110,11 @@ def registry_config_def() -> ConfigDef:
             BEARER_SOURCE: ValidString.one_of("", "STATIC_TOKEN", "OAUTHBEARER"),
         },
     )
-    _define_access(definition)
+    for name in _SECRETS:
+        define_table(definition, f"{name}  PASSWORD  MEDIUM  ~\n    Access to the registry.")
+    for name in _OPTIONAL_TEXTS:
+        stores = "; stores are PEM files" if "ssl" in name else ""
+        define_table(definition, f"{name}  STRING  LOW  ~\n    Access to the registry{stores}.")
     return definition
 
 
@@ -127,23 +133,6 @@ def define_flags(definition: ConfigDef, flags: Iterable[tuple[str, bool, str]]) 
             documentation=documentation,
         )
     return definition
-
-
-def _define_access(definition: ConfigDef) -> None:
-    for name in _SECRETS:
-        definition.define(
-            name, ConfigType.PASSWORD, default=None, documentation="Access to the registry."
-        )
-    for name in _OPTIONAL_TEXTS:
-        definition.define(
-            name,
-            ConfigType.STRING,
-            default=None,
-            importance=Importance.LOW,
-            documentation="Access to the registry; stores are PEM files."
-            if "ssl" in name
-            else "Access to the registry.",
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,21 +157,17 @@ def registry_options(config: Mapping[str, object], *, is_key: bool) -> RegistryO
         raise ConfigException(
             f"'{USE_LATEST}' has no effect while '{AUTO_REGISTER}' is true; set that to false"
         )
+    settings: dict[str, object] = {"url": str(config[URL]), "cache.capacity": config[CACHE_SIZE]}
+    if config["proxy"]:
+        settings["proxy"] = config["proxy"]
     return RegistryOptions(
-        client=_client_settings(config),
+        client=settings | _basic(config) | _bearer(config) | _ssl(config),
         auto_register=auto_register,
         use_latest=use_latest,
         normalize=config[NORMALIZE] is True,
         cache_size=int(str(config[CACHE_SIZE])),
         subject_name=subject_strategy(str(config[KEY_SUBJECT if is_key else VALUE_SUBJECT])),
     )
-
-
-def _client_settings(config: Mapping[str, object]) -> dict[str, object]:
-    settings: dict[str, object] = {"url": str(config[URL]), "cache.capacity": config[CACHE_SIZE]}
-    if config["proxy"]:
-        settings["proxy"] = config["proxy"]
-    return settings | _basic(config) | _bearer(config) | _ssl(config)
 
 
 def _basic(config: Mapping[str, object]) -> dict[str, object]:
@@ -270,3 +255,22 @@ _STRATEGIES: dict[str, SubjectName] = {
     "RecordNameStrategy": _record_name,
     "TopicRecordNameStrategy": _topic_record_name,
 }
+
+
+_MODULES = {
+    "avro": ("fastavro",),
+    "json-schema": ("jsonschema",),
+    "protobuf": ("google.protobuf.descriptor_pb2", "google.type.date_pb2", "grpc_tools.protoc"),
+}
+
+
+def require_extra(extra: str, converter: str) -> None:
+    """Raise ConfigException, with the command that installs it, when a library is missing."""
+    try:
+        for module in ("confluent_kafka.schema_registry", *_MODULES[extra]):
+            import_module(module)
+    except ImportError as error:
+        raise ConfigException(
+            f"{converter} needs {error.name}, which is not installed; "
+            f"install the extra `{extra}`: {install_command(extra)}"
+        ) from error

@@ -20,22 +20,24 @@ from pyconnect_agent.builtin.converters.registry.converter import (
     Encode,
     RegistryConverter,
 )
-from pyconnect_agent.builtin.converters.registry.extras import require_extra
 from pyconnect_agent.builtin.converters.registry.framing import Frame
-from pyconnect_agent.builtin.converters.registry.options import define_flags, registry_config_def
+from pyconnect_agent.builtin.converters.registry.options import (
+    define_flags,
+    registry_config_def,
+    require_extra,
+)
 from pyconnect_agent.builtin.converters.registry_json import reading, writing
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.kafka.schema_registry import RegistrySchema
 from pyconnect_api import (
     CaseInsensitiveValidString,
     ConfigDef,
-    ConfigType,
     DataException,
-    Importance,
     Schema,
     SchemaAndValue,
     Type,
 )
+from pyconnect_api.key_table import define_table
 
 KIND = "JSON"
 DECIMAL_FORMAT = "decimal.format"
@@ -57,13 +59,10 @@ class JsonSchemaConverter(RegistryConverter):
 
     def config(self) -> ConfigDef:
         require_extra("json-schema", type(self).__name__)
-        definition = registry_config_def().define(
-            DECIMAL_FORMAT,
-            ConfigType.STRING,
-            default="BASE64",
-            validator=CaseInsensitiveValidString.one_of("BASE64", "NUMERIC"),
-            importance=Importance.LOW,
-            documentation="The form in which decimals are written.",
+        definition = define_table(
+            registry_config_def(),
+            f"{DECIMAL_FORMAT}  STRING  LOW  BASE64\n    The form in which decimals are written.",
+            {DECIMAL_FORMAT: CaseInsensitiveValidString.one_of("BASE64", "NUMERIC")},
         )
         return define_flags(definition, _FLAGS)
 

@@ -126,9 +126,16 @@ class _Walk:
     def _builder(self, found: Mapping[str, Any]) -> SchemaBuilder:
         hint, kind = found.get(TYPE), found.get("type")
         if "enum" in found and kind in (None, "string"):
-            return _enum(found)
+            builder = SchemaBuilder.string().parameter(ENUM_PARAMETER, str(found.get("title", "")))
+            for symbol in found["enum"]:
+                builder.parameter(f"{ENUM_PARAMETER}.{symbol}", str(symbol))
+            return builder
         if hint == "map":
-            return self._map(found)
+            if found.get("type") == "object":
+                value = self.of(found.get("additionalProperties", {}))
+                return SchemaBuilder.map(SchemaBuilder.string(), value)
+            entry = found["items"]["properties"]
+            return SchemaBuilder.map(self.of(entry["key"]), self.of(entry["value"]))
         if hint in _HINTED:
             return SchemaBuilder(Type(hint))
         match kind:
@@ -139,13 +146,6 @@ class _Walk:
         if kind not in _TYPES:
             raise DataException(f"Unsupported JSON Schema type {kind}")
         return SchemaBuilder(_TYPES[str(kind)])
-
-    def _map(self, found: Mapping[str, Any]) -> SchemaBuilder:
-        if found.get("type") == "object":
-            value = self.of(found.get("additionalProperties", {}))
-            return SchemaBuilder.map(SchemaBuilder.string(), value)
-        entry = found["items"]["properties"]
-        return SchemaBuilder.map(self.of(entry["key"]), self.of(entry["value"]))
 
     def _object(self, found: Mapping[str, Any]) -> SchemaBuilder:
         properties = found.get("properties")
@@ -179,10 +179,3 @@ class _Walk:
 
 def _index(member: Any, default: int) -> int:
     return int(member.get(INDEX, default)) if isinstance(member, Mapping) else default
-
-
-def _enum(found: Mapping[str, Any]) -> SchemaBuilder:
-    builder = SchemaBuilder.string().parameter(ENUM_PARAMETER, str(found.get("title", "")))
-    for symbol in found["enum"]:
-        builder.parameter(f"{ENUM_PARAMETER}.{symbol}", str(symbol))
-    return builder

@@ -74,27 +74,27 @@ class _Derivation:
             case Type.ARRAY:
                 return {"type": "array", "items": self.of(schema.value_schema)}
             case Type.MAP:
-                return self._map(schema)
+                key = schema.key_schema
+                if key is not None and key.type is Type.STRING and not key.optional:
+                    return {
+                        "type": "object",
+                        TYPE: "map",
+                        "additionalProperties": self.of(schema.value_schema),
+                    }
+                entry = {
+                    "type": "object",
+                    "properties": {
+                        "key": self.of(key, 0),
+                        "value": self.of(schema.value_schema, 1),
+                    },
+                }
+                return {"type": "array", TYPE: "map", "items": entry}
         if schema.name == DECIMAL_NAME:
             return {"type": "number", TYPE: Type.BYTES.value}
         base: Json = {"type": _TYPES[schema.type]}
         if schema.type not in _WITHOUT_TYPE_HINT:
             base[TYPE] = schema.type.value
         return base
-
-    def _map(self, schema: Schema) -> Json:
-        key = schema.key_schema
-        if key is not None and key.type is Type.STRING and not key.optional:
-            return {
-                "type": "object",
-                TYPE: "map",
-                "additionalProperties": self.of(schema.value_schema),
-            }
-        entry = {
-            "type": "object",
-            "properties": {"key": self.of(key, 0), "value": self.of(schema.value_schema, 1)},
-        }
-        return {"type": "array", TYPE: "map", "items": entry}
 
     def _object(self, schema: Schema) -> Json:
         fields = {field.name: self.of(field.schema, field.index) for field in schema.fields}

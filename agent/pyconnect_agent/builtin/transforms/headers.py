@@ -1,22 +1,30 @@
-"""`org.apache.kafka.connect.transforms.HeaderFrom`: fields of the key or value as headers.
+"""Kafka's DropHeaders, InsertHeader and HeaderFrom: headers removed, added, and made of fields.
 
-Layer: builtin. Of a struct every field must exist (DataException; Kafka: NullPointerException), of
-a map a missing one becomes a header of None.
+Layer: builtin. InsertHeader guesses schema and value from the text, as `value_parser` of the API
+does. For HeaderFrom every field of a struct must exist (DataException; Kafka:
+NullPointerException); a field that a map lacks becomes a header of None.
 """
 
 from __future__ import annotations
 
 from pyconnect_agent.builtin.options import Options
-from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
+from pyconnect_agent.builtin.transforms.base import (
+    OneSideTransformation,
+    ShippedTransformation,
+    both_sides,
+    with_headers,
+)
 from pyconnect_agent.builtin.transforms.definitions import (
     NON_EMPTY_LIST,
+    NON_EMPTY_UNIQUE_LIST,
     REPLACE_NULL_WITH_DEFAULT,
-    define_replace_null_with_default,
+    with_null_key,
 )
-from pyconnect_agent.builtin.transforms.requirements import require_map, require_struct
-from pyconnect_agent.builtin.transforms.schema_cache import SchemaCache
-from pyconnect_agent.builtin.transforms.schema_copy import (
+from pyconnect_agent.builtin.transforms.schemas import (
+    SchemaCache,
     StructCopy,
+    require_map,
+    require_struct,
     struct_like,
 )
 from pyconnect_api import (
@@ -26,14 +34,68 @@ from pyconnect_api import (
     ConnectRecord,
     DataException,
     Header,
+    NonNullValidator,
     Schema,
     Struct,
     ValidString,
 )
 from pyconnect_api.key_table import define_table
+from pyconnect_api.values import parse_string
+
+HEADERS = "headers"
+
+
+class DropHeaders(ShippedTransformation):
+    """Removes all headers that have one of the configured keys."""
+
+    CONFIG_DEF = define_table(
+        ConfigDef(),
+        f"{HEADERS}  LIST  HIGH  !\n    Keys of the headers to remove.",
+        {HEADERS: NON_EMPTY_UNIQUE_LIST},
+    )
+
+    _keys: frozenset[str]
+
+    def _configured(self, options: Options) -> None:
+        self._keys = frozenset(options.texts(HEADERS))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        if not record.has_headers:
+            return record
+        keys = self._keys
+        return with_headers(record, [item for item in record.headers if item.key not in keys])
+
+
+HEADER = "header"
+VALUE_LITERAL = "value.literal"
+
+
+_INSERTED = """
+header  STRING  HIGH  !
+    Key of the header.
+value.literal  STRING  HIGH  !
+    Text whose value every record's header gets: 42 is an INT8, [1,2] an array, and what looks like
+    nothing else a STRING.
+"""
+
+
+class InsertHeader(ShippedTransformation):
+    """Appends the header, beside others of its key."""
+
+    CONFIG_DEF = define_table(
+        ConfigDef(), _INSERTED, {HEADER: NonNullValidator(), VALUE_LITERAL: NonNullValidator()}
+    )
+
+    _header: Header
+
+    def _configured(self, options: Options) -> None:
+        self._header = Header(options.text(HEADER), *parse_string(options.text(VALUE_LITERAL)))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        return with_headers(record, [*record.headers, self._header])
+
 
 FIELDS = "fields"
-HEADERS = "headers"
 OPERATION = "operation"
 MOVE = "move"
 COPY = "copy"
@@ -52,16 +114,13 @@ operation  STRING  HIGH  !
 class HeaderFrom(OneSideTransformation):
     """Appends a header per field; moving also removes the fields."""
 
-    CONFIG_DEF = define_replace_null_with_default(
-        define_table(
-            ConfigDef(),
-            _TABLE,
-            {
-                FIELDS: NON_EMPTY_LIST,
-                HEADERS: NON_EMPTY_LIST,
-                OPERATION: ValidString.one_of(MOVE, COPY),
-            },
-        )
+    CONFIG_DEF = with_null_key(
+        _TABLE,
+        {
+            FIELDS: NON_EMPTY_LIST,
+            HEADERS: NON_EMPTY_LIST,
+            OPERATION: ValidString.one_of(MOVE, COPY),
+        },
     )
 
     _headers_by_field: tuple[tuple[str, str], ...]

@@ -1,15 +1,28 @@
-"""New schemas that keep what describes an old one, and structs filled from structs of the old one.
+"""Schemas and structs of transformations: requirements, copies, and facts cached by schema.
 
-Layer: builtin. Corresponds to `SchemaUtil.copySchemaBasics` of Kafka's transformations and to their
-loops over the fields of a struct. What depends on the schema only is worked out once per schema:
-keep a `StructCopy` in a `SchemaCache`.
+Layer: builtin. Corresponds to `Requirements` of Kafka's transformations (the texts are Kafka's,
+with Python's names of classes), to `SchemaUtil.copySchemaBasics`, to their loops over the fields of
+a struct, and to `schemaUpdateCache`. A `SchemaCache` keeps what depends on the schema only, such as
+a `StructCopy`; it serves one thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
-from pyconnect_api import Field, Schema, SchemaBuilder, Struct, Type, validate_value
+from pyconnect_agent.builtin.converters.recent import RecentlyUsed
+from pyconnect_api import (
+    ConnectRecord,
+    DataException,
+    Field,
+    Schema,
+    SchemaBuilder,
+    SinkRecord,
+    Struct,
+    Type,
+    validate_value,
+)
 
 
 def copied_basics(source: Schema, builder: SchemaBuilder) -> SchemaBuilder:
@@ -120,3 +133,72 @@ class StructCopy:
     def struct(self, struct: Struct) -> Struct:
         """Return a struct of the target schema, all of whose fields have sources."""
         return Struct.of_checked(self.target, self.values(struct))
+
+
+V = TypeVar("V")
+
+_SIZE = 16
+
+
+class SchemaCache(Generic[V]):
+    """Asks `work_out` once for each schema, as long as it is among the last 16."""
+
+    __slots__ = ("_known", "_last", "_last_schema", "_work_out")
+
+    def __init__(self, work_out: Callable[[Schema], V]) -> None:
+        self._work_out = work_out
+        self._known: RecentlyUsed[Schema, V] = RecentlyUsed(_SIZE)
+        self._last_schema: Schema | None = None
+        self._last: V
+
+    def of(self, schema: Schema) -> V:
+        """Return what was worked out; raises what `work_out` raises, each time."""
+        # Most records have the schema object of the one before: no need to hash it.
+        if schema is self._last_schema:
+            return self._last
+        found = self._known.get(schema)
+        if found is None:
+            found = self._work_out(schema)
+            self._known.put(schema, found)
+        self._last_schema, self._last = schema, found
+        return found
+
+
+def require_schema(schema: Schema | None, purpose: str) -> Schema:
+    """Return the schema; DataException if there is none."""
+    if schema is None:
+        raise DataException(f"Schema required for [{purpose}]")
+    return schema
+
+
+def require_map(value: object, purpose: str) -> dict[Any, Any]:
+    """Return the value; DataException unless it is a dict."""
+    if not isinstance(value, dict):
+        raise DataException(
+            f"Only Map objects supported in absence of schema for [{purpose}], "
+            f"found: {class_name(value)}"
+        )
+    return value
+
+
+def require_struct(value: object, purpose: str) -> Struct:
+    """Return the value; DataException unless it is a Struct."""
+    if not isinstance(value, Struct):
+        raise DataException(
+            f"Only Struct objects supported for [{purpose}], found: {class_name(value)}"
+        )
+    return value
+
+
+def require_sink_record(record: ConnectRecord, purpose: str) -> SinkRecord:
+    """Return the record; DataException unless it comes from Kafka."""
+    if not isinstance(record, SinkRecord):
+        raise DataException(
+            f"Only SinkRecord supported for [{purpose}], found: {class_name(record)}"
+        )
+    return record
+
+
+def class_name(value: object) -> str:
+    """Return how messages name the class of a value."""
+    return "null" if value is None else type(value).__qualname__

@@ -1,8 +1,9 @@
-"""`org.apache.kafka.connect.transforms.RegexRouter`: topics renamed by a regular expression.
+"""Kafka's RegexRouter, TimestampRouter and Filter: records renamed to another topic, or dropped.
 
-Layer: builtin. As in Kafka the expression must match the whole topic, but what is replaced is the
-first match of a search, which can be shorter: `a|ab` with `x` makes `xb` of `ab`. Unlike there, a
-replacement that names a missing group is refused as configuration.
+Layer: builtin. As in Kafka the expression of RegexRouter must match the whole topic, but what is
+replaced is the first match of a search, which can be shorter: `a|ab` with `x` makes `xb` of `ab`.
+Unlike there, a replacement that names a missing group and a wrong pattern of a time are refused as
+configuration. Filter drops every record and is of use with a predicate only.
 """
 
 from __future__ import annotations
@@ -12,8 +13,15 @@ import re
 from pyconnect_agent.builtin.converters.recent import RecentlyUsed
 from pyconnect_agent.builtin.options import Options
 from pyconnect_agent.builtin.transforms.base import ShippedTransformation, rerouted
+from pyconnect_agent.builtin.transforms.definitions import VALID_DATE_PATTERN
+from pyconnect_agent.builtin.transforms.java_date_format import JavaDateFormat
 from pyconnect_agent.core.java_text.regex import VALID_REGEX, compile_java_regex
-from pyconnect_api import ConfigDef, ConnectRecord
+from pyconnect_api import (
+    ConfigDef,
+    ConnectRecord,
+    DataException,
+    SinkRecord,
+)
 from pyconnect_api.configdef import invalid_value
 from pyconnect_api.key_table import define_table
 
@@ -115,3 +123,52 @@ def _part(token: re.Match[str], regex: re.Pattern[str]) -> list[str | int]:
         missing = ": group index is missing" if token.end() == len(token.string) else ""
         raise ValueError(f"Illegal group reference{missing}")
     return [token["escaped"] or token["plain"]]
+
+
+class Filter(ShippedTransformation):
+    """Has no options."""
+
+    CONFIG_DEF = ConfigDef()
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        return None
+
+
+TOPIC_FORMAT = "topic.format"
+TIMESTAMP_FORMAT = "timestamp.format"
+
+
+_ROUTER_TABLE = """
+topic.format  STRING  HIGH  ${topic}-${timestamp}
+    The new topic; ${topic} stands for the record's topic, ${timestamp} for its timestamp.
+timestamp.format  STRING  HIGH  yyyyMMdd
+    Pattern of java.text.SimpleDateFormat for the timestamp.
+"""
+
+
+class TimestampRouter(ShippedTransformation):
+    """Puts topic and timestamp, in UTC, into the format of the new topic."""
+
+    CONFIG_DEF = define_table(ConfigDef(), _ROUTER_TABLE, {TIMESTAMP_FORMAT: VALID_DATE_PATTERN})
+
+    _topic_format: str
+    _date_format: JavaDateFormat
+
+    def _configured(self, options: Options) -> None:
+        self._topic_format = options.text(TOPIC_FORMAT)
+        self._date_format = JavaDateFormat(options.text(TIMESTAMP_FORMAT))
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord | None:
+        if record.timestamp is None:
+            raise DataException(f"Timestamp missing on record: {_place(record)}")
+        timestamp = self._date_format.text(record.timestamp)
+        topic = self._topic_format.replace("${topic}", record.topic or "")
+        return rerouted(record, topic.replace("${timestamp}", timestamp))
+
+
+def _place(record: ConnectRecord) -> str:
+    """Return where a record is, without its data."""
+    place = f"topic='{record.topic}', kafkaPartition={record.kafka_partition}"
+    if isinstance(record, SinkRecord):
+        place += f", kafkaOffset={record.kafka_offset}"
+    return f"{type(record).__qualname__}{{{place}}}"

@@ -1,1 +1,0 @@
-"""Config providers that ship with Kafka: properties files, directories of secrets, environment."""

@@ -1,1 +1,0 @@
-"""Apache's predicates, under the names of their Java classes."""

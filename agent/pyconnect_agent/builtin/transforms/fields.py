@@ -1,0 +1,187 @@
+"""Kafka's ExtractField and HoistField, and the names of fields as they are configured.
+
+Layer: builtin. `FieldPath` corresponds to `SingleFieldPath` and `FieldSyntaxVersion` (KIP-821).
+ExtractField refuses an unknown field of a schema (DataException; Kafka: IllegalArgumentException);
+without a schema the result is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyconnect_agent.builtin.options import Options
+from pyconnect_agent.builtin.transforms.base import OneSideTransformation, both_sides
+from pyconnect_agent.builtin.transforms.definitions import (
+    FIELD_SYNTAX_KEY,
+    FIELD_SYNTAX_VERSION,
+    REPLACE_NULL_WITH_DEFAULT,
+    SYNTAX_VERSION,
+    with_null_key,
+)
+from pyconnect_agent.builtin.transforms.schemas import SchemaCache, require_map, require_struct
+from pyconnect_api import (
+    ConfigDef,
+    ConfigException,
+    ConnectRecord,
+    DataException,
+    Field,
+    Schema,
+    SchemaBuilder,
+    Struct,
+)
+from pyconnect_api.key_table import define_table
+
+_PATH_PURPOSE = "nested field access"
+
+
+class FieldPath:
+    """The path of a field in a schema, a struct or a map."""
+
+    __slots__ = ("_last", "_outer", "steps")
+
+    def __init__(self, text: str, syntax_version: str) -> None:
+        """Read the text; `syntax_version` is V1 or V2. ConfigException for a lone backtick."""
+        self.steps: tuple[str, ...] = (text,) if syntax_version == "V1" else tuple(_steps(text))
+        self._outer, self._last = self.steps[:-1], self.steps[-1]
+
+    def field_of(self, schema: Schema) -> Field | None:
+        """Return the field, None if a step is missing; DataException if one is not a struct."""
+        for step in self._outer:
+            field = schema.field(step)
+            if field is None:
+                return None
+            schema = field.schema
+        return schema.field(self._last)
+
+    def value_of_struct(self, struct: Struct, *, with_default: bool) -> object:
+        """Return the value, None if a step is missing or None.
+
+        Structs on the way are read with their defaults in any case.
+        """
+        for step in self._outer:
+            if struct.schema.field(step) is None:
+                return None
+            inner = struct.get(step)
+            if inner is None:
+                return None
+            struct = require_struct(inner, _PATH_PURPOSE)
+        if struct.schema.field(self._last) is None:
+            return None
+        return struct.get(self._last) if with_default else struct.get_without_default(self._last)
+
+    def value_of_map(self, value: dict[Any, Any]) -> object:
+        """Return the value, None if a step is missing or None."""
+        for step in self._outer:
+            inner = value.get(step)
+            if inner is None:
+                return None
+            value = require_map(inner, _PATH_PURPOSE)
+        return value.get(self._last)
+
+
+def _steps(path: str) -> Iterator[str]:
+    """Yield the steps of a path in V2."""
+    position = 0
+    while position < len(path):
+        if path[position] == "`":
+            step, position = _quoted_step(path, position)
+            yield step
+        else:
+            end = path.find(".", position)
+            yield path[position : end if end >= 0 else len(path)]
+            position = end + 1 if end >= 0 else len(path)
+    if not path or path.endswith("."):
+        yield ""
+
+
+def _quoted_step(path: str, opening: int) -> tuple[str, int]:
+    """Return the step in backticks that starts at `opening`, and where the next one starts."""
+    step = ""
+    start = search_from = opening + 1
+    while True:
+        closing = path.find("`", search_from)
+        at_end = closing == len(path) - 1
+        escaped = closing > 0 and path[closing - 1] == "\\"
+        if closing < 0 or (at_end and escaped):
+            raise ConfigException(
+                f"Incomplete backtick pair in path: [{path}], consider adding a backslash before "
+                f"backtick at position {opening} to escape it"
+            )
+        if at_end or (path[closing + 1] == "." and not escaped):
+            return step + path[start:closing], closing + 2
+        if path[closing + 1] == ".":
+            step += path[start : closing - 1] + "`"
+            start = closing + 1
+        search_from = closing + 1
+
+
+FIELD = "field"
+_PURPOSE = "field extraction"
+
+
+class ExtractField(OneSideTransformation):
+    """Replaces schema and value by those of the field; None stays None."""
+
+    CONFIG_DEF = define_table(
+        with_null_key(f"{FIELD}  STRING  MEDIUM  !\n    The field to extract."),
+        FIELD_SYNTAX_KEY,
+        {FIELD_SYNTAX_VERSION: SYNTAX_VERSION},
+    )
+
+    _field: str
+    _path: FieldPath
+    _with_default: bool
+
+    def _configured(self, options: Options) -> None:
+        self._field = options.text(FIELD)
+        self._path = FieldPath(self._field, options.text(FIELD_SYNTAX_VERSION).upper())
+        self._with_default = options.flag(REPLACE_NULL_WITH_DEFAULT)
+
+    def schemaless(self, record: ConnectRecord, value: object) -> object:
+        return None if value is None else self._path.value_of_map(require_map(value, _PURPOSE))
+
+    def with_schema(
+        self, record: ConnectRecord, schema: Schema, value: object
+    ) -> tuple[Schema, object]:
+        struct = None if value is None else require_struct(value, _PURPOSE)
+        field = self._path.field_of(schema)
+        if field is None:
+            raise DataException(f"Unknown field: {self._field}")
+        if struct is None:
+            return field.schema, None
+        return field.schema, self._path.value_of_struct(struct, with_default=self._with_default)
+
+
+ExtractFieldKey, ExtractFieldValue = both_sides(ExtractField)
+
+
+class HoistField(OneSideTransformation):
+    """Wraps the value, None too, into a struct or map of one field."""
+
+    CONFIG_DEF = define_table(
+        ConfigDef(),
+        f"{FIELD}  STRING  MEDIUM  !\n    Name of the one field of the resulting struct or map.",
+    )
+
+    _field: str
+    _schemas: SchemaCache[Schema]
+
+    def _configured(self, options: Options) -> None:
+        self._field = options.text(FIELD)
+        self._schemas = SchemaCache(self._wrapping)
+
+    def schemaless(self, record: ConnectRecord, value: object) -> object:
+        return {self._field: value}
+
+    def with_schema(
+        self, record: ConnectRecord, schema: Schema, value: object
+    ) -> tuple[Schema, object]:
+        wrapping = self._schemas.of(schema)
+        return wrapping, Struct(wrapping).put(self._field, value)
+
+    def _wrapping(self, schema: Schema) -> Schema:
+        return SchemaBuilder.struct().field(self._field, schema).build()
+
+
+HoistFieldKey, HoistFieldValue = both_sides(HoistField)
