@@ -1,4 +1,4 @@
-"""The names that Connect derives from its workers' group and its connectors. Pure.
+"""The names that Connect derives from its group and its connectors, and keys of its topics. Pure.
 
 Transactional ids are those of KIP-618. An id joins names with `-` and escapes nothing, so two pairs
 of names may give the same id.
@@ -69,3 +69,26 @@ def collisions(leader_id: str, ids: Mapping[str, Iterable[str]]) -> Iterator[str
     for transactional_id, names in owners.items():
         if len(names) > 1:
             yield f"the transactional id {transactional_id} belongs to {' and '.join(names)}"
+
+
+CONNECTOR = "connector-"
+TARGET_STATE = "target-state-"
+TASK = "task-"
+COMMIT = "commit-"
+TASK_COUNT = "tasks-fencing-"
+SESSION_KEY = "session-key"
+RESTART = "restart-connector-"
+LOGGER = "logger-cluster-"
+
+STATUS_CONNECTOR = "status-connector-"
+STATUS_TASK = "status-task-"
+STATUS_TOPIC = "status-topic-"
+
+
+def split_task(text: str) -> tuple[str, int] | None:
+    """Split `<connector>-<task>` at the last `-`, since connectors' names may contain it.
+
+    None when there is no name or no number.
+    """
+    connector, _, number = text.rpartition("-")
+    return (connector, int(number)) if connector and number.isascii() and number.isdigit() else None

@@ -1,4 +1,4 @@
-"""Reading the login entry of ``sasl.jaas.config``.
+"""Reading the login entry of ``sasl.jaas.config``, and of a JAAS file.
 
 Corresponds to ``JaasConfig`` of Kafka: one entry of a JAAS file, as in
 ``org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";``.
@@ -18,6 +18,8 @@ _TOKEN = re.compile(
     r"""\s*(?: "((?:[^"\\]|\\.)*)" | '((?:[^'\\]|\\.)*)' | ([=;]) | ([^\s=;"']+) )""",
     re.VERBOSE | re.DOTALL,
 )
+_COMMENT = re.compile(r"""("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/""", re.DOTALL)
+_FILE_ENTRY = r"""(?:^|[\s;])"?{}"?\s*\{{((?:"(?:[^"\\]|\\.)*"|[^"}}])*)\}}\s*;"""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 
@@ -51,6 +53,16 @@ def parse_jaas(text: str) -> JaasEntry:
             raise _error("options are written name=value, and there is only one login module")
         options[option[0][1]] = option[2][1]
     return JaasEntry(login_module=login_module, options=options)
+
+
+def jaas_file_entry(text: str, name: str) -> JaasEntry | None:
+    """Return the login module of an entry of a JAAS file, None without such an entry.
+
+    Raises as `parse_jaas`, also for an entry with several login modules.
+    """
+    plain = _COMMENT.sub(lambda found: found[1] or " ", text)
+    found = re.search(_FILE_ENTRY.format(re.escape(name)), plain, re.DOTALL)
+    return None if found is None else parse_jaas(found[1])
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -6,7 +6,8 @@ in memory; nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,11 +19,31 @@ from pyconnect_clients.java_key_store import (
     read_java_key_store,
     recover_key,
 )
-from pyconnect_clients.pem import PEM_MARK, pem_certificates, pem_key
 from pyconnect_clients.security import PemCertificates, PemIdentity, Security, StoreFile, Tls
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
+
+
+PEM_MARK = b"-----BEGIN "
+_WIDTH = 64
+
+
+def pem_certificates(certificates: Iterable[bytes]) -> str:
+    """Return certificates, given as DER, one behind the other."""
+    return "".join(_pem("CERTIFICATE", der) for der in certificates)
+
+
+def pem_key(key: bytes) -> str:
+    """Return a private key, given as DER of PKCS#8 without a password."""
+    return _pem("PRIVATE KEY", key)
+
+
+def _pem(label: str, der: bytes) -> str:
+    text = base64.b64encode(der).decode()
+    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
+    return "\n".join([f"-----BEGIN {label}-----", *lines, f"-----END {label}-----", ""])
+
 
 _PKCS12_MARK = b"\x30"
 

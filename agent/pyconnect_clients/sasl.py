@@ -78,7 +78,12 @@ def parse_sasl(properties: Mapping[str, str]) -> Sasl:
             login: Login = parse_token_login(mechanism, properties, entry)
             mechanism = "OAUTHBEARER"
         case "GSSAPI":
-            login = _kerberos(properties, entry.options)
+            login = KerberosLogin(
+                service_name=properties.get(_SERVICE) or entry.options.get("serviceName"),
+                keytab=entry.options.get("keyTab"),
+                principal=entry.options.get("principal"),
+                relogin_ms=properties.get(_RELOGIN),
+            )
         case "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512":
             login = _password(mechanism, entry.options)
         case _:
@@ -97,12 +102,3 @@ def _password(mechanism: str, options: Mapping[str, str]) -> PasswordLogin:
                 f'add {needed}="..." to the login module\'s options',
             )
     return PasswordLogin(username=options["username"], password=options["password"])
-
-
-def _kerberos(properties: Mapping[str, str], options: Mapping[str, str]) -> KerberosLogin:
-    return KerberosLogin(
-        service_name=properties.get(_SERVICE) or options.get("serviceName"),
-        keytab=options.get("keyTab"),
-        principal=options.get("principal"),
-        relogin_ms=properties.get(_RELOGIN),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _SECRET = re.compile(
-    r"passw(?:or)?d|passphrase|pwd$|secret|token|jaas|credential|user\.info|keystore\.key$"
+    r"passw(?:or)?d|passphrase|pwd$|secret|token|jaas|credential|user\.info|rest\.users$|keystore\.key$"
     r"|(?:api|access|private|account|encryption|shared|signing|license|auth|sas)[._-]?key"
     r"|connection[._]?string",
     re.IGNORECASE,

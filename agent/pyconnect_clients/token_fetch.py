@@ -32,11 +32,11 @@ from pyconnect_clients.token_login import (
     FILE_SCHEME,
     EndpointTokens,
     FileTokens,
+    Lifetime,
     MskTokens,
     TokenLogin,
     UnsecuredTokens,
 )
-from pyconnect_clients.token_refresh import Lifetime
 
 _MOST_BYTES = 1 << 20
 _RETRIABLE = (408, 425, 429)

@@ -18,8 +18,7 @@ import time
 import weakref
 
 from pyconnect_clients.token_fetch import Fetch, Token, TokenError, fetcher
-from pyconnect_clients.token_login import TokenLogin
-from pyconnect_clients.token_refresh import RefreshSettings, next_fetch_ms, retry_ms
+from pyconnect_clients.token_login import RefreshSettings, TokenLogin, next_fetch_ms, retry_ms
 
 LOG = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from pyconnect_clients.token_login import (
     EndpointTokens,
     FileTokens,
     MskTokens,
+    RefreshSettings,
     TokenLogin,
     UnsecuredTokens,
 )
-from pyconnect_clients.token_refresh import RefreshSettings
 
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 CREDENTIALS = "sasl.oauthbearer.client.credentials.client"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyconnect_clients.token_refresh import Lifetime, RefreshSettings, next_fetch_ms, retry_ms
+from pyconnect_clients.token_login import Lifetime, RefreshSettings, next_fetch_ms, retry_ms
 
 MINUTE = 60_000
 KAFKAS = RefreshSettings()

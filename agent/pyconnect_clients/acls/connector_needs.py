@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Role
-from pyconnect_clients.acls.principals import (
+from pyconnect_clients.acls.facts import (
+    ClusterFacts,
+    ConnectorFacts,
+    WorkerFacts,
     client_config,
     overrides_security,
     server_set,
 )
+from pyconnect_clients.acls.model import CLUSTER, Need, NeedSeverity, Resource, ResourceType, Role
 from pyconnect_clients.acls.rules import RULES
-from pyconnect_clients.acls.words import Resource, ResourceType
 from pyconnect_clients.connect_names import (
     DEAD_LETTER_TOPIC,
     sink_group_id,
@@ -43,7 +44,12 @@ class ConnectorNeeds:
         """Return all needs, those of later phases too."""
         if self._connector.type == "sink":
             return list(self._sink())
-        self._note_clusters()
+        name, clients = self._connector.name, self._clients
+        if len({server_set(servers) for _, servers in clients.values()}) > 1:
+            self.notes.append(
+                f"{name}: its producer, consumer and admin client have different clusters:"
+                " fencing and offsets would go to another cluster than its records"
+            )
         return list(self._source())
 
     @cached_property
@@ -193,14 +199,6 @@ class ConnectorNeeds:
         if principal is None:
             principal = principal_of(config)
         return principal, servers if own else ""
-
-    def _note_clusters(self) -> None:
-        name, clients = self._connector.name, self._clients
-        if len({server_set(servers) for _, servers in clients.values()}) > 1:
-            self.notes.append(
-                f"{name}: its producer, consumer and admin client have different clusters:"
-                " fencing and offsets would go to another cluster than its records"
-            )
 
 
 def worker_profiles(workers: Sequence[WorkerFacts]) -> list[WorkerFacts]:

@@ -1,4 +1,4 @@
-"""The facts that determine the needs of a Connect cluster. Pure values, gathered by `gather`."""
+"""The facts that determine the needs of a Connect cluster: workers, connectors, clients. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,60 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.acls.principals import Config
 from pyconnect_clients.connect_names import DEAD_LETTER_TOPIC, leader_transactional_id
 from pyconnect_clients.phases import Phase
 
+Config = Mapping[str, str | None]
+
+SECURITY_KEYS = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
+_KEYS = ("bootstrap.servers", *SECURITY_KEYS, "group.id")
+
+
+def client_layers(
+    role: Role, worker: Config, connector: Config
+) -> dict[str, tuple[str, str | None]]:
+    """Return the worker's keys for one kind of connectors' clients, and the connector's overrides.
+
+    By the client's own key: the key as it is written, and its value.
+    """
+    return {
+        key.removeprefix(prefix): (key, value)
+        for config, prefix in ((worker, f"{role.value}."), (connector, f"{role.value}.override."))
+        for key, value in config.items()
+        if key.startswith(prefix)
+    }
+
+
+def client_config(role: Role, worker: Config, connector: Config) -> dict[str, str | None]:
+    """Return the keys that determine cluster and principal of a connector's client; no others.
+
+    Producers and consumers take only `producer.*` or `consumer.*` and the addresses from the
+    worker; admin clients also take all keys without a prefix.
+    """
+    unprefixed = _KEYS[:-1] if role is Role.ADMIN else _KEYS[:1]
+    config = {key: worker[key] for key in unprefixed if key in worker}
+    layers = client_layers(role, worker, connector)
+    return config | {key: layers[key][1] for key in _KEYS if key in layers}
+
+
+def worker_client_config(worker: Config) -> dict[str, str | None]:
+    """Return the same for the worker's own clients."""
+    keys = ("bootstrap.servers", *SECURITY_KEYS)
+    return {key: worker[key] for key in keys if key in worker}
+
+
+def overrides_security(role: Role, connector: Config) -> bool:
+    """Return whether a connector overrides the credentials of one kind of client."""
+    return any(f"{role.value}.override.{key}" in connector for key in SECURITY_KEYS)
+
+
+def server_set(servers: str | None) -> frozenset[str]:
+    """Return addresses as a set: their order does not matter."""
+    return frozenset(part.strip() for part in (servers or "").split(",") if part.strip())
+
+
 _TOPIC_KEYS = ("topic", "offsets.storage.topic", DEAD_LETTER_TOPIC)
+JOURNAL_TOPIC_KEY = "agent.journal.topic"
 SHARED_TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 
 
@@ -87,7 +136,8 @@ class ClusterFacts:
 
     def topic_names(self) -> frozenset[str]:
         """Return the names of topics from configurations and from the connectors' histories."""
-        names = {worker.properties.get(key) for worker in self.workers for key in SHARED_TOPICS}
+        keys = (*SHARED_TOPICS, JOURNAL_TOPIC_KEY)
+        names = {worker.properties.get(key) for worker in self.workers for key in keys}
         for connector in self.connectors:
             names |= {*connector.topics, *(connector.config.get(key) for key in _TOPIC_KEYS)}
         return frozenset(name for name in names if name)

@@ -6,11 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pyconnect_clients.acls.connector_needs import ConnectorNeeds, worker_profiles
-from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_clients.acls.model import CLUSTER, Need, Role
-from pyconnect_clients.acls.principals import worker_client_config
+from pyconnect_clients.acls.facts import (
+    JOURNAL_TOPIC_KEY,
+    SHARED_TOPICS,
+    ClusterFacts,
+    ConnectorFacts,
+    WorkerFacts,
+    worker_client_config,
+)
+from pyconnect_clients.acls.model import CLUSTER, Need, Resource, ResourceType, Role
 from pyconnect_clients.acls.rules import RULES
-from pyconnect_clients.acls.words import Resource, ResourceType
 from pyconnect_clients.connect_names import collisions
 from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import ANONYMOUS, principal_of
@@ -20,6 +25,7 @@ _TOPIC_RULES = {
     "config.storage.topic": ("W2r", "W2w"),
     "offset.storage.topic": ("W3r", "W3w"),
     "status.storage.topic": ("W4r", "W4w"),
+    JOURNAL_TOPIC_KEY: ("W9r", "W9w"),
 }
 
 
@@ -94,7 +100,8 @@ def _worker_needs(facts: ClusterFacts, worker: WorkerFacts) -> Iterator[Need]:
 
     yield need("W1", ResourceType.GROUP, worker.group_id)
     existing = facts.existing_topics.get("")
-    for key in SHARED_TOPICS:
+    journal = (JOURNAL_TOPIC_KEY,) if worker.properties.get(JOURNAL_TOPIC_KEY) else ()
+    for key in (*SHARED_TOPICS, *journal):
         topic = worker.properties.get(key) or ""
         for rule_id in _TOPIC_RULES[key]:
             yield need(rule_id, ResourceType.TOPIC, topic)

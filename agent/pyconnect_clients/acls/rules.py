@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pyconnect_clients.acls.model import NeedSeverity, Role, Rule
-from pyconnect_clients.acls.words import GrantOperation
+from pyconnect_clients.acls.model import GrantOperation, NeedSeverity, Role, Rule
 from pyconnect_clients.phases import Phase
 
 _TABLE = """
@@ -47,6 +46,12 @@ W7  WORKER  WRITE  BLOCKER  PREPARING
 W8  WORKER  IDEMPOTENT_WRITE  WARNING  PREPARING
     idempotent producers on brokers before 2.8
     else: producers are refused with cluster authorization failed (31)
+W9r  WORKER  READ  WARNING  DISABLED
+    read the journal of changes (agent.journal.topic)
+    else: `pyconnect journal list` and `connectors history` fail
+W9w  WORKER  WRITE  WARNING  DISABLED
+    record changes in the journal (agent.journal.topic)
+    else: changes are made and not recorded; the log says so
 S1  PRODUCER  WRITE  BLOCKER  DISABLED
     write the source's records
     else: task FAILED: `Unrecoverable exception …`, cause topic authorization failed (29)

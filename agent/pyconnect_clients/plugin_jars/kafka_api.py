@@ -61,9 +61,6 @@ class KafkaApi:
         if member.name in _OF_OBJECT:
             return self.releases_with(member.owner)
         declared = self.classes.get(member.owner, {}).get(member.name, 0)
-        return declared | self._inherited(member)
-
-    def _inherited(self, member: ClassMember) -> int:
         found = 0
         for parent, mask in self._parents(member.owner):
             for name in parent.split():
@@ -71,7 +68,7 @@ class KafkaApi:
                     found |= mask & self.releases_with_member(ClassMember(name, member.name))
                 elif name != _OBJECT:
                     found |= mask
-        return found
+        return declared | found
 
     def is_a(self, name: str, types: frozenset[str]) -> bool:
         """Return whether a class of any release is, extends or implements one of some types."""

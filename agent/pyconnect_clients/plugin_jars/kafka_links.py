@@ -38,6 +38,12 @@ _OWN_FIRST = re.compile(
     r"|common\.config\.provider\.(?!ConfigProvider$))"
 )
 """Of these classes Connect's loader takes a location's own first."""
+_KAFKAS_CONNECTORS = (f"{_CONNECT}file.", f"{_CONNECT}mirror.")
+"""Kafka's own connectors are plugins like others: no jar of the worker has them."""
+
+
+def _is_kafkas(name: str) -> bool:
+    return name.startswith(KAFKA) and not name.startswith(_KAFKAS_CONNECTORS)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -126,7 +132,7 @@ class _Location(OpenClassPath):
                     self._places.setdefault(name[: -len(".class")].replace("/", "."), place)
         self._classes: dict[str, ClassFile | None] = {}
         self._ancestors: dict[str, frozenset[str]] = {}
-        self._bundled = frozenset(name for name in self._places if name.startswith(KAFKA))
+        self._bundled = frozenset(filter(_is_kafkas, self._places))
 
     def plugins(self) -> list[str]:
         """Return the classes that extend or implement a type of plugins."""
@@ -135,7 +141,7 @@ class _Location(OpenClassPath):
         naming = [
             name
             for name, (container, path) in self._places.items()
-            if not name.startswith(KAFKA) and _KAFKA_PATH in (self.content(container, path) or b"")
+            if not _is_kafkas(name) and _KAFKA_PATH in (self.content(container, path) or b"")
         ]
         return [
             name
@@ -171,12 +177,14 @@ class _Location(OpenClassPath):
         internals: dict[str, str],
     ) -> None:
         for name in user.linked_classes():
-            if name.startswith(KAFKA) and name not in self._bundled:
+            if _is_kafkas(name) and name not in self._bundled:
                 classes.setdefault(name, user.head.name)
         for member in user.linked_members():
             for owner in self._kafka_owners(member):
                 if owner not in self._bundled or not _OWN_FIRST.match(owner):
                     members.setdefault(ClassMember(owner, member.name), user.head.name)
+        if user.head.name.startswith(KAFKA):
+            return  # its own connectors know the worker, and run in a program without one
         for text in user.raw_texts():
             if text.startswith(_RUNTIME):
                 name = text.decode(errors="replace").replace("/", ".")
@@ -224,7 +232,7 @@ class _Location(OpenClassPath):
             found = self._class(name)
             self._ancestors[name] = frozenset().union(
                 *(
-                    {parent} if parent.startswith(KAFKA) else self._kafka_ancestors(parent)
+                    {parent} if _is_kafkas(parent) else self._kafka_ancestors(parent)
                     for parent in (found.head.parents if found else ())
                 )
             )
@@ -232,7 +240,7 @@ class _Location(OpenClassPath):
 
     def _kafka_owners(self, member: ClassMember) -> Collection[str]:
         """Return the classes of Kafka in which a member may be; none for one of the location."""
-        if member.owner.startswith(KAFKA):
+        if _is_kafkas(member.owner):
             return (member.owner,)
         ancestors = self._kafka_ancestors(member.owner)
         return () if ancestors and self._declares(member.owner, member.name, set()) else ancestors

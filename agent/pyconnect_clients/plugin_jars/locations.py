@@ -39,7 +39,11 @@ def is_java_location(path: Path) -> bool:
     """Return whether a path is a jar, or a directory of jars or classes without Python plugins."""
     try:
         if path.is_dir():
-            return not _holds_python(path) and bool(class_path_of(path))
+            # Return whether a directory holds Python plugins, which may include jars.
+            return not any(
+                item.name.endswith((*_PYTHON_METADATA, ".py")) or (item / "__init__.py").exists()
+                for item in path.iterdir()
+            ) and bool(class_path_of(path))
         return is_archive(path) and path.exists()
     except OSError as error:
         LOG.warning("plugin location cannot be read", extra={"reason": str(error)})
@@ -75,14 +79,6 @@ def class_path_of(location: Path) -> tuple[str, ...]:
 def is_archive(path: Path) -> bool:
     """Return whether the name is that of a jar or a zip."""
     return path.name.lower().endswith(_ARCHIVES)
-
-
-def _holds_python(directory: Path) -> bool:
-    """Return whether a directory holds Python plugins, which may include jars."""
-    return any(
-        item.name.endswith((*_PYTHON_METADATA, ".py")) or (item / "__init__.py").exists()
-        for item in directory.iterdir()
-    )
 
 
 def location_url(location: Path) -> str:

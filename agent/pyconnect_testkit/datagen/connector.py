@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_api import (
     INT32_SCHEMA,
     INT64_SCHEMA,
@@ -115,27 +115,18 @@ def schema_of(config: Mapping[str, object]) -> tuple[str, str]:
         raise ConfigException(f"'{SCHEMA_FILENAME}' cannot be read: {error}") from error
 
 
-class DatagenSourceConnector(SourceConnector):
+class DatagenSourceConnector(ApachesPlugin, SourceConnector):
     """`tasks.max` tasks with sequences of their own."""
-
-    def __init__(self) -> None:
-        self._props: Mapping[str, str] = {}
-
-    def version(self) -> str:
-        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         _check(props)
-        self._props = props
+        super().start(props)
 
     def task_class(self) -> type[SourceTask]:
         return DatagenSourceTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        return [{**self._props, TASK_ID: str(number)} for number in range(max_tasks)]
-
-    def stop(self) -> None:
-        """Nothing runs in the background."""
+        return [{**self.props, TASK_ID: str(number)} for number in range(max_tasks)]
 
     def config(self) -> ConfigDef:
         return config_def()
@@ -172,11 +163,8 @@ def _check(props: Mapping[str, str | None]) -> None:
         generator.field_schema(key_field)
 
 
-class DatagenSourceTask(SourceTask):
+class DatagenSourceTask(ApachesPlugin, SourceTask):
     """Makes records up."""
-
-    def version(self) -> str:
-        return CONNECT_VERSION
 
     def start(self, props: Mapping[str, str]) -> None:
         config = config_def().parse(props)
@@ -207,9 +195,6 @@ class DatagenSourceTask(SourceTask):
         self._iteration += count
         self._sent += count
         return records
-
-    def stop(self) -> None:
-        """Nothing to release."""
 
     def _resume(self, seed: int | None) -> None:
         """Go on where the last committed record left off."""

@@ -40,6 +40,20 @@ def test_a_method_that_a_release_lacks_is_named(tmp_path: Path) -> None:
     assert found.releases(kafka_api()) == ("3.9",)
 
 
+def test_kafkas_own_connectors_are_plugins_like_others(tmp_path: Path) -> None:
+    """connect-file of 4.3 does not run with 4.4."""
+    name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    links = read_links(
+        [
+            make_jar(
+                tmp_path / "f.jar", {name: class_file(name, SOURCE_CONNECTOR, names=(SANITIZER,))}
+            )
+        ]
+    )
+    assert [each.user for each in links.missing(kafka_api(), "4.4")] == [name]
+    assert links.bundled == frozenset()
+
+
 def test_a_class_that_no_plugin_reaches_does_not_count(tmp_path: Path) -> None:
     """Jars hold classes for other programs."""
     found = links(tmp_path, Other=class_file("a.Other", names=(SANITIZER,)))

@@ -1,0 +1,112 @@
+"""Findings about the Java plugins of this machine, for `plugins check` and `agent readiness`.
+
+Reads class files; starts neither Java nor a worker.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyconnect_clients.java_program import java_version
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api
+from pyconnect_clients.plugin_jars.kafka_links import KafkaLinks, Missing, read_links
+from pyconnect_clients.plugin_jars.locations import class_path_of, java_locations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFinding:
+    """One finding about one location; `status` is ok, warning or failed.
+
+    `kafka`: the releases that have all that the location needs, `3.9 to 4.3`.
+    """
+
+    location: str
+    kafka: str
+    status: str
+    detail: str
+
+
+def plugin_path_of(worker: Mapping[str, str]) -> list[Path]:
+    """Return the entries of a worker's `plugin.path`."""
+    entries = worker.get("plugin.path", "").split(",")
+    return [Path(entry.strip()) for entry in entries if entry.strip()]
+
+
+def check_locations(entries: Sequence[Path], release: str | None = None) -> list[LinkFinding]:
+    """Return what is found about the Java plugins of directories, or of jars; none: no plugins.
+
+    A directory that holds jars is one location. `release` is one of `kafka_api`.
+    """
+    locations: list[Path] = []
+    for given in entries:
+        holds_jars = given.is_file() or any(given.glob("*.jar"))
+        locations += [given.absolute()] if holds_jars else java_locations([str(given)])
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    java = java_version(Path(program)) if program else None
+    return [
+        finding
+        for location in dict.fromkeys(locations)
+        for finding in _findings(str(location), read_links(class_path_of(location)), release, java)
+    ]
+
+
+def _findings(
+    location: str, links: KafkaLinks, release: str | None, java: int | None
+) -> list[LinkFinding]:
+    """Return the findings about one location: `ok` alone, or what is wrong with it."""
+    releases = links.releases(kafka_api())
+    kafka = _range(releases)
+    found = [*_failures(links, releases, release, java), *_warnings(links)]
+    if not any(status == "failed" for status, _ in found):
+        found.insert(0, ("ok", f"{len(links.classes)} classes of Kafka are used"))
+    return [
+        LinkFinding(location=location, kafka=kafka, status=status, detail=detail)
+        for status, detail in found
+    ]
+
+
+def _failures(
+    links: KafkaLinks, releases: Sequence[str], release: str | None, java: int | None
+) -> Iterator[tuple[str, str]]:
+    if java is not None and links.java > java:
+        yield "failed", f"needs Java {links.java}; this machine has Java {java}"
+    if release is None and releases:
+        return
+    wanted = release or kafka_api().releases[-1]
+    for missing in links.missing(kafka_api(), wanted):
+        yield "failed", f"Kafka {wanted} lacks {_described(missing)}, which {missing.user} uses"
+
+
+def _warnings(links: KafkaLinks) -> Iterator[tuple[str, str]]:
+    if links.bundled:
+        count = len(links.bundled)
+        yield "warning", f"holds {count} classes of Kafka; Connect takes its own release's instead"
+    for name, user in links.internals.items():
+        yield "warning", f"{user} reaches into the worker: {name}"
+    for problem in links.problems:
+        yield "warning", problem
+
+
+def _described(missing: Missing) -> str:
+    name, parenthesis, _ = missing.needed.partition("(")
+    had = f"the last release with it is {missing.last}" if missing.last else ""
+    has = f"{missing.first} has it" if missing.first else ""
+    return f"{name}{'()' if parenthesis else ''} ({'; '.join(filter(None, (had, has)))})"
+
+
+def _range(releases: Sequence[str]) -> str:
+    """Return releases as text, neighbours as a range: `3.9, 4.1 to 4.3`."""
+    runs: list[list[str]] = []
+    known = kafka_api().releases
+    for release in releases:
+        if runs and known.index(runs[-1][-1]) + 1 == known.index(release):
+            runs[-1].append(release)
+        else:
+            runs.append([release])
+    texts = [run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return ", ".join(texts) or "none"
