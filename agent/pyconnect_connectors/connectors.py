@@ -1,4 +1,4 @@
-"""What all connectors of this package share: how their configs are described, checked and dealt."""
+"""The common part of this package's connectors: configs are described, checked and dealt."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ConfiguredConnector(Generic[Settings]):
         self._props = props
 
     def stop(self) -> None:
-        """Nothing runs in the background."""
+        """The connector has no thread."""
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [self._props] * max_tasks

@@ -52,7 +52,7 @@ values.out.of.range  STRING  MEDIUM  fail
 
 
 class OddValues(StrEnum):
-    """What becomes of a value that a type cannot hold."""
+    """The fate of a value that a type cannot hold."""
 
     FAIL = "fail"
     NULL = "null"

@@ -55,7 +55,7 @@ _UTC_MS = pa.timestamp("ms", "UTC")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """How values of an Arrow type are read.
+    """The reading of values of an Arrow type.
 
     `stored` is the type as which Python takes them without a loss or failure, `convert` makes
     Connect's values of those and raises OddValue, `quick` reads a column whose values are all usual

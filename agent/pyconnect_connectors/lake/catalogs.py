@@ -98,15 +98,10 @@ def new_table(catalog: Catalog, name: str, schema: Any, partition_by: Sequence[s
         transaction.update_spec() as spec,
     ):
         for text in partition_by:
-            transform, field = _transform(text)
+            found = re.fullmatch(r"(\w+)\((.+)\)", text)
+            transform, field = ("identity", text) if found is None else (found[1], found[2])
             spec.add_field(field, parse_transform(transform))
     return catalog.load_table(identifier)
-
-
-def _transform(text: str) -> tuple[str, str]:
-    """Return the transform and the field of `day(created)`, or identity."""
-    found = re.fullmatch(r"(\w+)\((.+)\)", text)
-    return ("identity", text) if found is None else (found[1], found[2])
 
 
 def add_columns(table: Table, schema: Any) -> None:

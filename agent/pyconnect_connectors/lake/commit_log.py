@@ -28,7 +28,7 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """Where a task continues; with `unfinished`, in a commit of which files are missing."""
+    """The place where a task continues; `unfinished`: in a commit of which files are missing."""
 
     offset: int
     unfinished: Commit | None = None
@@ -47,7 +47,8 @@ class CommitLog:
 
     def position(self, partition: TopicPartition) -> Position | None:
         """Return where to continue a partition, None if nothing of it was committed."""
-        commit = self._last(partition)
+        paths = [f.path for f in self._storage.files(self._partition_directory(partition))]
+        commit = self._read(max(paths)) if paths else None
         if commit is None:
             return None
         if all(map(self._storage.exists, commit.files)):
@@ -69,10 +70,6 @@ class CommitLog:
         """Let the partition continue where Kafka's consumer group does."""
         for file in self._storage.files(self._partition_directory(partition)):
             self._storage.delete(file.path)
-
-    def _last(self, partition: TopicPartition) -> Commit | None:
-        paths = [f.path for f in self._storage.files(self._partition_directory(partition))]
-        return self._read(max(paths)) if paths else None
 
     def _read(self, path: str) -> Commit:
         try:

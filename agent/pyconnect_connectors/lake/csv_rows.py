@@ -2,7 +2,8 @@
 
 Quotes are those of RFC 4180: one that is not closed, or is followed by text, breaks the file,
 because nothing says where the next row begins. A column without a name, as spreadsheets write it
-behind a comma at the end of lines, is left out as long as it is empty.
+behind a comma at the end of lines, is left out as long as it is empty. LakeSink writes a comma for
+a null in the only column.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ERRORS = {
     "field larger than": f"a value has more than {LONGEST_VALUE} characters, or a quote is not "
     "closed",
 }
+NULL_ALONE = ["", ""]
 _KEPT = "pyconnect.kept"
 _decoded_badly = 0
 
@@ -114,6 +116,8 @@ class _Rows:
         self, line: list[Any], row: int, bad: dict[int, DataException], index: int
     ) -> list[Any]:
         """Return the values of the columns that have names."""
+        if line == NULL_ALONE and self._width == 1:
+            return [None]
         if not self._least_width <= len(line) <= self._width:
             problem = f"has {len(line)} values, and the first line {self._width}"
             bad[index] = self._source.bad_row(row, problem)

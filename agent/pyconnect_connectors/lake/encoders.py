@@ -113,7 +113,10 @@ class JsonEncoder(_TextEncoder):
 
 
 class CsvEncoder(_TextEncoder):
-    """Names in the first line; nested values are JSON, bytes are base64."""
+    """Names in the first line; nested values are JSON, bytes are base64.
+
+    A null is nothing between the commas, an empty text is in quotes.
+    """
 
     def __init__(self, columns: Columns, *, compressed: bool) -> None:
         super().__init__(compressed=compressed)
@@ -121,14 +124,27 @@ class CsvEncoder(_TextEncoder):
 
     def prepared(self, records: Sequence[SinkRecord], place: str) -> Any:
         rows = self._columns.batch(records, place)
+        has_null = False
         if rows.num_columns == 1:
-            # The row of a null would be an empty line, which readers take for no row.
-            texts = pc.fill_null(pc.cast(rows.column(0), pa.string()), "")
+            texts = pc.cast(rows.column(0), pa.string())
             rows = pa.RecordBatch.from_arrays([texts], names=rows.schema.names)
+            has_null = texts.null_count > 0
         sink = pa.BufferOutputStream()
         options = pa_csv.WriteOptions(include_header=not self._parts)
-        pa_csv.write_csv(rows, sink, options)
+        pa_csv.write_csv(rows.slice(0, 0) if has_null else rows, sink, options)
+        if has_null:
+            sink.write(_only_values(rows.column(0)))
         return sink.getvalue()
+
+
+def _only_values(texts: Any) -> bytes:
+    """Return the rows of a file that has one column.
+
+    The row of a null would be an empty line, which readers take for no row: it is a comma.
+    """
+    doubled = pc.replace_substring(texts, '"', '""')
+    rows = pc.binary_join_element_wise('"', doubled, '"\n', "")
+    return "".join(pc.fill_null(rows, ",\n").to_pylist()).encode()
 
 
 class Encoders:

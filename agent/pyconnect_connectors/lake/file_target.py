@@ -54,7 +54,7 @@ class _Writing:
 
 @dataclass(slots=True, kw_only=True)
 class _Buffer:
-    """What is open of one partition, from the first row of the next commit on."""
+    """The open rows of one partition, from the first row of the next commit on."""
 
     next: int = 0
     start: int | None = None
@@ -307,10 +307,18 @@ class FileTarget:
                 "another task wrote these offsets; continuing behind them",
                 extra={"partition": str(partition), "offset": decided.start},
             )
-            self._rewind(partition)
+            offset = self._open(partition)
+            assert offset is not None
+            self._rewinds[partition] = offset
             return
         self._store(writing)
-        self._end(partition, buffer, writing.commit)
+        previous = buffer.last_commit
+        buffer.committed(writing.commit)
+        if self._log is not None and previous is not None:
+            try:
+                self._log.forget(partition, previous)
+            except ConnectException as error:
+                LOG.warning("an old commit was not deleted", extra={"reason": str(error)})
 
     def _begun(self, buffer: _Buffer, start: int) -> _Writing:
         unfinished = buffer.unfinished
@@ -362,20 +370,6 @@ class FileTarget:
             return self._storage.create(path, content)
         self._storage.replace(path, content)
         return True
-
-    def _end(self, partition: TopicPartition, buffer: _Buffer, commit: Commit) -> None:
-        previous = buffer.last_commit
-        buffer.committed(commit)
-        if self._log is not None and previous is not None:
-            try:
-                self._log.forget(partition, previous)
-            except ConnectException as error:
-                LOG.warning("an old commit was not deleted", extra={"reason": str(error)})
-
-    def _rewind(self, partition: TopicPartition) -> None:
-        offset = self._open(partition)
-        assert offset is not None
-        self._rewinds[partition] = offset
 
 
 def _version(schema: Schema | None) -> int:

@@ -68,7 +68,7 @@ class Extractor(StrEnum):
 
 
 class Compatibility(StrEnum):
-    """What a change of the records' schema does to an open file."""
+    """The effect of a changed schema of the records on an open file."""
 
     NONE = "NONE"
     BACKWARD = "BACKWARD"

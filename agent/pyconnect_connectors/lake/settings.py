@@ -30,7 +30,7 @@ SCHEMES = (*LOCAL_SCHEMES, "s3", "s3a", "gs", "az", "abfs", "abfss")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location(RetrySettings):
-    """Where the lake is and how to reach it."""
+    """The address of the lake and the access to it."""
 
     url: str = setting(names.URL)
     endpoint: str | None = setting("store.url")
@@ -69,7 +69,7 @@ class Location(RetrySettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSettings:
-    """How LakeSink's files are named, divided and encoded; None: there is no limit."""
+    """Names, sizes and encoding of LakeSink's files; None: there is no limit."""
 
     topics_dir: str
     flush_size: int = setting(names.FLUSH_SIZE)

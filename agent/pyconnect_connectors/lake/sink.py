@@ -15,9 +15,8 @@ from pyconnect_connectors.lake.commit_log import CommitLog
 from pyconnect_connectors.lake.definitions import sink_config_def
 from pyconnect_connectors.lake.names import CATALOG_URI, URL
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.sink_task import LakeSinkTask, check_sink
 from pyconnect_connectors.lake.storage import Storage
-from pyconnect_connectors.lake.validation import check_sink
 
 
 class LakeSinkConnector(ConfiguredConnector[SinkSettings], SinkConnector):

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
+from urllib.parse import quote
 
 from pyconnect_api import (
+    ConnectException,
     DataException,
     RetriableException,
     SinkRecord,
@@ -21,9 +23,33 @@ from pyconnect_connectors import version
 from pyconnect_connectors.attempts import Attempts
 from pyconnect_connectors.lake.file_target import FileTarget
 from pyconnect_connectors.lake.names import NULLS
+from pyconnect_connectors.lake.partitioners import path_template
 from pyconnect_connectors.lake.settings import SinkSettings
-from pyconnect_connectors.lake.storage import Storage
-from pyconnect_connectors.lake.validation import check_sink
+from pyconnect_connectors.lake.storage import HIDDEN_DIR, Storage
+
+
+def check_sink(settings: SinkSettings) -> None:
+    """Reach the sink's target; ConfigException or ConnectException if that fails."""
+    path_template(settings.files.path_format)
+    if settings.tables is not None:
+        from pyconnect_connectors.lake.catalogs import check_catalog
+
+        check_catalog(settings.tables)
+        return
+    storage = Storage.open(settings.location, writes=True)
+    probe = "/".join(
+        filter(
+            None,
+            (settings.files.topics_dir, HIDDEN_DIR, quote(settings.name, safe=" "), "probe"),
+        )
+    )
+    storage.replace(probe, b"")
+    if settings.exactly_once and storage.create(probe, b""):
+        raise ConnectException(
+            "The storage overwrites a file although it was asked not to: conditional writes "
+            "(If-None-Match) are missing. Use delivery.guarantee=at-least-once"
+        )
+
 
 LOG = logging.getLogger(__name__)
 _NO_VALUE = f"The record has no value; {NULLS}=ignore would leave it out"
@@ -88,7 +114,7 @@ class LakeSinkTask(SinkTask):
         self._attempts = settings.location.attempts("writing failed and is repeated")
 
     def stop(self) -> None:
-        """Nothing is held open."""
+        """The task holds no open file."""
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         with self._attempts.limited(self.context.timeout):
@@ -106,7 +132,8 @@ class LakeSinkTask(SinkTask):
         with self._attempts.limited(self.context.timeout):
             self._add(records)
             self._target.write_due()
-        self._rewind()
+        for partition, offset in self._target.take_rewinds().items():
+            self.context.offset(partition, offset)
 
     def pre_commit(
         self, current_offsets: Mapping[TopicPartition, int]
@@ -140,7 +167,3 @@ class LakeSinkTask(SinkTask):
             # Durable before the offset behind it is stored.
             reporter.report(records[0], error).result()
             self._target.skip(records[0])
-
-    def _rewind(self) -> None:
-        for partition, offset in self._target.take_rewinds().items():
-            self.context.offset(partition, offset)

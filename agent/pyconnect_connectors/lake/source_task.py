@@ -62,31 +62,28 @@ class LakeSourceTask(SourceTask):
             return None
         with self._attempts.limited():
             try:
-                return self._next_batch()
+                if self._reading is None and not self._begin():
+                    return None
+                assert self._reading is not None
+                path, row = self._reading
+                with storage_errors(f"Cannot read {path}"):
+                    if self._batches is None:
+                        file = self._storage.open_file(path)
+                        self._batches = batches(file, path, row, self._settings)
+                    batch = next(self._batches, None)
+                if batch is None:
+                    self._close_file()
+                    return None
+                if batch.is_last:
+                    self._close_file()
+                else:
+                    self._reading = _Place(path, batch.first + len(batch.values))
+                return self._records(path, batch)
             except RetriableException:
                 if self._reading is not None:
                     self._waiting.appendleft(self._reading)
                 self._close_file()
                 raise
-
-    def _next_batch(self) -> SourceRecords | None:
-        if self._reading is None and not self._begin():
-            return None
-        assert self._reading is not None
-        path, row = self._reading
-        with storage_errors(f"Cannot read {path}"):
-            if self._batches is None:
-                file = self._storage.open_file(path)
-                self._batches = batches(file, path, row, self._settings)
-            batch = next(self._batches, None)
-        if batch is None:
-            self._close_file()
-            return None
-        if batch.is_last:
-            self._close_file()
-        else:
-            self._reading = _Place(path, batch.first + len(batch.values))
-        return self._records(path, batch)
 
     def _close_file(self) -> None:
         if self._batches is not None:

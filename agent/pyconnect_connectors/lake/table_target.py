@@ -98,7 +98,7 @@ class _Buffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """How rows of a schema get into a table; `refusal` says why they do not.
+    """The way of a schema's rows into a table; `refusal` says why there is none.
 
     `named` are the fields whose texts name directories of the table's files.
     """
@@ -342,7 +342,11 @@ class TableTarget:
                 ):
                     return False
                 if writing.data_files is None:
-                    writing.data_files = _data_files(name, table, writing.rows)
+                    if problem := misfit(table.schema(), writing.rows.schema):
+                        raise ConnectException(f"The rows do not fit table {name}: {problem}")
+                    writing.data_files = list(
+                        _dataframe_to_data_files(table.metadata, writing.rows, table.io)
+                    )
                 offsets.update({str(p): end for p, end in writing.ends.items()})
                 append_once(
                     table, writing.data_files, self._settings.name, offsets, writing.commit_id
@@ -365,13 +369,6 @@ class TableTarget:
             add_columns(table, schema)
         self._check_columns(name, table.schema(), schema)
         return table
-
-
-def _data_files(name: str, table: Table, rows: Any) -> Sequence[DataFile]:
-    """Write the rows; `Table.append` would write them again at each attempt to commit."""
-    if problem := misfit(table.schema(), rows.schema):
-        raise ConnectException(f"The rows do not fit table {name}: {problem}")
-    return list(_dataframe_to_data_files(table.metadata, rows, table.io))
 
 
 def _texts(rows: Any, names: Sequence[str]) -> Sequence[str]:

@@ -17,7 +17,6 @@ INCREMENTING = "incrementing.column.name"
 TIMESTAMP = "timestamp.column.name"
 DELAY_MS = "timestamp.delay.interval.ms"
 QUERY = "query"
-SCHEMA = "schema.pattern"
 WHITELIST = "table.whitelist"
 INCLUDE = "table.include.list"
 EXCLUDE = "table.exclude.list"
@@ -37,7 +36,7 @@ OFFSETS_TABLE = "offsets.table.name"
 
 
 class Mode(StrEnum):
-    """How SqlSource finds rows that are new."""
+    """The way in which SqlSource finds new rows."""
 
     BULK = "bulk"
     TIMESTAMP = "timestamp"
@@ -55,7 +54,7 @@ class Mode(StrEnum):
 
 
 class InsertMode(StrEnum):
-    """What SqlSink does with a record that has a value."""
+    """The statement that SqlSink makes of a record with a value."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -63,14 +62,14 @@ class InsertMode(StrEnum):
 
 
 class FoldingKeys(StrEnum):
-    """What becomes of key columns that take different texts for equal."""
+    """The fate of key columns that take different texts for equal."""
 
     FAIL = "fail"
     ALLOW = "allow"
 
 
 class PrimaryKeyMode(StrEnum):
-    """Where the columns of a row's primary key come from."""
+    """The source of the columns of a row's primary key."""
 
     NONE = "none"
     KAFKA = "kafka"

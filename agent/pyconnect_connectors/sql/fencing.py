@@ -191,11 +191,12 @@ class OffsetTable:
                 )
 
     def stored(
-        self, connection: Connection, partitions: Iterable[TopicPartition]
+        self, connection: Connection, partitions: Iterable[TopicPartition], *, lock: bool = False
     ) -> Mapping[TopicPartition, int | None]:
-        """Return the next offsets of partitions that were claimed."""
-        column = self._table.c.next_offset
-        return {p: connection.scalar(select(column).where(self._row(p))) for p in partitions}
+        """Return the next offsets of partitions; with `lock` no task writes these meanwhile."""
+        query = select(self._table.c.next_offset)
+        query = query.with_for_update() if lock else query
+        return {p: connection.scalar(query.where(self._row(p))) for p in partitions}
 
     def replace(
         self, connection: Connection, partition: TopicPartition, offset: int | None

@@ -45,7 +45,7 @@ _UNFIT = (ValueError, TypeError, ArithmeticError, KeyError)
 
 
 class _Form(NamedTuple):
-    """How a column is read.
+    """The reading of a column.
 
     `convert` makes a field's value of the driver's, and is None if they are the same; `quick` makes
     many if all are usual, and returns None, or fails as `convert` does, if one is not.

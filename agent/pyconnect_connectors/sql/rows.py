@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from sqlalchemy import Table, UpdateBase, bindparam, delete, insert, types, update
+from sqlalchemy import Dialect, Table, UpdateBase, bindparam, delete, insert, types, update
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_api import (
@@ -23,7 +23,7 @@ from pyconnect_api import (
     SinkRecord,
     Struct,
 )
-from pyconnect_connectors.odd_values import OddValueException, place_of, required_default
+from pyconnect_connectors.odd_values import OddValueException, OddValues, place_of, required_default
 from pyconnect_connectors.sql.column_types import MYSQL
 from pyconnect_connectors.sql.definitions import DELETES, PK_FIELDS, InsertMode, PrimaryKeyMode
 from pyconnect_connectors.sql.settings import SinkSettings
@@ -170,6 +170,22 @@ def shape_of(record: SinkRecord, settings: SinkSettings) -> Shape:
         deletes=False,
         take=take_both,
     )
+
+
+def write_columns(
+    shape: Shape, table: Table, dialect: Dialect, settings: SinkSettings
+) -> list[WriteColumn]:
+    """Return the columns of a table that a shape writes, in its order."""
+    nulls = settings.odd_values is OddValues.NULL
+    return [
+        WriteColumn(
+            column,
+            dialect,
+            settings.connection.zone,
+            becomes_null=nulls and bool(column.nullable) and column.name not in shape.keys,
+        )
+        for column in (table.columns[name] for name in shape.columns)
+    ]
 
 
 def _value_part(record: SinkRecord) -> tuple[Mapping[str, Schema | None], _Take]:

@@ -33,7 +33,7 @@ from pyconnect_connectors.sql.definitions import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection(RetrySettings):
-    """How to reach the database; `zone` is that of its timestamps without one."""
+    """The access to the database; `zone` is that of its timestamps without one."""
 
     url: str = setting("connection.url")
     user: str | None = setting("connection.user")

@@ -24,7 +24,7 @@ from pyconnect_api import (
 )
 from pyconnect_connectors import version
 from pyconnect_connectors.attempts import Attempts
-from pyconnect_connectors.odd_values import OddValues, place_of
+from pyconnect_connectors.odd_values import place_of
 from pyconnect_connectors.sql.database import (
     concerns_row,
     connected,
@@ -35,7 +35,7 @@ from pyconnect_connectors.sql.database import (
 )
 from pyconnect_connectors.sql.definitions import InsertMode
 from pyconnect_connectors.sql.fencing import OffsetTable
-from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, runs, shape_of
+from pyconnect_connectors.sql.rows import CONVERTED, Row, Shape, runs, shape_of, write_columns
 from pyconnect_connectors.sql.settings import SinkSettings
 from pyconnect_connectors.sql.staging import StagedUpserts, copy_rows
 from pyconnect_connectors.sql.target_tables import TargetTables
@@ -127,7 +127,12 @@ class SqlSinkTask(SinkTask):
             with connection.begin():
                 stored = self._offsets.stored(connection, sorted(self._epochs))
             self._stored.update({p: offset for p, offset in stored.items() if offset is not None})
-            records = [r for r in records if r.original_kafka_offset >= self._stored.get(_of(r), 0)]
+            records = [
+                r
+                for r in records
+                if r.original_kafka_offset
+                >= self._stored.get(TopicPartition(r.original_topic, r.original_kafka_partition), 0)
+            ]
             if not records:
                 self._outcome_unknown = False
                 return
@@ -269,18 +274,8 @@ class SqlSinkTask(SinkTask):
         """Return the table of a run, and its columns in the order of the shape."""
         topic = run[0].topic
         assert topic is not None
-        settings = self._settings
         table = self._tables.prepared(connection, topic, shape.columns, shape.keys)
-        nulls = settings.odd_values is OddValues.NULL
-        return table, [
-            WriteColumn(
-                column,
-                connection.dialect,
-                settings.connection.zone,
-                becomes_null=nulls and bool(column.nullable) and column.name not in shape.keys,
-            )
-            for column in (table.columns[name] for name in shape.columns)
-        ]
+        return table, write_columns(shape, table, connection.dialect, self._settings)
 
     def _connected(self) -> Connection:
         if self._connection is None:
@@ -341,7 +336,3 @@ def _ends(records: Iterable[SinkRecord]) -> dict[TopicPartition, int]:
         *_, last = run
         ends[TopicPartition(*place)] = last.original_kafka_offset + 1
     return ends
-
-
-def _of(record: SinkRecord) -> TopicPartition:
-    return TopicPartition(record.original_topic, record.original_kafka_partition)

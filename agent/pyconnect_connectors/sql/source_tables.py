@@ -30,7 +30,7 @@ class FoundTables:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with the whitelist, None if nothing is."""
+        """Return the fault of the whitelist, None without one."""
         if not self.missing:
             return None
         return (

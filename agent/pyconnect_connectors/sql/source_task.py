@@ -58,25 +58,24 @@ class SqlSourceTask(SourceTask):
         with self._attempts.limited():
             try:
                 with database_errors("Cannot read from the database"):
-                    return self._next_batch()
+                    if self._batches is None and not self._begin():
+                        return None
+                    assert self._batches is not None
+                    batch = next(self._batches, None)
+                    if batch is None:
+                        self._end_pass()
+                        self._pass_ended = True
+                        self._due_s[self._reading] = (
+                            time.monotonic() + self._settings.poll_ms / 1000
+                        )
+                    elif self._is_page:
+                        # There may be more, which the table's next turn begins with.
+                        self._end_pass()
+                        self._due_s[self._reading] = time.monotonic()
+                    return batch
             except RetriableException:
                 self._disconnect()
                 raise
-
-    def _next_batch(self) -> SourceRecords | None:
-        if self._batches is None and not self._begin():
-            return None
-        assert self._batches is not None
-        batch = next(self._batches, None)
-        if batch is None:
-            self._end_pass()
-            self._pass_ended = True
-            self._due_s[self._reading] = time.monotonic() + self._settings.poll_ms / 1000
-        elif self._is_page:
-            # There may be more, which the table's next turn begins with.
-            self._end_pass()
-            self._due_s[self._reading] = time.monotonic()
-        return batch
 
     @property
     def _is_page(self) -> bool:
@@ -93,20 +92,17 @@ class SqlSourceTask(SourceTask):
         if wait_s > 0:
             self.context.stop_requested.wait(min(wait_s, LONGEST_WAIT_S))
             return False
-        connection = self._connected()
-        if name != self._reading or self._pass_ended:
-            self._readers[name] = self._new_reader(name, connection)
-        self._reading, self._pass_ended = name, False
-        self._batches = self._readers[name].batches(connection)
-        return True
-
-    def _connected(self) -> Connection:
         if self._connection is None:
             assert self._engine is not None
             self._connection = connected(self._engine)
             if self._settings.query is not None:
                 describe_query(self._connection, self._settings.query)
-        return self._connection
+        connection = self._connection
+        if name != self._reading or self._pass_ended:
+            self._readers[name] = self._new_reader(name, connection)
+        self._reading, self._pass_ended = name, False
+        self._batches = self._readers[name].batches(connection)
+        return True
 
     def _new_reader(self, name: str, connection: Connection) -> TableReader:
         """Return the reader of a table as it is now; columns may have changed since the last."""

@@ -113,20 +113,15 @@ class TargetTables:
                 )
             added = _new_column(connection.dialect, column, schema, is_key=False, nullable=True)
             clause = CreateColumn(added).compile(dialect=connection.dialect)
-            self._add_column(connection, table, f"ALTER TABLE {name} ADD COLUMN {clause}", column)
-
-    def _add_column(
-        self, connection: Connection, table: Table, statement: str, column: str
-    ) -> None:
-        try:
-            with connection.begin():
-                connection.exec_driver_sql(statement)
-        except DBAPIError:
-            # Another task may have added it at the same time.
-            with connection.begin():
-                found = inspect(connection).get_columns(table.name, schema=table.schema)
-            if column not in {described["name"] for described in found}:
-                raise
+            try:
+                with connection.begin():
+                    connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {clause}")
+            except DBAPIError:
+                # Another task may have added it at the same time.
+                with connection.begin():
+                    found = inspect(connection).get_columns(table.name, schema=table.schema)
+                if column not in {described["name"] for described in found}:
+                    raise
 
 
 def found_table(connection: Connection, settings: SinkSettings, topic: str) -> Table | None:

@@ -16,11 +16,13 @@ import pytest
 from pyconnect_api import (
     INT32_SCHEMA,
     INT64_SCHEMA,
+    OPTIONAL_INT64_SCHEMA,
     OPTIONAL_STRING_SCHEMA,
     STRING_SCHEMA,
     ConfigException,
     ConnectException,
     DataException,
+    Schema,
     SchemaBuilder,
     Struct,
     date_builder,
@@ -28,10 +30,11 @@ from pyconnect_api import (
     time_builder,
     timestamp_builder,
 )
-from pyconnect_api.testing import RecordingReporter, SinkHarness
+from pyconnect_api.testing import RecordingReporter, SinkHarness, SourceHarness
 from pyconnect_connectors.lake.partitioners import path_template
 from pyconnect_connectors.lake.sink import LakeSinkConnector
 from pyconnect_connectors.lake.sink_task import LakeSinkTask
+from pyconnect_connectors.lake.source_task import LakeSourceTask
 from tests.connectors.lake.rows import ROW, TOPIC, send
 
 
@@ -383,6 +386,30 @@ def test_parquet_keeps_types_and_digits(tmp_path: Path) -> None:
             "count": None,
         }
     ]
+
+
+@pytest.mark.parametrize("type_", [OPTIONAL_STRING_SCHEMA, OPTIONAL_INT64_SCHEMA], ids=repr)
+def test_the_null_of_an_only_column_is_no_empty_text(tmp_path: Path, type_: Schema) -> None:
+    """It is a comma: an empty line would be no row. LakeSource reads the rows again."""
+    schema = SchemaBuilder.struct().field("a", type_).build()
+    texts = ("x", None, "", 'q"\n,\n', None) if type_ is OPTIONAL_STRING_SCHEMA else (1, None)
+    sink = started(tmp_path, {"format.class": "csv"})
+    for text in texts:
+        sink.send(Struct.of_checked(schema, [text]), value_schema=schema)
+    sink.deliver()
+    sink.stop()
+    ((name, path),) = files(tmp_path).items()
+    rows = b'"x"\n,\n""\n"q""\n,\n"\n,\n' if len(texts) > 2 else b'"1"\n,\n'
+    assert path.read_bytes() == b'"a"\n' + rows
+    reads = SourceHarness(
+        LakeSourceTask,
+        {"lake.url": str(path.parent), "topic": "read", "format.class": "csv"},
+    )
+    reads.start()
+    values = [record.value for record in reads.run(len(texts))]
+    reads.stop()
+    found = [value.stored_values() for value in values if isinstance(value, Struct)]
+    assert found == [[None if text in {None, ""} else str(text)] for text in texts], name
 
 
 def test_csv_has_json_for_nested_values(tmp_path: Path) -> None:

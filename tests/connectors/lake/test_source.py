@@ -174,6 +174,16 @@ def test_compressed_text_is_read(tmp_path: Path) -> None:
     source.stop()
 
 
+def test_a_comma_is_the_null_of_an_only_column(tmp_path: Path) -> None:
+    """As LakeSink writes it; another second value breaks the row."""
+    (tmp_path / "a.csv").write_bytes(b'"a"\n"x"\n,\n""\n"y",z\n')
+    source = started(tmp_path, {"format.class": "csv"})
+    values = [record.value for record in source.run(3)]
+    assert [v.stored_values() for v in values if isinstance(v, Struct)] == [["x"], [None], [None]]
+    with pytest.raises(DataException, match="has 2 values, and the first line 1"):
+        source.run(1)
+
+
 def test_rows_of_csv_end_with_either_sign(tmp_path: Path) -> None:
     """Also both together; within quotes they are part of the value."""
     (tmp_path / "a.csv").write_bytes(b'a,b\r1,2\n"x\ry",4\r\n5,6')
