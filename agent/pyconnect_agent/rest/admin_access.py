@@ -10,9 +10,6 @@ pages: a browser on this machine must not obey a foreign page.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hmac
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,6 +20,7 @@ from starlette.requests import Request
 
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.files.config_file import load_properties
+from pyconnect_agent.rest.credentials import basic_credentials, is_same
 from pyconnect_agent.rest.errors import UnauthorizedError
 from pyconnect_api.errors import ConfigException
 
@@ -57,23 +55,27 @@ class AdminAccess:
 
     async def check(self, request: Request) -> None:
         """Raise UnauthorizedError unless this request may be answered."""
-        if self.basic_file is None and self.token_file is None:
+        if not self.has_credentials:
             self._check_loopback(request)
             return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if not await asyncio.to_thread(self._admits, scheme.lower(), given.strip()):
+        authorization = request.headers.get("authorization", "")
+        if not await asyncio.to_thread(self._admits, authorization):
             raise UnauthorizedError(
                 "The admin interface of this worker needs credentials.", self._challenge()
             )
 
-    def _admits(self, scheme: str, given: str) -> bool:
-        if scheme == "basic" and self.basic_file is not None:
-            user, colon, password = _decoded(given).partition(":")
-            expected = _passwords(self.basic_file).get(user)
-            return bool(colon) and _same(password, expected)
-        if scheme == "bearer" and self.token_file is not None:
+    @property
+    def has_credentials(self) -> bool:
+        return self.basic_file is not None or self.token_file is not None
+
+    def _admits(self, authorization: str) -> bool:
+        if self.basic_file is not None and (given := basic_credentials(authorization)):
+            user, password = given
+            return is_same(password, _passwords(self.basic_file).get(user))
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() == "bearer" and self.token_file is not None:
             # All of them are compared, so that the time reveals nothing about a wrong value.
-            return sum(_same(given, token) for token in _tokens(self.token_file)) > 0
+            return sum(is_same(token.strip(), known) for known in _tokens(self.token_file)) > 0
         return False
 
     def _challenge(self) -> str:
@@ -125,16 +127,3 @@ def _passwords(file: str) -> dict[str, str]:
 def _tokens(file: str) -> list[str]:
     lines = (line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line]
-
-
-def _decoded(given: str) -> str:
-    try:
-        return base64.b64decode(given, validate=True).decode("utf-8")
-    except (binascii.Error, UnicodeDecodeError):
-        return ""
-
-
-def _same(given: str, expected: str | None) -> bool:
-    """Take the same time for every wrong value."""
-    matches = hmac.compare_digest(given.encode(), (expected or "").encode())
-    return matches and bool(expected)

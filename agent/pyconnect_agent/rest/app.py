@@ -17,11 +17,23 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from pyconnect_agent.core.config.effective import literal_secrets, shown_document
 from pyconnect_agent.core.config.response_headers import HeaderRule
-from pyconnect_agent.core.errors import BadRequestError, InternalError
+from pyconnect_agent.core.config.variables import mask
+from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, InternalError
+from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.rest_access import ANY_CLIENT, ENDPOINTS, WORKERS
+from pyconnect_agent.rest.access import (
+    USER_HEADER,
+    Caller,
+    RestAccess,
+    address_of,
+    forwarded_caller,
+)
 from pyconnect_agent.rest.access_log import log_access
 from pyconnect_agent.rest.errors import error_response
 from pyconnect_agent.rest.exchange import HttpExchange, Services
+from pyconnect_agent.rest.journaling import ChangeUnderWay
 from pyconnect_agent.rest.media_types import content_type
 from pyconnect_agent.rest.resources import (
     agent,
@@ -33,8 +45,10 @@ from pyconnect_agent.rest.resources import (
     plugins,
     root,
 )
+from pyconnect_agent.rest.resources.plugins import VALIDATION
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy, apply_rules
-from pyconnect_agent.rest.routing import Route, Router
+from pyconnect_agent.rest.routing import Match, Route, Router
+from pyconnect_agent.rest.streamed import StreamedResponse
 from pyconnect_agent.rest.targets import decode_segment, segments_of
 
 MAIN_ROUTES: tuple[Route, ...] = (
@@ -47,6 +61,7 @@ MAIN_ROUTES: tuple[Route, ...] = (
 )
 ADMIN_ROUTES: tuple[Route, ...] = (*loggers.ROUTES, *agent.ROUTES)
 METRICS_ROUTES: tuple[Route, ...] = agent.METRICS_ROUTES
+PREFLIGHT = "access-control-request-method"
 
 
 class RestApplication:
@@ -57,11 +72,13 @@ class RestApplication:
         services: Services,
         routes: Sequence[Route],
         *,
+        access: RestAccess | None = None,
         cross_origin: CrossOriginPolicy | None = None,
         header_rules: Sequence[HeaderRule] = (),
     ) -> None:
         self._services = services
         self._router = Router(routes)
+        self._access = access
         self._cross_origin = cross_origin
         self._header_rules = header_rules
 
@@ -90,6 +107,9 @@ class RestApplication:
             response = error_response(InternalError("Worker is shutting down"))
         except Exception as error:  # noqa: BLE001  every failure becomes an answer
             response = error_response(error)
+        caller: Caller | None = getattr(request.state, "caller", None)
+        if caller is not None and not caller.sees_secrets:
+            response = await self._without_secrets(response)
         if self._cross_origin is not None:
             self._cross_origin.apply(request.method, request.headers, response.headers)
         apply_rules(self._header_rules, response.headers, time.time())
@@ -110,6 +130,7 @@ class RestApplication:
             content_type=_content_type(request),
             accept=",".join(request.headers.getlist("accept")),
         )
+        caller = request.state.caller = await self._caller(request, match)
         if isinstance(match, Response):
             return match
         now_s = asyncio.get_running_loop().time()
@@ -117,12 +138,87 @@ class RestApplication:
             exchange = HttpExchange(
                 room=room,
                 request=request,
+                caller=caller,
                 services=self._services,
                 segments=tuple(map(decode_segment, segments)),
                 parameters=match.parameters,
                 deadline_s=now_s + self._services.request_timeout_ms / 1000,
+                change=self._change(match),
             )
-            return await match.route.resource(exchange)
+            journal, change = self._services.journal, exchange.change
+            answering = _carried_out(exchange, match.route)
+            if journal is None or change is None:
+                return await answering
+            return await journal.answer(exchange, change, answering)
+
+    def _change(self, match: Match) -> ChangeUnderWay | None:
+        """Return the change to record, None for a request that changes nothing or is a worker's."""
+        route, journal = match.route, self._services.journal
+        unrecorded = route.method == "GET" or route in internal.ROUTES or route is VALIDATION
+        if unrecorded or journal is None:
+            return None
+        services, connector = self._services, match.parameters.get("connector")
+        return journal.change(services.herder, connector, services.password_keys)
+
+    async def _caller(self, request: Request, match: Match | Response) -> Caller:
+        """Return the user; raises UnauthorizedError without one."""
+        anyone = Caller(
+            address=address_of(request), authorization=request.headers.get("authorization")
+        )
+        if self._access is None:
+            # The worker that has passed the request on may know users.
+            herder = self._services.herder
+            return forwarded_caller(request, herder) if USER_HEADER in request.headers else anyone
+        # Browsers ask for permission without credentials.
+        if PREFLIGHT in request.headers if isinstance(match, Response) else self._is_exempt(match):
+            return anyone
+        return await self._access.caller(request, self._services.herder)
+
+    def _is_exempt(self, match: Match) -> bool:
+        """Return whether a request needs no user: workers sign theirs, and probes have none.
+
+        Apache's extension asks probes for a password, too.
+        """
+        assert self._access is not None
+        route = match.route
+        if self._access.has_roles:
+            return ENDPOINTS.get((route.method, route.template), "")[0] in (ANY_CLIENT, WORKERS)
+        admin = self._services.admin
+        return route in internal.ROUTES or (
+            route in agent.ROUTES and admin is not None and admin.access.has_credentials
+        )
+
+    async def _without_secrets(self, response: Response) -> Response:
+        """Hide what may be a secret in an answer: by names, and what configs hold in plain text."""
+        if isinstance(response, StreamedResponse):
+            return response
+        herder, body = self._services.herder, bytes(response.body)
+        secrets: dict[str, str] = {}
+        for name in herder.connectors():
+            info = await herder.connector_info(name)
+            config = {} if info is None else info["config"]
+            passwords = await self._services.password_keys.of(herder, config)
+            secrets |= literal_secrets(config, passwords)
+        try:
+            document = json_text.loads(body)
+        except ValueError:
+            response.body = mask(body.decode(), secrets).encode()
+        else:
+            response.body = json_text.dumps(shown_document(document, secrets))
+        response.headers["content-length"] = str(len(response.body))
+        return response
+
+
+async def _carried_out(exchange: HttpExchange, route: Route) -> Response:
+    """Return the answer of a resource; raises ForbiddenError for the role of the user."""
+    connector, user = exchange.parameters.get("connector"), exchange.caller.user
+    if user is not None:
+        exchange.refuse_foreign_page()
+        if refusal := user.refusal(route.method, route.template, connector):
+            raise ForbiddenError(refusal)
+    if connector is not None:
+        await exchange.begin_change(connector)
+    return await route.resource(exchange)
 
 
 def _raw_path(request: Request) -> str:

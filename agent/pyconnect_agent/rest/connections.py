@@ -15,6 +15,9 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pyconnect_agent.core.rest_access import subject_text
+from pyconnect_agent.rest.access import CERTIFICATE
+
 HEAD_TIMEOUT_S = 90.0
 """From the first byte of a head to its last; for the first head from the connection's start."""
 MAX_HEAD_BYTES = 8_192
@@ -32,6 +35,9 @@ class HttpConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's
         super().connection_made(transport)
+        if certificate := transport.get_extra_info("peercert"):
+            subject = subject_text(certificate.get("subject", ()))
+            self.app_state = {**self.app_state, CERTIFICATE: subject}
         self._limit_wait()
 
     def data_received(self, data: bytes) -> None:

@@ -128,7 +128,7 @@ class NullBodyError(RestError):
 class RelayedError(RestError):
     """The target of a forwarded request answered with an error.
 
-    `permanent`: the target said so.
+    `permanent`: the target said so. `journaled`: the target has recorded the request.
     """
 
     def __init__(
@@ -136,6 +136,7 @@ class RelayedError(RestError):
     ) -> None:
         super().__init__(status, message, error_code=error_code)
         self.permanent = permanent
+        self.journaled = False
         self.headers = _PERMANENT if permanent else {}
 
     @property

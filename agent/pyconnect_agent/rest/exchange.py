@@ -20,11 +20,14 @@ from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.rest.access import Caller
 from pyconnect_agent.rest.admin_access import AdminAccess
 from pyconnect_agent.rest.body_memory import ALL_BODIES_BYTES, BodyMemory, BodyRoom
 from pyconnect_agent.rest.errors import BodyTooLargeError, UnsupportedBodyError
-from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder
+from pyconnect_agent.rest.forwarding import ForwardableRequest, Forwarder, WorkerResponse
+from pyconnect_agent.rest.journaling import ChangeJournal, ChangeUnderWay
 from pyconnect_agent.rest.media_types import JSON, content_type
+from pyconnect_agent.rest.password_keys import PasswordKeys
 from pyconnect_agent.rest.web_pages import WebPages
 
 Bound = TypeVar("Bound")
@@ -49,6 +52,7 @@ class Services:
     herder: Herder
     forwarder: Forwarder
     admin: AdminServices | None = None
+    journal: ChangeJournal | None = None
     web_pages: WebPages = WebPages()  # noqa: RUF009  a value
     topic_tracking_enable: bool = True
     topic_tracking_allow_reset: bool = True
@@ -57,6 +61,7 @@ class Services:
     max_config_bytes: int = 4 * MAX_REQUEST_BYTES
     max_body_bytes: int = ALL_BODIES_BYTES
     bodies: BodyMemory = field(default_factory=BodyMemory)
+    password_keys: PasswordKeys = field(default_factory=PasswordKeys)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +73,12 @@ class HttpExchange:
 
     room: BodyRoom
     request: Request
+    caller: Caller
     services: Services
     segments: tuple[str, ...]
     parameters: Mapping[str, str]
     deadline_s: float
+    change: ChangeUnderWay | None = None
 
     @property
     def herder(self) -> Herder:
@@ -105,7 +112,7 @@ class HttpExchange:
 
         The same method and path are sent on, with this body and these query parameters.
         """
-        return await self.services.forwarder.complete_or_forward(
+        answer = await self.services.forwarder.complete_or_forward(
             self.submit(request),
             ForwardableRequest(
                 method=self.request.method,
@@ -113,9 +120,23 @@ class HttpExchange:
                 body=body,
                 query=query,
                 forward=self.forward,
-                authorization=self.request.headers.get("authorization"),
+                headers=self._passing_on,
             ),
         )
+        if self.change is not None and isinstance(answer, WorkerResponse):
+            self.change.answered(answer)
+        return answer
+
+    def _passing_on(self, method: str, target: str, body: bytes) -> dict[str, str]:
+        """Return the headers that keep the user; other changes of the connector may go on."""
+        if self.change is not None:
+            self.change.pass_on()
+        return self.caller.signed(self.herder, method, target, body)
+
+    async def begin_change(self, connector: str) -> None:
+        """Note the connector that the request is about to change."""
+        if self.change is not None:
+            await self.change.begin(connector, self.remaining_ms())
 
     async def body(self, limit_bytes: int) -> bytes:
         """Return the raw body.
@@ -139,7 +160,11 @@ class HttpExchange:
                 raise BodyTooLargeError(limit_bytes)
             self.room.take(len(part))
             parts.append(part)
-        return b"".join(parts)
+        body = b"".join(parts)
+        self.caller.require_body(body)
+        if self.change is not None:
+            self.request.state.body = body
+        return body
 
     async def bind(self, bind: Callable[[bytes], Bound]) -> Bound:
         """Bind the JSON body, which has one config at most.

@@ -14,7 +14,7 @@ import json
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyconnect_agent.core.errors import (
@@ -38,22 +38,30 @@ LOG = logging.getLogger(__name__)
 CONNECT_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 100.0
 
+JOURNAL_HEADER = "Pyconnect-Journal"
+"""Of answers to other workers: the change is in the journal."""
+
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerResponse:
-    """A success: the status, and the decoded JSON body (None for 204 and for no body)."""
+    """A success: the status, and the decoded JSON body (None for 204 and for no body).
+
+    `journaled`: the worker has recorded the change.
+    """
 
     status: int
     body: Any
+    journaled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardableRequest:
     """A request to send on: `path` holds decoded segments, `query` follows `forward` in order.
 
-    `body`: bytes are sent unchanged, other values as JSON.
+    `body`: bytes are sent unchanged, other values as JSON. `headers`: those of its user, made of
+    method, target and body.
     """
 
     method: str
@@ -61,7 +69,7 @@ class ForwardableRequest:
     body: object = None
     query: tuple[tuple[str, str], ...] = ()
     forward: bool | None = None
-    authorization: str | None = None
+    headers: Callable[[str, str, bytes], Mapping[str, str]] = lambda _method, _target, _body: {}
 
 
 class WorkerClient:
@@ -112,7 +120,13 @@ class WorkerClient:
                 reason = f"{reason}; {self._refusal_text(reason)}"
             raise NoAnswerError(_io_text(reason)) from exc
         permanent = PERMANENT_HEADER in response.headers
-        return _understood(response.status_code, response.content, permanent=permanent)
+        journaled = JOURNAL_HEADER in response.headers
+        try:
+            answer = _understood(response.status_code, response.content, permanent=permanent)
+        except RelayedError as error:
+            error.journaled = journaled
+            raise
+        return replace(answer, journaled=journaled)
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -181,13 +195,14 @@ class Forwarder:
             )
         url = forward_url(target_url, request)
         LOG.debug("request is forwarded", extra={"method": request.method, "url": url})
-        headers = {"Authorization": request.authorization} if request.authorization else None
         body = request.body
         sent = (
             body
             if body is None or isinstance(body, bytes)
             else await asyncio.to_thread(json_text.dumps, body)
         )
+        target = url.removeprefix(target_url.rstrip("/"))
+        headers = request.headers(request.method, target, sent or b"")
         return await self._client.send(request.method, url, body=sent, headers=headers)
 
 

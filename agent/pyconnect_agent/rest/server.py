@@ -25,17 +25,27 @@ from starlette.types import ASGIApp
 from pyconnect_agent.core.clients.configs import config_record_limit
 from pyconnect_agent.core.config.listeners import Listener, advertised_url
 from pyconnect_agent.core.config.worker_config import WorkerConfig
+from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.herder.admin_port import WorkerAdmin
 from pyconnect_agent.herder.port import Herder
-from pyconnect_agent.rest.admin_access import AdminAccess, loopback_addresses
+from pyconnect_agent.rest.access import USERS, RestAccess
+from pyconnect_agent.rest.admin_access import (
+    BASIC_FILE,
+    TOKEN_FILE,
+    AdminAccess,
+    loopback_addresses,
+)
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, METRICS_ROUTES, RestApplication
+from pyconnect_agent.rest.basic_auth_extension import extension_of
 from pyconnect_agent.rest.connections import MAX_HEAD_BYTES, HttpConnection
 from pyconnect_agent.rest.exchange import AdminServices, Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
+from pyconnect_agent.rest.journaling import ChangeJournal
 from pyconnect_agent.rest.response_headers import CrossOriginPolicy
 from pyconnect_agent.rest.sockets import BACKLOG, BoundListener, bind, local_address
 from pyconnect_agent.rest.tls import client_context, refusal_text, server_context
 from pyconnect_agent.rest.web_pages import WebPages
+from pyconnect_agent.stores.journal import ChangeRecords
 
 LOG = logging.getLogger(__name__)
 
@@ -58,12 +68,14 @@ class RestServer:
         self._admin: tuple[BoundListener, ...] = ()
         self._metrics: tuple[BoundListener, ...] = ()
         self._tls: dict[str, ssl.SSLContext] = {}
+        self._users: RestAccess | None = None
         self._running: list[_Running] = []
 
     def bind(self) -> None:
         """Bind all listeners. Raises WorkerStartError, WorkerConfigError and ConfigException."""
-        metrics = self._config.agent_metrics_listeners
-        self._load_tls((*self._config.listeners, *metrics), _MAIN_TLS_PREFIX)
+        config = self._config
+        metrics = config.agent_metrics_listeners
+        self._load_tls((*config.listeners, *metrics), _MAIN_TLS_PREFIX)
         self._load_tls(self._config.admin_listeners or (), _ADMIN_TLS_PREFIX)
         try:
             for listener in self._config.listeners:
@@ -74,6 +86,7 @@ class RestServer:
                 self._metrics += (bind(listener),)
             self.advertised_url  # noqa: B018  wrong settings are to be found now
             self._access().check_files()
+            self._users = self._rest_access()
         except BaseException:
             self._close_sockets()
             raise
@@ -106,7 +119,12 @@ class RestServer:
             protocol=config.rest_advertised_listener,
         )
 
-    async def start(self, herder: Herder, admin: WorkerAdmin | None = None) -> None:
+    async def start(
+        self,
+        herder: Herder,
+        admin: WorkerAdmin | None = None,
+        journal: ChangeRecords | None = None,
+    ) -> None:
         """Serve requests; returns when all listeners answer. `admin` None: no `/agent`.
 
         Raises WorkerStartError if another process has taken an address meanwhile.
@@ -123,18 +141,22 @@ class RestServer:
             topic_tracking_enable=config.topic_tracking_enable,
             topic_tracking_allow_reset=config.topic_tracking_allow_reset,
             admin=None if admin is None else AdminServices(worker=admin, access=self._access()),
+            journal=None if journal is None else ChangeJournal(journal, self.advertised_url),
             max_config_bytes=4 * config_record_limit(config),
             web_pages=WebPages(names=self._names(), policy=cross_origin),
         )
         main = RestApplication(
             services,
             (*MAIN_ROUTES, *ADMIN_ROUTES) if config.admin_listeners is None else MAIN_ROUTES,
+            access=self._users,
             cross_origin=cross_origin,
             header_rules=config.response_http_headers_config,
         )
         await self._serve(main, self._main, _MAIN_TLS_PREFIX)
         if self._admin:
-            separate = RestApplication(services, ADMIN_ROUTES)
+            # The extension does not guard them, as in a Java worker; roles do.
+            roles = self._users if self._users is not None and self._users.has_roles else None
+            separate = RestApplication(services, ADMIN_ROUTES, access=roles)
             await self._serve(separate, self._admin, _ADMIN_TLS_PREFIX)
         if self._metrics:
             await self._serve(
@@ -187,6 +209,28 @@ class RestServer:
             token_file=self._config.agent_admin_bearer_token_file,
             loopback=loopback_addresses(bound.socket.getsockname()[:2] for bound in serving),
         )
+
+    def _rest_access(self) -> RestAccess | None:
+        """Raise WorkerConfigError and ConfigException for users that could not be found."""
+        config, extension = self._config, None
+        if config.rest_extension_classes:
+            extension = extension_of(config.java_security_auth_login_config)
+        if extension is None and config.agent_rest_users is None:
+            return None
+        access = RestAccess(extension, config.agent_rest_users)
+        access.check()
+        if access.has_roles and self._access().has_credentials:
+            raise WorkerConfigError(
+                f"{USERS} names the users of the admin interface too: remove {BASIC_FILE} and"
+                f" {TOKEN_FILE}."
+            )
+        asks = any(each.verify_mode is not ssl.CERT_NONE for each in self._tls.values())
+        if access.has_certificates and not asks:
+            raise WorkerConfigError(
+                f"{USERS}: users have certificates, and no https listener asks for one: set"
+                " ssl.client.auth=requested."
+            )
+        return access
 
     def _names(self) -> frozenset[str]:
         """Return the host names by which clients may know this server."""

@@ -77,7 +77,14 @@ class FileOffsetStore:
         with self._lock:
             for record in self._offsets.plan_write(entries.items()):
                 self._offsets.apply(*record)
-            content = _encode(self._offsets.entries())
+            body = {
+                "version": FORMAT_VERSION,
+                "entries": [
+                    {"key": _base64(key), "value": _base64(value)}
+                    for key, value in self._offsets.entries().items()
+                ],
+            }
+            content = json.dumps(body, separators=(",", ":")).encode()
             try:
                 _replace(self._path, content)
             except OSError as exc:
@@ -99,16 +106,6 @@ class FileOffsetStore:
             f"{what}. Name another file, or move this one away to start without offsets: source "
             "connectors then read their sources from the beginning."
         )
-
-
-def _encode(entries: Mapping[bytes, bytes]) -> bytes:
-    body = {
-        "version": FORMAT_VERSION,
-        "entries": [
-            {"key": _base64(key), "value": _base64(value)} for key, value in entries.items()
-        ],
-    }
-    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def _decode(content: bytes) -> list[tuple[bytes, bytes | None]]:

@@ -20,8 +20,8 @@ class StoreTopic:
     `partitions`, `replication_factor`: -1 is the broker's default. `settings`: extra topic
     settings, prefix stripped. `producer`, `consumer`, `admin`: librdkafka's properties of this
     topic's clients (`core.client_configs`: `internal_producer`, `internal_consumer`,
-    `shared_admin`). `create_timeout_ms`, `retry_backoff_ms`: `default.api.timeout.ms`,
-    `retry.backoff.ms`.
+    `shared_admin`). `create`: whether a missing topic is made. `create_timeout_ms`,
+    `retry_backoff_ms`: `default.api.timeout.ms`, `retry.backoff.ms`.
     """
 
     name: str
@@ -31,6 +31,7 @@ class StoreTopic:
     consumer: ClientConfig
     admin: ClientConfig
     settings: Mapping[str, str] = field(default_factory=dict)
+    create: bool = True
     create_timeout_ms: int = 60_000
     retry_backoff_ms: int = 100
 
@@ -61,6 +62,7 @@ def _log(
             replication_factor=topic.replication_factor,
             settings=topic.settings,
             single_partition=single_partition,
+            create=topic.create,
             create_timeout_ms=topic.create_timeout_ms,
             retry_backoff_ms=topic.retry_backoff_ms,
         ),

@@ -40,6 +40,7 @@ def test_the_admin_interface_shows_worker_config_and_children() -> None:
     expected = [{"name": "group.id", "value": "g", "source": "file"}]
     assert world.call("GET", "/agent/config").json() == expected
     assert world.call("GET", "/agent/tasks").json()[0]["pid"] == 1
+    assert world.call("GET", "/agent/connectors").json() == {"c": {"target_state": "PAUSED"}}
 
 
 def test_grants_are_of_the_phase_that_is_asked_for() -> None:

@@ -5,8 +5,10 @@ A Java worker has no such interface. No request is forwarded: each is about this
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +18,7 @@ from starlette.responses import Response
 from pyconnect_agent.core.errors import AgentError, BadRequestError, NotAssignedError
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.journal import JournalQuestion, selected
 from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.loggers import LEVELS, known_level
 from pyconnect_agent.herder.admin_port import WorkerAdmin
@@ -30,14 +33,18 @@ SMALL_BODY_BYTES = 65_536
 
 
 def guarded(resource: ResourceMethod) -> ResourceMethod:
-    """Let a request through to `resource` only with the admin interface's credentials."""
+    """Let a request through to `resource` only with the admin interface's credentials.
+
+    The role of a user of `agent.rest.users` was checked before.
+    """
 
     @functools.wraps(resource)
     async def check_and_answer(exchange: HttpExchange) -> Response:
         admin = exchange.services.admin
         if admin is None:
             raise ResourceNotFoundError
-        await admin.access.check(exchange.request)
+        if exchange.caller.user is None:
+            await admin.access.check(exchange.request)
         # A browser sends the credentials that it knows with the requests of any page.
         exchange.refuse_foreign_page()
         return await resource(exchange)
@@ -58,6 +65,11 @@ async def effective_config(exchange: HttpExchange) -> Response:
 @guarded
 async def children(exchange: HttpExchange) -> Response:
     return json_response(await _worker(exchange).children())
+
+
+@guarded
+async def connectors(exchange: HttpExchange) -> Response:
+    return json_response(_worker(exchange).connectors())
 
 
 @guarded
@@ -110,6 +122,29 @@ async def drain(exchange: HttpExchange) -> Response:
     undrain = _flag(await exchange.body(SMALL_BODY_BYTES), "undrain")
     _worker(exchange).drain(undrain=undrain)
     return json_response({"undrain": undrain}, HTTPStatus.ACCEPTED)
+
+
+@guarded
+async def journal(exchange: HttpExchange) -> Response:
+    """Answer with the newest of the selected records that the user may see, the oldest first."""
+    changes = exchange.services.journal
+    if changes is None:
+        raise BadRequestError(
+            "This worker keeps no journal: set agent.journal.topic or agent.journal.file."
+        )
+    question = _journal_question(exchange)
+    caller = exchange.caller
+
+    def may_see(record: Mapping[str, Any]) -> bool:
+        connector = record.get("connector")
+        limited = caller.user is not None and "*" not in caller.user.connectors
+        return not limited if connector is None else caller.may_see(connector)
+
+    timeout_ms = exchange.remaining_ms()
+    found = await asyncio.to_thread(
+        lambda: selected(changes.journal.read(question.since_ms, timeout_ms), question, may_see)
+    )
+    return json_response({"shared": changes.journal.shared, "records": found})
 
 
 @guarded
@@ -167,6 +202,21 @@ def _log_question(exchange: HttpExchange) -> LogQuestion:
     return LogQuestion(connector=exchange.connector, **given)
 
 
+def _journal_question(exchange: HttpExchange) -> JournalQuestion:
+    """Read the query; BadRequestError for a parameter that is not known or not valid."""
+    given: dict[str, Any] = {}
+    for name, text in exchange.request.query_params.items():
+        if name in ("connector", "user"):
+            given[name] = text
+        elif name in ("since_ms", "limit") and _is_number(text):
+            given[name] = int(text)
+        else:
+            raise BadRequestError(
+                f"{name}={text}: parameters are connector, user, and the numbers since_ms, limit."
+            )
+    return JournalQuestion(**given)
+
+
 def _flag(body: bytes, name: str) -> bool:
     """Return the one member that a body may have, or False; BadRequestError for other bodies.
 
@@ -212,9 +262,11 @@ ROUTES = (
     Route("GET", "/agent", about, any_content=True),
     Route("GET", "/agent/config", effective_config, any_content=True),
     Route("GET", "/agent/tasks", children, any_content=True),
+    Route("GET", "/agent/connectors", connectors, any_content=True),
     Route("GET", "/agent/metrics", guarded(metrics), any_content=True, produces=TEXT),
     Route("GET", "/agent/metrics.json", metrics_json, any_content=True),
     Route("GET", "/agent/acls", acls, any_content=True),
+    Route("GET", "/agent/journal", journal, any_content=True),
     Route("POST", f"{_TASK}/kill", kill_task),
     Route("GET", f"{_TASK}/stacks", task_stacks, any_content=True, produces=TEXT),
     Route("GET", "/agent/connectors/{connector}/logs", logs, any_content=True),

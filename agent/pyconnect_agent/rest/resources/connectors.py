@@ -36,7 +36,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 async def list_connectors(exchange: HttpExchange) -> Response:
-    names = exchange.herder.connectors()
+    names = tuple(filter(exchange.caller.may_see, exchange.herder.connectors()))
     if "expand" not in exchange.request.query_params:
         return json_response(list(names))
     kinds = set(exchange.request.query_params.getlist("expand"))
@@ -59,6 +59,8 @@ async def create_connector(exchange: HttpExchange) -> Response:
     if body is None:
         raise NullBodyError("a connector's name and config")
     name = (body.name or "").strip(_TRIMMED)
+    exchange.caller.require_connector(name)
+    await exchange.begin_change(name)
     config = _with_name(body.config, name)
     forwarded_body: dict[str, object] = {"name": name, "config": config}
     if body.initial_state is not None:

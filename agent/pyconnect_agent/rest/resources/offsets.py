@@ -11,6 +11,7 @@ from itertools import chain
 
 from starlette.responses import Response
 
+from pyconnect_agent.core.config.effective import shown_document
 from pyconnect_agent.core.herder.requests import ChangeOffsets
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
@@ -28,7 +29,7 @@ async def get_offsets(exchange: HttpExchange) -> Response:
     offsets = await exchange.herder.connector_offsets(
         exchange.connector, timeout_ms=exchange.remaining_ms()
     )
-    parts = _written(offsets)
+    parts = _written(offsets, shown=not exchange.caller.sees_secrets)
     first = await asyncio.to_thread(next, parts)
     if len(first) < PART_BYTES:
         return Response(first, media_type=JSON)
@@ -54,13 +55,17 @@ async def _change(exchange: HttpExchange, offsets: bytes | None = None) -> Respo
     return json_response(answer.body if isinstance(answer, WorkerResponse) else {"message": answer})
 
 
-def _written(offsets: Iterable[ConnectorOffset]) -> Iterator[bytes]:
-    """Yield the answer's text in parts of at least `PART_BYTES`, but for the last one."""
+def _written(offsets: Iterable[ConnectorOffset], *, shown: bool) -> Iterator[bytes]:
+    """Yield the answer's text in parts of at least `PART_BYTES`, but for the last one.
+
+    `shown`: without values that may be secrets.
+    """
     part = bytearray(b'{"offsets":[')
     separator = b""
     for offset in offsets:
         part += separator
-        part += json_text.dumps(offset.to_json())
+        document = offset.to_json()
+        part += json_text.dumps(shown_document(document, {}) if shown else document)
         separator = b","
         if len(part) >= PART_BYTES:
             yield bytes(part)

@@ -6,7 +6,13 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from pyconnect_agent.core.errors import AgentError, BadRequestError, RequestTimedOutError
+from pyconnect_agent.core.config.variables import has_variables
+from pyconnect_agent.core.errors import (
+    AgentError,
+    BadRequestError,
+    ForbiddenError,
+    RequestTimedOutError,
+)
 from pyconnect_agent.rest.bodies import bind_config
 from pyconnect_agent.rest.errors import NullBodyError, RestError, java_description
 from pyconnect_agent.rest.exchange import HttpExchange, json_response
@@ -32,6 +38,11 @@ async def validate_config(exchange: HttpExchange) -> Response:
     config = await exchange.bind(bind_config)
     if config is None:
         raise NullBodyError("a connector config")
+    if not exchange.caller.sees_secrets and any(map(has_variables, config.values())):
+        raise ForbiddenError(
+            "Only editors and admins may validate references to config providers: validation"
+            " resolves them and runs the plugin with their values."
+        )
     connector_class = config.get("connector.class")
     if connector_class is not None and not _short_name(connector_class).endswith(
         _short_name(plugin)
@@ -55,8 +66,9 @@ def _short_name(plugin: str) -> str:
     return plugin.removesuffix("Connector")
 
 
+VALIDATION = Route("PUT", "/connector-plugins/{plugin}/config/validate", validate_config)
 ROUTES = (
     Route("GET", "/connector-plugins", list_plugins),
     Route("GET", "/connector-plugins/{plugin}/config", plugin_config),
-    Route("PUT", "/connector-plugins/{plugin}/config/validate", validate_config),
+    VALIDATION,
 )

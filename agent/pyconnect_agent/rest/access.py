@@ -1,0 +1,227 @@
+"""The user of a request: by password, token, certificate, or the signature of another worker.
+
+Layer: rest. `core.rest_access` decides what a user may do. Files are read at each request, so that
+they can be changed while the worker runs. A worker that passes a request on signs the name of its
+user with the session key; the signature covers method, target and body, and counts for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from starlette.requests import Request
+
+from pyconnect_agent.core.errors import ForbiddenError, RequestError, WorkerConfigError
+from pyconnect_agent.core.rest_access import User, is_password, read_users, token_hash
+from pyconnect_agent.rest.basic_auth_extension import CHALLENGE, BasicAuthExtension
+from pyconnect_agent.rest.credentials import basic_credentials, basic_header
+from pyconnect_agent.rest.errors import UnauthorizedError
+from pyconnect_api.errors import ConfigException
+
+LOG = logging.getLogger(__name__)
+
+USERS = "agent.rest.users"
+USER_HEADER = "Pyconnect-User"
+CERTIFICATE = "certificate_subject"
+"""The member of a connection's state with the subject of the client's certificate."""
+_SIGNED_FOR_MS = 600_000
+"""Clocks of workers may differ."""
+_REMEMBERED_PASSWORDS = 1_000
+
+
+class Signer(Protocol):
+    """The part of the herder that signs for other workers."""
+
+    def sign(self, content: bytes) -> dict[str, str]: ...
+
+    def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """`name` None: users are not asked for. `user` None: no role limits the request.
+
+    `body_sha256`: of the body that another worker has signed.
+    """
+
+    address: str
+    name: str | None = None
+    user: User | None = None
+    authorization: str | None = field(default=None, repr=False)
+    body_sha256: str | None = None
+
+    @property
+    def sees_secrets(self) -> bool:
+        return self.user is None or self.user.sees_secrets
+
+    def may_see(self, connector: str) -> bool:
+        return self.user is None or self.user.has_connector(connector)
+
+    def require_connector(self, connector: str) -> None:
+        """Raise ForbiddenError for one that the user is not for."""
+        if self.user is not None and not self.user.has_connector(connector):
+            raise ForbiddenError(self.user.no_connector(connector))
+
+    def require_body(self, body: bytes) -> None:
+        """Raise ForbiddenError for a body that the other worker has not signed."""
+        if self.body_sha256 not in (None, hashlib.sha256(body).hexdigest()):
+            raise ForbiddenError("The body is not the one that the forwarding worker has signed.")
+
+    def signed(self, signer: Signer, method: str, target: str, body: bytes) -> dict[str, str]:
+        """Return the headers of a request to another worker: they keep the user."""
+        headers = {} if self.authorization is None else {"Authorization": self.authorization}
+        if self.name is None:
+            return headers
+        claims = {
+            "user": self.name,
+            "from": self.address,
+            "at_ms": round(time.time() * 1000),
+            "body": hashlib.sha256(body).hexdigest(),
+        }
+        value = base64.b64encode(json.dumps(claims).encode()).decode()
+        signature = signer.sign(_signed_content(method, target, value))
+        return {**headers, **({USER_HEADER: value, **signature} if signature else {})}
+
+
+class RestAccess:
+    """`extension`: passwords of Apache's; `users`: `agent.rest.users`; one of them is given."""
+
+    def __init__(self, extension: BasicAuthExtension | None, users: str | None) -> None:
+        self._extension = extension
+        self._users = users
+        self._key = secrets.token_bytes(32)
+        self._verified: dict[bytes, str] = {}
+
+    @property
+    def has_roles(self) -> bool:
+        return self._users is not None
+
+    def check(self) -> None:
+        """Raise WorkerConfigError for users that cannot be read, or none."""
+        try:
+            if self._users is not None and not self._read():
+                raise WorkerConfigError(f"{USERS}: there are no users.")
+        except (OSError, UnicodeDecodeError, ConfigException) as error:
+            raise WorkerConfigError(f"{USERS}: {error}") from error
+
+    @property
+    def has_certificates(self) -> bool:
+        return self.has_roles and any(user.certificates for user in self._read())
+
+    async def caller(self, request: Request, signer: Signer) -> Caller:
+        """Return the user of a request; raises UnauthorizedError without one."""
+        if USER_HEADER in request.headers:
+            return forwarded_caller(request, signer)
+        authorization = request.headers.get("authorization")
+        subject = getattr(request.state, CERTIFICATE, None)
+        found = await asyncio.to_thread(self._find, authorization or "", subject)
+        if found is None:
+            raise UnauthorizedError("User cannot access the resource.", self._challenge())
+        name, user, password = found
+        if password is not None:
+            authorization = basic_header(name, password)
+        return Caller(
+            address=address_of(request), name=name, user=user, authorization=authorization
+        )
+
+    def _find(
+        self, authorization: str, subject: str | None
+    ) -> tuple[str, User | None, str | None] | None:
+        """Return name, user, and a password that a Java worker knows for users without one."""
+        given = basic_credentials(authorization)
+        if self._users is None:
+            assert self._extension is not None
+            admits = self._extension.admits(given)
+            return (given[0], None, None) if given is not None and admits else None
+        try:
+            users = self._read()
+        except (OSError, UnicodeDecodeError, ConfigException) as error:
+            LOG.error("users of REST cannot be read", extra={"reason": str(error)})
+            return None
+        if given is not None:
+            user = next((user for user in users if user.name == given[0]), None)
+            if user is not None and self._has_password(user, given):
+                return user.name, user, None
+            return None
+        scheme, _, token = authorization.partition(" ")
+        hashed = token_hash(token.strip()) if scheme.lower() == "bearer" else None
+        for user in users:
+            if hashed in user.tokens or (not authorization and subject in user.certificates):
+                extension = self._extension
+                known = None if extension is None else extension.password_of(user.name)
+                return user.name, user, known
+        return None
+
+    def _has_password(self, user: User, given: tuple[str, str]) -> bool:
+        """Return whether the password is the user's; a right one is remembered as a digest."""
+        if self._extension is not None and self._extension.admits(given):
+            return True
+        if user.password is None:
+            return False
+        digest = hmac.digest(self._key, "\0".join(given).encode(), "sha256")
+        if self._verified.get(digest) == user.password:
+            return True
+        if not is_password(given[1], user.password):
+            return False
+        if len(self._verified) >= _REMEMBERED_PASSWORDS:
+            self._verified.clear()
+        self._verified[digest] = user.password
+        return True
+
+    def _read(self) -> tuple[User, ...]:
+        """Return the users of the file, or of the text that a reference stands for."""
+        assert self._users is not None
+        if "=" in self._users:
+            return _parsed(self._users, "the value")
+        return _parsed(Path(self._users).read_text(encoding="utf-8"), self._users)
+
+    def _challenge(self) -> str:
+        return CHALLENGE if self._users is None else f'{CHALLENGE}, Bearer realm="Kafka Connect"'
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str, source: str) -> tuple[User, ...]:
+    return read_users(text, source=source)
+
+
+def address_of(request: Request) -> str:
+    return request.client.host if request.client else "-"
+
+
+def forwarded_caller(request: Request, signer: Signer) -> Caller:
+    """Return the user that another worker names; raises UnauthorizedError unless it has signed.
+
+    That worker has decided that its user may send the request.
+    """
+    value = request.headers[USER_HEADER]
+    raw_path, query = request.scope["raw_path"], request.scope["query_string"]
+    target = (raw_path + (b"?" + query if query else b"")).decode("latin-1")
+    try:
+        signer.verify_signature(_signed_content(request.method, target, value), request.headers)
+        claims: dict[str, Any] = json.loads(base64.b64decode(value))
+    except (RequestError, ValueError) as error:
+        raise UnauthorizedError(
+            f"The name of the user is not signed by a worker of this group: {error}", CHALLENGE
+        ) from error
+    if abs(time.time() * 1000 - claims["at_ms"]) > _SIGNED_FOR_MS:
+        raise UnauthorizedError(
+            "The name of the user was signed too long ago: compare the clocks of the workers.",
+            CHALLENGE,
+        )
+    return Caller(address=claims["from"], name=claims["user"], body_sha256=claims["body"])
+
+
+def _signed_content(method: str, target: str, value: str) -> bytes:
+    return f"pyconnect-user\n{method}\n{target}\n{value}".encode()

@@ -1,0 +1,189 @@
+"""The record of each changing request, written before its answer.
+
+Layer: rest. `core.journal` says what a record holds. The worker that carries a change out writes
+it; one that has passed the request to a Java worker writes it instead. Changes of one connector are
+taken one after the other here, so that each record begins where the one before ended; a request
+that is passed on waits for none, because it may come back.
+
+A change that cannot be recorded has happened all the same: the log gets the record as an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from http import HTTPStatus
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from pyconnect_agent.core.errors import AgentError, RequestTimedOutError
+from pyconnect_agent.core.herder.requests.stages import timed_out_text
+from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
+from pyconnect_agent.core.java_text import json_text
+from pyconnect_agent.core.journal import ConnectorThen, change_record
+from pyconnect_agent.herder.port import Herder
+from pyconnect_agent.rest.access import Caller
+from pyconnect_agent.rest.errors import RelayedError, error_response
+from pyconnect_agent.rest.forwarding import JOURNAL_HEADER, WorkerResponse
+from pyconnect_agent.rest.password_keys import PasswordKeys
+from pyconnect_agent.stores.journal import ChangeRecords
+
+LOG = logging.getLogger(__name__)
+
+
+class ChangeUnderWay:
+    """One changing request; `begin` as soon as its connector is known."""
+
+    def __init__(
+        self,
+        herder: Herder,
+        locks: WeakValueDictionary[str, asyncio.Lock],
+        connector: str | None,
+        passwords: PasswordKeys,
+    ) -> None:
+        self._herder = herder
+        self._passwords = passwords
+        self._locks = locks
+        self._lock: asyncio.Lock | None = None
+        self._passed_on = False
+        self._answered: WorkerResponse | None = None
+        self.recorded_elsewhere = False
+        self.connector = connector
+        self.before = ConnectorThen()
+
+    async def begin(self, connector: str, timeout_ms: int) -> None:
+        """Wait for other changes of the connector; raises RequestTimedOutError."""
+        self.connector = connector
+        lock = self._locks.setdefault(connector, asyncio.Lock())
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await lock.acquire()
+        except TimeoutError:
+            raise RequestTimedOutError(timed_out_text(self._herder.stage)) from None
+        self._lock = lock
+        self.before = await self._now()
+
+    def release(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    def pass_on(self) -> None:
+        self._passed_on = True
+        self.release()
+
+    def answered(self, answer: WorkerResponse) -> None:
+        """Note the success of the worker to which the request was passed."""
+        self._answered = answer
+        self.recorded_elsewhere = answer.journaled
+
+    async def after(self, status: int, method: str) -> ConnectorThen:
+        """Return the connector after the change: as the answer of a Java worker shows it."""
+        if not self._passed_on:
+            return await self._now()
+        body = None if self._answered is None else self._answered.body
+        if isinstance(body, dict) and isinstance(body.get("config"), dict):
+            return await self._then(body["config"], self.before.target_state)
+        gone = method == "DELETE" and status < HTTPStatus.BAD_REQUEST
+        return ConnectorThen() if gone else self.before
+
+    async def _now(self) -> ConnectorThen:
+        if self.connector is None:
+            return ConnectorThen()
+        info = await self._herder.connector_info(self.connector)
+        if info is None:
+            return ConnectorThen()
+        state = self._herder.target_state(self.connector)
+        return await self._then(info["config"], state)
+
+    async def _then(self, config: ConnectorConfig, state: TargetState | None) -> ConnectorThen:
+        passwords = await self._passwords.of(self._herder, config)
+        return ConnectorThen(config=config, passwords=passwords, target_state=state)
+
+
+class Recordable(Protocol):
+    """The part of an exchange that a record needs."""
+
+    @property
+    def request(self) -> Request: ...
+    @property
+    def caller(self) -> Caller: ...
+    @property
+    def forward(self) -> bool | None: ...
+
+
+class ChangeJournal:
+    """`worker`: its advertised URL."""
+
+    def __init__(self, journal: ChangeRecords, worker: str) -> None:
+        self.journal = journal
+        self._worker = worker
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def change(
+        self, herder: Herder, connector: str | None, passwords: PasswordKeys
+    ) -> ChangeUnderWay:
+        """Return a change; `connector`: the one in the path."""
+        return ChangeUnderWay(herder, self._locks, connector, passwords)
+
+    async def answer(
+        self, exchange: Recordable, change: ChangeUnderWay, answering: Any
+    ) -> Response:
+        """Await the answer to a request and record the change."""
+        error: str | None = None
+        try:
+            try:
+                response: Response = await answering
+            except (ClientDisconnect, asyncio.CancelledError):
+                raise
+            except Exception as failure:  # noqa: BLE001  every failure becomes an answer
+                response, error = error_response(failure), str(failure)
+                if isinstance(failure, RelayedError) and failure.journaled:
+                    change.recorded_elsewhere = True
+            if not change.recorded_elsewhere:
+                await self._write(exchange, change, response.status_code, error)
+        finally:
+            change.release()
+        if exchange.forward is not None:
+            response.headers[JOURNAL_HEADER] = "written"
+        return response
+
+    async def _write(
+        self, exchange: Recordable, change: ChangeUnderWay, status: int, error: str | None
+    ) -> None:
+        request = exchange.request
+        query = "&".join(
+            part for part in request.url.query.split("&") if not part.startswith("forward=")
+        )
+        about = {
+            "id": uuid.uuid4().hex,
+            "time_ms": round(time.time() * 1000),
+            "worker": self._worker,
+            "user": exchange.caller.name,
+            "address": exchange.caller.address,
+            "method": request.method,
+            "path": request.url.path + (f"?{query}" if query else ""),
+            "connector": change.connector,
+        }
+        after = await change.after(status, request.method)
+        body: bytes = getattr(request.state, "body", b"")
+        record = await asyncio.to_thread(
+            lambda: json_text.dumps(
+                change_record(
+                    about, body=body, before=change.before, after=after, status=status, error=error
+                )
+            )
+        )
+        try:
+            await asyncio.to_thread(self.journal.write, change.connector, record)
+        except AgentError as failure:
+            LOG.error(
+                "a change was made and is not in the journal",
+                extra={"reason": failure.message, "record": record.decode()},
+            )

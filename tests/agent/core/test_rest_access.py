@@ -1,0 +1,154 @@
+"""Roles: which user may send which request."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+
+import pytest
+
+from pyconnect_agent.core.rest_access import (
+    ENDPOINTS,
+    User,
+    UserRole,
+    is_password,
+    read_users,
+    subject_text,
+    token_hash,
+)
+from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
+from pyconnect_api.errors import ConfigException
+
+ROUTES = [(route.method, route.template) for route in (*MAIN_ROUTES, *ADMIN_ROUTES)]
+# The first role that may send a request, by the words of its method and path.
+WORKERS = {("POST", "/connectors/{connector}/tasks"), ("PUT", "/connectors/{connector}/fence")}
+EDITOR = {
+    ("POST", "/connectors"),
+    ("DELETE", "/connectors/{connector}"),
+    ("PUT", "/connectors/{connector}/config"),
+    ("PATCH", "/connectors/{connector}/config"),
+}
+ADMIN = {("PUT", "/admin/loggers/{logger}"), ("POST", "/agent/drain"), ("POST", "/agent/phase")}
+READ_BY_OPERATORS = {
+    ("GET", "/agent/tasks/{connector}/{task}/stacks"),
+    ("GET", "/agent/connectors/{connector}/logs"),
+}
+VALIDATION = ("PUT", "/connector-plugins/{plugin}/config/validate")
+
+
+def lowest(route: tuple[str, str]) -> int:
+    """Viewers read, operators change states and offsets; more is listed above."""
+    if route in WORKERS:
+        return UserRole.ADMIN + 1
+    if route in ADMIN:
+        return UserRole.ADMIN
+    if route in EDITOR:
+        return UserRole.EDITOR
+    if route in READ_BY_OPERATORS:
+        return UserRole.OPERATOR
+    return UserRole.VIEWER if route[0] == "GET" or route == VALIDATION else UserRole.OPERATOR
+
+
+def test_the_table_has_every_endpoint_and_no_other() -> None:
+    """An endpoint that is not in it would be for admins only."""
+    assert set(ENDPOINTS) == set(ROUTES)
+
+
+@pytest.mark.parametrize("role", UserRole)
+@pytest.mark.parametrize("route", ROUTES, ids=" ".join)
+def test_each_role_may_send_what_its_table_says(route: tuple[str, str], role: UserRole) -> None:
+    """A refusal names user, role, endpoint and the role that it needs."""
+    refusal = User(name="anna", role=role).refusal(
+        *route, "c" if "{connector}" in route[1] else None
+    )
+    assert (refusal is None) == (role >= lowest(route))
+    if refusal is not None and route not in WORKERS:
+        assert refusal.startswith(f"anna has the role {role.name.lower()}; {' '.join(route)} needs")
+
+
+def test_an_endpoint_that_the_table_lacks_is_for_admins() -> None:
+    """A new endpoint is never open by omission."""
+    assert User(name="a", role=UserRole.EDITOR).refusal("GET", "/new", None) is not None
+    assert User(name="a", role=UserRole.ADMIN).refusal("GET", "/new", None) is None
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=" ".join)
+def test_patterns_limit_the_connectors(route: tuple[str, str]) -> None:
+    """Other connectors are refused; endpoints about the whole worker are, too."""
+    admin = User(name="anna", role=UserRole.ADMIN, connectors=("orders-*", "exact"))
+    if "{connector}" in route[1]:
+        if route not in WORKERS:
+            for connector in ("orders-1", "exact"):
+                assert admin.refusal(*route, connector) is None
+        for connector in ("order", "Orders-1", "exact2"):
+            assert admin.refusal(*route, connector) is not None
+    else:
+        own = route[1] == "/agent/journal"
+        whole = not own and (
+            route[1].startswith("/agent") or route == ("PUT", "/admin/loggers/{logger}")
+        )
+        assert (admin.refusal(*route, None) is not None) == whole
+
+
+def test_users_are_read() -> None:
+    """Each has a role; the others are optional."""
+    text = f"""
+[anna]
+role = "editor"
+connectors = ["orders-*"]
+tokens = ["{token_hash("t1")}", "{token_hash("t2")}"]
+certificates = ["CN=anna, O=Example\\\\, Inc"]
+["bob smith"]
+role = "Viewer"
+"""
+    anna, bob = read_users(text, source="users.toml")
+    assert (anna.name, anna.role, anna.connectors) == ("anna", UserRole.EDITOR, ("orders-*",))
+    assert token_hash("t2") in anna.tokens
+    assert anna.certificates == {r"CN=anna,O=Example\, Inc"}
+    assert (bob.name, bob.role, bob.connectors) == ("bob smith", UserRole.VIEWER, ("*",))
+    assert "sha256" not in repr(anna)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[anna", "this is not TOML"),
+        ('anna = "editor"', "user anna: write"),
+        ("[anna]", "role must be one of viewer, operator, editor, admin"),
+        ("[anna]\nrole = 1", "role must be one of"),
+        ('[anna]\nrole = "root"', "role must be one of"),
+        ('[anna]\nrole = "viewer"\nconnector = ["a"]', "connector is not one of"),
+        ('[anna]\nrole = "viewer"\nconnectors = "a"', "connectors must be a list of texts"),
+        ('[anna]\nrole = "viewer"\ntokens = ["clear"]', "a token is written sha256:"),
+        ('[anna]\nrole = "viewer"\npassword = "clear"', "a password is written scrypt:SALT:HASH"),
+        (
+            "".join(f'[{name}]\nrole = "viewer"\ncertificates = ["CN=a"]\n' for name in "ab"),
+            "two users have one of certificates in common",
+        ),
+    ],
+)
+def test_wrong_users_are_refused(text: str, reason: str) -> None:
+    """The error names the file, the user and the fault, and no secret."""
+    with pytest.raises(ConfigException, match=f"^users.toml: .*{reason}") as refused:
+        read_users(text, source="users.toml")
+    assert "clear" not in str(refused.value)
+
+
+def test_a_password_is_compared_with_its_hash() -> None:
+    """scrypt with a salt; a hash that is cut is none."""
+    salt = b"0123456789abcdef"
+    found = hashlib.scrypt(b"p\xc3\xa4ss", salt=salt, n=2**14, r=8, p=1, dklen=32)
+    written = f"scrypt:{b64encode(salt).decode()}:{b64encode(found).decode()}"
+    assert is_password("päss", written)
+    assert not is_password("pass", written)
+    assert not is_password("päss", written.rpartition(":")[0] + ":")
+
+
+def test_a_subject_is_written_as_java_writes_it() -> None:
+    """The last part of the certificate comes first; commas in values are escaped."""
+    subject = (
+        (("countryName", "DE"),),
+        (("organizationName", "Example, Inc"),),
+        (("commonName", "anna"),),
+    )
+    assert subject_text(subject) == r"CN=anna,O=Example\, Inc,C=DE"

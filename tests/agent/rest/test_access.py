@@ -1,0 +1,289 @@
+"""Users with roles, over a fake herder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
+from pyconnect_agent.core.errors import WorkerConfigError
+from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
+from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
+from pyconnect_agent.core.rest_access import token_hash
+from pyconnect_agent.rest.access import Caller, RestAccess
+from pyconnect_agent.rest.admin_access import AdminAccess
+from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
+from pyconnect_agent.rest.basic_auth_extension import BasicAuthExtension
+from pyconnect_agent.rest.exchange import AdminServices
+from pyconnect_agent.rest.server import RestServer
+from pyconnect_api.errors import ConfigException
+from tests.support.agents.rest_client import Answer, call_app
+from tests.support.fakes.fake_admin import FakeAdmin
+from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
+from tests.support.fakes.rest_services import application, rest_config
+
+SECRET = "planted-hunter2"
+CONFIG = {"connector.class": SOURCE_CLASS, "topic": "t"}
+PLANTED = {
+    **CONFIG,
+    "db.password": SECRET,
+    "url": f"jdbc:postgresql://u:{SECRET}@host/db?password={SECRET}",
+    "producer.override.sasl.jaas.config": f'L required password="{SECRET}";',
+    "reference": "${file:/run/secrets:token}",
+}
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def users(**roles: str) -> str:
+    """Each user has its name as its token."""
+    return "\n".join(
+        f'[{name}]\n{rest}\ntokens = ["{token_hash(name)}"]' for name, rest in roles.items()
+    )
+
+
+USERS = users(
+    viewer='role = "viewer"',
+    operator='role = "operator"',
+    editor='role = "editor"',
+    admin='role = "admin"',
+    limited='role = "editor"\nconnectors = ["orders-*"]',
+)
+
+
+class World:
+    """Requests to an agent with these users."""
+
+    def __init__(self, access: RestAccess | None = None) -> None:
+        self.herder = FakeHerder()
+        self.herder.session_key = SessionKey(key=bytes(32), algorithm="HmacSHA256", created_ms=0)
+        self.admin = FakeAdmin()
+        self.app = application(
+            self.herder,
+            access=access or RestAccess(None, USERS),
+            admin=AdminServices(worker=self.admin, access=AdminAccess()),
+        )
+
+    def call(
+        self,
+        user: str | Mapping[str, str],
+        method: str,
+        path: str,
+        body: object = None,
+        **headers: str,
+    ) -> Answer:
+        given = bearer(user) if isinstance(user, str) else user
+        sent = {"Content-Type": "application/json", **given, **headers}
+        return call_app(self.app, method, path, None if body is None else json.dumps(body), sent)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_request_without_a_user_is_refused(world: World) -> None:
+    """401 names both schemes; probes need no user."""
+    for given in ({}, bearer("other"), basic("viewer", "viewer"), {"Authorization": "Bearer"}):
+        answer = world.call(given, "GET", "/connectors")
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"].count("realm=") == 2
+    assert world.call({}, "GET", "/health").status == 200
+    assert world.call("viewer", "GET", "/connectors").status == 200
+
+
+def test_a_role_is_refused_what_it_may_not_do(world: World) -> None:
+    """403 names the role that is needed, and nothing happens."""
+    answer = world.call("operator", "PUT", "/connectors/c/config", CONFIG)
+    assert answer.status == 403
+    assert answer.message == (
+        "operator has the role operator; PUT /connectors/{connector}/config needs editor."
+    )
+    assert world.herder.submitted == []
+    assert world.call("editor", "PUT", "/connectors/c/config", CONFIG).status == 201
+    assert world.call("operator", "PUT", "/connectors/c/pause").status == 202
+
+
+def test_a_limited_user_sees_and_changes_some_connectors(world: World) -> None:
+    """Lists leave the others out, with states and configurations too."""
+    world.herder.configs = {"orders-1": CONFIG, "stock": CONFIG}
+    assert world.call("limited", "GET", "/connectors").json() == ["orders-1"]
+    expanded = world.call("limited", "GET", "/connectors?expand=info&expand=status").json()
+    assert list(expanded) == ["orders-1"]
+    assert world.call("limited", "GET", "/connectors/stock").status == 403
+    for name, status in (("stock-2", 403), ("orders-2", 201)):
+        body = {"name": name, "config": CONFIG}
+        assert world.call("limited", "POST", "/connectors", body).status == status
+    # An encoded name is the name.
+    assert world.call("limited", "GET", "/connectors/%6frders-1").status == 200
+    assert world.call("limited", "GET", "/connectors/orders-1/../stock").status in (403, 404)
+
+
+def test_roles_count_for_the_admin_interface(world: World) -> None:
+    """On any listener, instead of the loopback rule."""
+    assert world.call({}, "GET", "/agent").status == 401
+    assert world.call("viewer", "GET", "/agent").status == 200
+    assert world.call("limited", "GET", "/agent").status == 403
+    assert world.call("editor", "POST", "/agent/drain").status == 403
+    assert world.call("admin", "POST", "/agent/drain").status == 202
+
+
+@pytest.mark.parametrize("user", ["viewer", "operator"])
+def test_no_answer_of_a_reader_contains_a_secret(world: World, user: str) -> None:
+    """Each GET of the interface, in configs, tasks, traces, offsets, logs and lists."""
+    herder = world.herder
+    herder.configs = {"c": PLANTED}
+    herder.task_counts = {"c": 2}
+    herder.task_failures = {ConnectorTaskId("c", 1): f"Failed: cannot log in with {SECRET}"}
+    herder.offsets = (
+        ConnectorOffset(partition={"password": SECRET}, offset={"at": f"u:{SECRET}@h"}),
+    )
+    seen = 0
+    values = {"connector": "c", "task": "1", "plugin": SOURCE_CLASS, "logger": "root"}
+    for route in (*MAIN_ROUTES, *ADMIN_ROUTES):
+        if route.method != "GET":
+            continue
+        path = re.sub(r"{(\w+)}", lambda found: values[found[1]], route.template)
+        for query in ("", "?expand=info&expand=status"):
+            answer = world.call(user, "GET", path + query, Accept="*/*")
+            assert SECRET not in answer.text, (path, answer.text)
+            seen += answer.status == 200
+    assert seen > 30
+    config = world.call(user, "GET", "/connectors/c/config").json()
+    assert (config["db.password"], config["topic"]) == ("[hidden]", "t")
+    assert config["reference"] == PLANTED["reference"]
+    assert SECRET in world.call("editor", "GET", "/connectors/c/config").text
+
+
+def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -> None:
+    """Whatever their names are; a class that cannot be described hides the others by name."""
+    world.herder.plugin_keys = {"pin": "PASSWORD", "topic": "STRING"}
+    world.herder.configs = {
+        "c": {**CONFIG, "pin": SECRET},
+        "d": {"connector.class": "com.example.Unknown", "password": SECRET},
+    }
+    assert SECRET not in world.call("viewer", "GET", "/connectors?expand=info").text
+    assert SECRET in world.call("editor", "GET", "/connectors/c").text
+
+
+def test_validation_hides_passwords_from_readers(world: World) -> None:
+    """By name and by type, in values, recommended values and errors; references are refused."""
+
+    async def validate(config: Mapping[str, str | None], *, timeout_ms: int) -> ConfigInfos:
+        value = ConfigValueInfo(
+            name="pin", value=SECRET, recommended_values=(SECRET,), errors=(f"{SECRET} is short",)
+        )
+        definition = {"name": "pin", "type": "PASSWORD"}
+        infos = (ConfigInfo(definition=definition, value=value),)  # type: ignore[arg-type]  # a part
+        return ConfigInfos(name="c", error_count=1, groups=(), configs=infos)
+
+    world.herder.validate = validate  # type: ignore[method-assign]
+    path = "/connector-plugins/FileStreamSource/config/validate"
+    body = {**CONFIG, "pin": SECRET}
+    shown = world.call("viewer", "PUT", path, body)
+    assert shown.status == 200
+    assert SECRET not in shown.text
+    assert SECRET in world.call("editor", "PUT", path, body).text
+    refused = world.call("viewer", "PUT", path, {**CONFIG, "pin": "${file:/run/secrets:pin}"})
+    assert refused.status == 403
+
+
+def test_a_foreign_page_may_not_use_a_browsers_credentials(world: World) -> None:
+    """Browsers send the password that they know with requests of every page."""
+    world.herder.configs = {"c": CONFIG}
+    for origin, status in (("http://evil", 403), (None, 204)):
+        headers = {} if origin is None else {"Origin": origin}
+        answer = world.call("admin", "POST", "/connectors/c/restart", **headers)
+        assert answer.status == status
+
+
+def test_a_password_has_a_hash_or_is_the_extensions(tmp_path: Path) -> None:
+    """Users of Apache's extension get their roles; a user without a role is refused."""
+    credentials = tmp_path / "credentials.properties"
+    credentials.write_text("anna=a\nstranger=s\n")
+    hashed = hashlib.scrypt(b"b", salt=b"salt", n=2**14, r=8, p=1, dklen=32)
+    password = f"scrypt:{b64encode(b'salt').decode()}:{b64encode(hashed).decode()}"
+    text = f'[anna]\nrole = "admin"\n[bob]\nrole = "viewer"\npassword = "{password}"\n'
+    world = World(RestAccess(BasicAuthExtension(str(credentials)), text))
+    for user, given, status in (
+        ("anna", "a", 200),
+        ("anna", "b", 401),
+        ("bob", "b", 200),
+        ("bob", "b", 200),
+        ("bob", "a", 401),
+        ("stranger", "s", 401),
+    ):
+        assert world.call(basic(user, given), "GET", "/connectors").status == status
+
+
+def test_users_are_read_at_each_request(tmp_path: Path) -> None:
+    """A role counts at once; a file that cannot be read admits no user."""
+    file = tmp_path / "users.toml"
+    file.write_text(users(anna='role = "viewer"'))
+    world = World(RestAccess(None, str(file)))
+    assert world.call("anna", "PUT", "/connectors/c/config", CONFIG).status == 403
+    file.write_text(users(anna='role = "editor"'))
+    assert world.call("anna", "PUT", "/connectors/c/config", CONFIG).status == 201
+    file.write_text("[anna")
+    assert world.call("anna", "GET", "/connectors").status == 401
+
+
+def forwarded(world: World, method: str, target: str, body: bytes) -> dict[str, str]:
+    """The headers with which another worker passes a request of anna on."""
+    caller = Caller(address="10.0.0.7", name="anna")
+    return caller.signed(world.herder, method, target, body)
+
+
+def test_another_worker_vouches_for_its_user(world: World) -> None:
+    """The signature covers user, method, target and body; a client cannot make one."""
+    body = json.dumps(CONFIG)
+    target = "/connectors/c/config?forward=true"
+    headers = {"Content-Type": "application/json"}
+    headers |= forwarded(world, "PUT", target, body.encode())
+    assert call_app(world.app, "PUT", target, body + " ", headers).status == 403
+    assert call_app(world.app, "DELETE", "/connectors/c", None, headers).status == 401
+    other = {**headers, "Pyconnect-User": headers["Pyconnect-User"][:-4] + "AAAA"}
+    assert call_app(world.app, "PUT", target, body, other).status == 401
+    assert call_app(world.app, "PUT", target, body, headers).status == 201
+    world.herder.session_key = SessionKey(key=b"new", algorithm="HmacSHA256", created_ms=1)
+    assert call_app(world.app, "PUT", target, body, headers).status == 401
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"agent.rest.users": "/no/such/file"}, "agent.rest.users: .*No such file"),
+        ({"agent.rest.users": "a = 1"}, "agent.rest.users: the value: user a: write"),
+        (
+            {"agent.rest.users": USERS, "agent.admin.bearer.token.file": "/tokens"},
+            "agent.rest.users names the users of the admin interface too",
+        ),
+        (
+            {"agent.rest.users": 'a = {role = "admin", certificates = ["CN=a"]}'},
+            "no https listener asks for one",
+        ),
+        ({"agent.rest.users": USERS, "connect.protocol": "compatible"}, "Must be sessioned"),
+    ],
+)
+def test_users_that_could_not_be_found_are_refused(
+    properties: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    """Before the worker starts."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("t\n")
+    given = {key: str(tokens) if value == "/tokens" else value for key, value in properties.items()}
+    with pytest.raises((WorkerConfigError, ConfigException), match=reason):
+        RestServer(rest_config(**given)).bind()
