@@ -75,6 +75,24 @@ MESSAGES: tuple[Message, ...] = (
     ),
     channel.ReadOffsetsJob(worker=WORKER, connector="c", config={}, timeout_ms=1, own=True),
     channel.ChangeOffsetsJob(worker=WORKER, connector="c", config={}, offsets=None, timeout_ms=1),
+    channel.TryConnectorJob(
+        worker=WORKER,
+        connector="c",
+        config={},
+        given=(
+            channel.GivenRecord(
+                topic="t",
+                partition=0,
+                offset=1,
+                timestamp_ms=None,
+                key=None,
+                value=b"\xff",
+                headers=(("h", b""),),
+            ),
+        ),
+        most=1,
+        time_ms=1,
+    ),
     channel.SetLoggerLevel(namespace="n", level="DEBUG"),
     channel.SetTargetStateRequest(target_state=TargetState.STARTED),
     channel.GenerateTaskConfigsRequest(
@@ -99,6 +117,8 @@ MESSAGES: tuple[Message, ...] = (
     ),
     channel.RequestFailed(request_id=1, error_class="E", message="m", retriable=True),
     channel.TaskReconfigurationRequested(),
+    channel.ConnectorIdle(),
+    channel.ConnectorTried(records=("{}",), failure=None),
     channel.TopicUsed(topic="t"),
     channel.ConfigTtlExpired(),
     channel.ReadOffsetsRequest(request_id=1, keys=(b"k", b""), timeout_ms=5),

@@ -30,13 +30,17 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConnectorJob:
-    """`config` is raw. `lease_ms`: time without a lease after which a child ends; None: never."""
+    """`config` is raw. `lease_ms`: time without a lease after which a child ends; None: never.
+
+    `may_sleep`: the child reports `ConnectorIdle`.
+    """
 
     connector: str
     worker: WorkerSettings
     config: StringMap
     target_state: TargetState
     lease_ms: int | None = None
+    may_sleep: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +127,37 @@ class ChangeOffsetsJob:
     timeout_ms: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenRecord:
+    """A record of Kafka; `timestamp_ms` None: it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TryConnectorJob:
+    """Show what becomes of records, without a producer, a consumer and stored offsets.
+
+    Answered by `ConnectorTried` or `RequestFailed`, then the process ends. Configs are raw. `given`
+    None: `most` records of the source task of `task_config`, which is polled for `time_ms`; else
+    those that a sink would get of these.
+    """
+
+    worker: WorkerSettings
+    connector: str
+    config: StringMap
+    task_config: StringMap = field(default_factory=dict)
+    given: tuple[GivenRecord, ...] | None
+    most: int
+    time_ms: int
+
+
 Job = (
     RunConnectorJob
     | RunTaskJob
@@ -131,4 +166,5 @@ Job = (
     | FenceProducersJob
     | ReadOffsetsJob
     | ChangeOffsetsJob
+    | TryConnectorJob
 )

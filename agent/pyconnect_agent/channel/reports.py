@@ -90,6 +90,11 @@ class TaskReconfigurationRequested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorIdle:
+    """The connector has nothing to do until the next request; a request may be on its way to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicUsed:
     topic: str
 
@@ -182,6 +187,17 @@ class PluginDescribed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorTried:
+    """What became of records, each an object in JSON, secrets hidden; see `tasks.trial`.
+
+    `failure`: the trace of what ended the trial before its time.
+    """
+
+    records: tuple[str, ...]
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatsReported:
     """For the admin interface and metrics. Times are epoch milliseconds, None before the first.
 
@@ -231,6 +247,7 @@ Report = (
     | OwnOffsets
     | RequestFailed
     | TaskReconfigurationRequested
+    | ConnectorIdle
     | TopicUsed
     | ConfigTtlExpired
     | ReadOffsetsRequest
@@ -243,6 +260,7 @@ Report = (
     | ConfirmStart
     | ProducersFenced
     | ConfigValidated
+    | ConnectorTried
     | PluginDescribed
     | StatsReported
     | LineLogged

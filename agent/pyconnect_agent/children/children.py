@@ -373,5 +373,6 @@ def connector_details(name: str, entry: ConnectorChild) -> ChildDetails:
         pid=pid,
         state=entry.state,
         since_ms=entry.since_ms,
+        asleep=entry.is_asleep,
         rss_bytes=resident_memory(pid),
     )

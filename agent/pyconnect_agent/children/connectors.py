@@ -1,8 +1,9 @@
 """The connector children: life cycle, task configs, and the handling of their end.
 
 Layer: children. Kafka: the connector half of `Worker`. A connector keeps its entry from `start` to
-`stop`, with or without a process: one that is STOPPED from the start has none, and one whose
-process died is FAILED until it is stopped or started again.
+`stop`, with or without a process: one that is STOPPED from the start has none, one that is RUNNING
+or PAUSED without one is asleep until its next call, and one whose process died is FAILED until it
+is stopped or started again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 
 from pyconnect_agent.channel import (
     ConfigTtlExpired,
+    ConnectorIdle,
     GenerateTaskConfigsRequest,
     Message,
     ReadOffsetsRequest,
@@ -40,11 +42,15 @@ from pyconnect_agent.children.settings import (
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
-from pyconnect_agent.core.metrics.startups import Startups
+from pyconnect_agent.core.metrics.sampled import Startups
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.reporting import Reported
 
 LOG = logging.getLogger(__name__)
+
+
+_AT_REST = {TargetState.STARTED: State.RUNNING, TargetState.PAUSED: State.PAUSED}
+"""The state in which a connector may sleep, by its target state."""
 
 
 @dataclass(slots=True)
@@ -65,6 +71,11 @@ class ConnectorChild:
     version: str | None = None
     came_up: bool = False
     requests: dict[int, asyncio.Future[TaskConfigsGenerated]] = field(default_factory=dict)
+
+    @property
+    def is_asleep(self) -> bool:
+        """Its process has ended because it had nothing to do; the next call starts another."""
+        return self.child is None and self.state in (State.RUNNING, State.PAUSED)
 
 
 class ConnectorChildren:
@@ -108,6 +119,7 @@ class ConnectorChildren:
             config=entry.config,
             target_state=target_state,
             lease_ms=self._settings.lease_ms,
+            may_sleep=self._settings.agent_keys.of_connector(entry.config).sleep,
         )
         entry.launch += 1
         launch = entry.launch
@@ -125,7 +137,7 @@ class ConnectorChildren:
     async def stop(self, connectors: Sequence[str], *, graceful_s: float) -> None:
         entries = {name: self._connectors[name] for name in connectors if name in self._connectors}
         for name, entry in entries.items():
-            if entry.child is None and entry.state is State.STOPPED:
+            if entry.is_asleep or (entry.child is None and entry.state is State.STOPPED):
                 self._report(name, entry, _state(entry, State.UNASSIGNED))
         children = {entry.child: name for name, entry in entries.items() if entry.child is not None}
 
@@ -155,13 +167,18 @@ class ConnectorChildren:
             entry.child.send(SetTargetStateRequest(target_state=target_state))
         elif target_state is TargetState.STOPPED:
             self._report(connector, entry, _state(entry, State.STOPPED))
-        elif entry.state is State.STOPPED:
+        elif entry.is_asleep and target_state is TargetState.PAUSED:
+            if entry.state is not State.PAUSED:
+                self._report(connector, entry, _state(entry, State.PAUSED))
+        elif entry.state in (State.STOPPED, State.PAUSED):
             self._launch(connector, entry, target_state)
 
     async def generate_task_configs(
         self, connector: str, config: ConnectorConfig, applied_config: ConnectorConfig | None
     ) -> TaskConfigsGenerated:
         entry = self._connectors.get(connector)
+        if entry is not None and entry.is_asleep and entry.state is State.RUNNING:
+            self._launch(connector, entry, TargetState.STARTED)
         if entry is None or entry.child is None:
             raise AgentError(f"Connector {connector} not found in this worker.")
         request_id = next(self._request_ids)
@@ -202,11 +219,17 @@ class ConnectorChildren:
         if entry.child.cancelled:
             return
         match message:
+            case StateReported(state=State.RUNNING) if entry.state is State.RUNNING:
+                pass  # it was woken up
             case StateReported():
                 entry.version = message.version or entry.version
                 self._report(connector, entry, message.reported(entry.version))
                 # Unless it was resumed meanwhile.
                 if message.state is State.STOPPED and entry.target_state is TargetState.STOPPED:
+                    self._retire(entry)
+            case ConnectorIdle():
+                if not entry.requests and entry.state is _AT_REST.get(entry.target_state):
+                    LOG.debug("connector sleeps", extra={"connector": connector})
                     self._retire(entry)
             case TaskConfigs():
                 self._resolve(connector, entry, message)
@@ -227,7 +250,7 @@ class ConnectorChildren:
                 )
 
     def _retire(self, entry: ConnectorChild) -> None:
-        """End the process of a connector that has stopped; resuming it starts another."""
+        """End the process of a connector that has stopped or has nothing to do."""
         child, entry.child = entry.child, None
         assert child is not None
         entry.launch += 1

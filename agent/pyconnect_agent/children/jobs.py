@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pyconnect_agent.channel import (
     ConfigValidated,
+    ConnectorTried,
     ConsumerOffsets,
     DescribePluginJob,
     FenceProducersJob,
@@ -22,6 +23,7 @@ from pyconnect_agent.channel import (
     ProducersFenced,
     ReadOffsetsJob,
     RequestFailed,
+    TryConnectorJob,
     ValidateConfigJob,
 )
 from pyconnect_agent.children.child import Child, kill_children
@@ -130,6 +132,10 @@ class Jobs:
             timeout_ms=timeout_ms,
         )
         await self._ask("fencing", job, timeout_ms, ProducersFenced)
+
+    async def try_connector(self, job: TryConnectorJob, timeout_ms: int) -> ConnectorTried:
+        """Raise RequestTimedOutError, or InternalError for whatever else prevents an answer."""
+        return await self._ask("trial", job, timeout_ms, ConnectorTried)
 
     async def stop(self) -> None:
         """Kill the jobs that still run."""

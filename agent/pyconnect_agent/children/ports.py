@@ -1,4 +1,4 @@
-"""What the herder and the offset store have to offer the children, and values about children."""
+"""The ports of the herder and the offset store for children, and values about children."""
 
 from __future__ import annotations
 
@@ -79,6 +79,8 @@ class ChildListener(Protocol):
 class ChildDetails:
     """One child process. `task` None: the connector itself; `pid` None: it has no process (yet).
 
+    `asleep`: an idle connector whose process comes back at the next call.
+
     `since_ms`: the time of the change to its state, None if that is not known here. Times are
     epoch milliseconds, sizes bytes; `cpu_percent` of one processor, over the last minute.
     Figures are None if a child has none, or did not answer in time (`responsive` is then False).
@@ -89,6 +91,7 @@ class ChildDetails:
     pid: int | None
     state: State | None
     since_ms: int | None
+    asleep: bool = False
     rss_bytes: int | None = None
     cpu_percent: float | None = None
     limits: TaskLimits = NO_LIMITS

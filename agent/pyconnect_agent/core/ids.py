@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from pyconnect_clients.record_keys import split_task
+from pyconnect_clients.connect_names import split_task
 
 
 class ConnectorTaskId(NamedTuple):

@@ -1,4 +1,4 @@
-"""How much of its host a task may use, and how much it used.
+"""The share of its host that a task may use, and the share that it used.
 
 Layer: core. No Kafka counterpart: a JVM cannot account for one of its threads.
 """

@@ -26,6 +26,10 @@ class WorkerAdmin(Protocol):
         """One document per child process, sorted."""
         ...
 
+    def connectors(self) -> dict[str, Any]:
+        """The target state of each connector of the cluster, which no status shows."""
+        ...
+
     async def metrics(self) -> tuple[Metric, ...]: ...
 
     def kill(self, task_id: ConnectorTaskId, *, force: bool) -> int | None:

@@ -57,13 +57,17 @@ class InternalRequests:
         url = f"{leader_url.rstrip('/')}/connectors/{quote(connector, safe='')}/fence?forward=false"
         await self._client.send("PUT", url, headers=self._signature(b""))
 
-    def _signature(self, body: bytes) -> dict[str, str]:
-        if not self._signed():
-            return {}
+    def sign(self, content: bytes) -> dict[str, str]:
+        """Return headers that sign `content`; none without a session key."""
         session_key = self._session_key()
-        if session_key is None:
+        if session_key is None or not self._signed():
+            return {}
+        return signature_headers(content, session_key=session_key, algorithm=self._algorithm)
+
+    def _signature(self, body: bytes) -> dict[str, str]:
+        if self._signed() and self._session_key() is None:
             raise ServiceUnavailableError(
                 "No session key has been read from the config topic yet; the leader writes one"
                 " soon after it was elected"
             )
-        return signature_headers(body, session_key=session_key, algorithm=self._algorithm)
+        return self.sign(body)

@@ -18,8 +18,7 @@ from pyconnect_agent.core.herder.decide import decide
 from pyconnect_agent.core.herder.effects import Abort, Effect
 from pyconnect_agent.core.herder.events import Event
 from pyconnect_agent.core.herder.state import HerderState, MembershipPhase
-from pyconnect_agent.core.metrics.rebalances import Rebalances
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Rebalances, Sampling
 from pyconnect_agent.herder.clock import WorkerClock
 
 LOG = logging.getLogger(__name__)

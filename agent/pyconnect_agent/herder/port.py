@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.herder.requests import Request
+from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
@@ -73,6 +74,10 @@ class Herder(Protocol):
         """Return ConnectorInfo as JSON, for `expand=info`, without the herder's queue."""
         ...
 
+    def target_state(self, connector: str) -> TargetState | None:
+        """Return it from this worker's view of the config topic, None if none is known."""
+        ...
+
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
@@ -98,4 +103,12 @@ class Herder(Protocol):
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
         """Check an internal request's signature if the group's protocol signs requests."""
+        ...
+
+    def sign(self, content: bytes) -> dict[str, str]:
+        """Return headers that sign `content` with the session key; none without one."""
+        ...
+
+    def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
+        """Raise a RequestError unless `content` is signed with the session key."""
         ...

@@ -29,10 +29,10 @@ from pyconnect_agent.core.herder.requests.configs import connector_info
 from pyconnect_agent.core.herder.requests.fencing import FENCING_TIMEOUT_MS
 from pyconnect_agent.core.herder.requests.stages import timed_out_text
 from pyconnect_agent.core.herder.state import HerderSettings, HerderState
+from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot, ConnectorConfig
 from pyconnect_agent.core.internal_topics.configlog import ConfigChange
-from pyconnect_agent.core.metrics.rebalances import Rebalances
-from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Sampling
+from pyconnect_agent.core.metrics.sampled import DEFAULT_SAMPLING, Rebalances, Sampling
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.plugins.catalog import Catalog
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
@@ -284,6 +284,9 @@ class HerderService:
         info = connector_info(self._loop.state, connector)
         return None if info is None else info.to_json()
 
+    def target_state(self, connector: str) -> TargetState | None:
+        return self.snapshot.target_state(connector)
+
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
     ) -> Iterable[ConnectorOffset]:
@@ -319,12 +322,18 @@ class HerderService:
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
         if self._options.permitted_algorithms is not None and self._group_signs():
-            verify_request(
-                body,
-                headers,
-                session_key=self.snapshot.session_key,
-                permitted_algorithms=self._options.permitted_algorithms,
-            )
+            self.verify_signature(body, headers)
+
+    def sign(self, content: bytes) -> dict[str, str]:
+        return self._requests.sign(content)
+
+    def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
+        verify_request(
+            content,
+            headers,
+            session_key=self.snapshot.session_key,
+            permitted_algorithms=self._options.permitted_algorithms or (),
+        )
 
     async def _request_fencing(self, leader_url: str | None, connector: str) -> None:
         if leader_url is None:

@@ -31,7 +31,7 @@ from pyconnect_agent.core.herder.work.failures import policy_of
 from pyconnect_agent.core.ids import ConnectorTaskId, State
 from pyconnect_agent.core.log_lines import LogQuestion
 from pyconnect_agent.core.metrics.catalog import REBALANCE, RESTARTS
-from pyconnect_agent.core.metrics.rebalances import Rebalances
+from pyconnect_agent.core.metrics.sampled import Rebalances
 from pyconnect_agent.core.metrics.values import Metric, MetricValue, tagged
 from pyconnect_agent.core.protocol.messages import ProtocolVersion
 from pyconnect_agent.core.restart_policy import NO_RESTARTS, NoRestart, restarts_json, settled
@@ -131,6 +131,11 @@ class AgentAdmin:
             {**child_json(child, wall_ms), "restarts": self._restarts(child, now_ms)}
             for child in shown
         ]
+
+    def connectors(self) -> dict[str, Any]:
+        snapshot = self._herder.state.snapshot
+        states = {name: snapshot.target_state(name) for name in snapshot.connectors()}
+        return {name: {"target_state": state.value} for name, state in states.items() if state}
 
     def _restarts(self, child: ChildDetails, now_ms: int) -> dict[str, Any]:
         state = self._herder.state
@@ -265,6 +270,7 @@ def child_json(child: ChildDetails, wall_ms: int) -> dict[str, Any]:
         "pid": child.pid,
         "state": None if child.state is None else child.state.value,
         "since_ms": child.since_ms,
+        "asleep": child.asleep,
         "rss_bytes": child.rss_bytes,
         "cpu_percent": None if child.cpu_percent is None else round(child.cpu_percent, 1),
         "limits": child.limits.to_json(),

@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -24,7 +25,7 @@ from pyconnect_agent.core.plugins.catalog import (
     PluginDesc,
     PluginKind,
 )
-from pyconnect_agent.java_processes.installation import kafka_release
+from pyconnect_agent.java_processes.installation import RELEASE_FILE, kafka_release
 from pyconnect_agent.java_processes.jar_contents import API_CLASSES, Found
 from pyconnect_agent.java_processes.jar_scan import ClassPath, JarScan, Scan
 from pyconnect_agent.java_processes.launch import JavaClass, JavaInstallation
@@ -170,12 +171,12 @@ class JavaDiscovery:
     def _kafka_of(self, location: _Location, scan: JarScan, problems: list[str]) -> str:
         """Return the Kafka of a location.
 
-        It is the one that the worker's file names, else the usual one, else the newest that has all
-        that the location's classes need.
+        It is the one that a file names, else the usual one, else the newest that has all that the
+        location's classes need.
         """
         if location.path is None:
             return ""
-        if named := kafka_of_location(self._releases, location.path.name):
+        if named := self._named_kafka(location.path):
             return named
         usual = minor_release(kafka_release(self._installation.kafka_jars) or "")
         known = map(minor_release, kafka_versions())
@@ -190,6 +191,13 @@ class JavaDiscovery:
             )
             return ""
         return newest
+
+    def _named_kafka(self, path: Path) -> str:
+        """Return what the worker's file, or one beside the jars, says of a location; or nothing."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            named = kafka_of_location(self._releases, path.name)
+            return named or (path / RELEASE_FILE).read_text(encoding="utf-8").strip()
+        return ""
 
     def _answers(
         self, new: Mapping[_Location, _Candidates], problems: Mapping[_Location, list[str]]
@@ -259,8 +267,7 @@ class JavaDiscovery:
 
     def _key(self, location: _Location) -> str:
         digest = hashlib.sha256()
-        name = location.path.name if location.path is not None else ""
-        named = kafka_of_location(self._releases, name)
+        named = "" if location.path is None else self._named_kafka(location.path)
         for text in (CACHE_FORMAT, self._mode, named, *self._stamps()):
             digest.update(f"{text}\0".encode())
         for entry in location.class_path if location.path is not None else ():

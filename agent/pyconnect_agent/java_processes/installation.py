@@ -19,7 +19,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import spoken_release
 from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
 from pyconnect_agent.java_processes.build import (
     LOWEST_JAVA,
@@ -36,6 +36,9 @@ LOG = logging.getLogger(__name__)
 
 JAVA_HOME_KEY = "agent.java.home"
 KAFKA_HOME_KEY = "agent.java.kafka.home"
+RELEASE_FILE = "kafka.release"
+"""In the directory of a plugin location: a release of Kafka, or the directory of one."""
+_OF_LOCATIONS = f"{KAFKA_RELEASES} or the location's file {RELEASE_FILE}"
 FETCH_MODULE = "pyconnect_sandbox.jars"
 """Fills the cache of Kafka's jars; a program, because the agent does not import the CLI."""
 FETCH_TIMEOUT_S = 600.0
@@ -66,7 +69,7 @@ def find_installation(
     if kafka:
         libs = _libs_by_name(kafka, environment, fetch_by)
     else:
-        libs = _kafka_libs(properties.get(KAFKA_HOME_KEY), environment, fetch_by)
+        libs = _kafka_libs(properties, environment, fetch_by)
     kafka_jars = tuple(
         str(jar)
         for jar in sorted(libs.glob("*.jar"), key=lambda jar: (not _FIRST.match(jar.name), jar))
@@ -121,15 +124,18 @@ def _new_enough(java: Path, source: str) -> Path:
     return java.resolve()
 
 
-def _kafka_libs(home: str | None, environment: Mapping[str, str], fetch_by: Path | None) -> Path:
+def _kafka_libs(
+    properties: Mapping[str, str | None], environment: Mapping[str, str], fetch_by: Path | None
+) -> Path:
     """Return the directory of Kafka's jars; with a Java, `fetch_by`, jars are fetched."""
     for given, source in (
-        (home, KAFKA_HOME_KEY),
+        (properties.get(KAFKA_HOME_KEY), KAFKA_HOME_KEY),
         (environment.get("KAFKA_HOME"), "KAFKA_HOME"),
     ):
         if given:
             return _libs_of(Path(given), source)
-    return _fetched_libs(CONNECT_VERSION, environment, fetch_by, f"{KAFKA_HOME_KEY} or KAFKA_HOME")
+    release = spoken_release(properties)
+    return _fetched_libs(release, environment, fetch_by, f"{KAFKA_HOME_KEY} or KAFKA_HOME")
 
 
 def _libs_by_name(kafka: str, environment: Mapping[str, str], fetch_by: Path | None) -> Path:
@@ -137,8 +143,8 @@ def _libs_by_name(kafka: str, environment: Mapping[str, str], fetch_by: Path | N
     try:
         version = version_of(kafka, kafka_versions())
     except KeyError:
-        return _libs_of(Path(kafka), KAFKA_RELEASES)
-    return _fetched_libs(version, environment, fetch_by, KAFKA_RELEASES)
+        return _libs_of(Path(kafka), _OF_LOCATIONS)
+    return _fetched_libs(version, environment, fetch_by, _OF_LOCATIONS)
 
 
 def _fetched_libs(

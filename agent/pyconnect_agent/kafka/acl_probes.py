@@ -23,8 +23,13 @@ from kafka.protocol.producer import InitProducerIdRequest
 from pyconnect_agent.core.clients.kafka_python import KafkaPythonConfig
 from pyconnect_agent.core.errors import KafkaError
 from pyconnect_agent.kafka.clients import client_arguments
-from pyconnect_clients.acls.model import GrantVerdict
-from pyconnect_clients.acls.words import OPERATIONS, Access, GrantOperation, ResourceType
+from pyconnect_clients.acls.model import (
+    OPERATIONS,
+    Access,
+    GrantOperation,
+    GrantVerdict,
+    ResourceType,
+)
 from pyconnect_clients.brokers.protocol import KafkaProtocol, admin_client
 
 Answer = tuple[GrantVerdict, str]

@@ -26,7 +26,8 @@ class CompactedTopic:
 
     `worker_key`: the worker property that names the topic. `settings`: extra topic settings;
     `cleanup.policy` among them is overruled. -1 is the broker's default for both numbers.
-    `create_timeout_ms`, `retry_backoff_ms`: `default.api.timeout.ms` and `retry.backoff.ms`.
+    `create`: whether a missing topic is made. `create_timeout_ms`, `retry_backoff_ms`:
+    `default.api.timeout.ms` and `retry.backoff.ms`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class CompactedTopic:
     replication_factor: int
     settings: Mapping[str, str] = field(default_factory=dict)
     single_partition: bool = False
+    create: bool = True
     create_timeout_ms: int = 60_000
     retry_backoff_ms: int = 100
 
@@ -46,17 +48,22 @@ def ensure_topic(admin: Admin, topic: CompactedTopic, stopping: threading.Event)
     WorkerConfigError for another policy than compaction alone, or for several partitions where
     there must be one; KafkaError when there is no such topic within 30 s, or on `stopping`.
     """
-    created = admin.create_topic_with_retry(
-        TopicSpec(
-            name=topic.name,
-            partitions=topic.partitions,
-            replication_factor=topic.replication_factor,
-            settings={**topic.settings, "cleanup.policy": "compact"},
-        ),
-        topic.create_timeout_ms,
-        topic.retry_backoff_ms,
+    spec = TopicSpec(
+        name=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        settings={**topic.settings, "cleanup.policy": "compact"},
     )
-    if not created:
+    if not topic.create and not admin.partition_count(topic.name, topic.create_timeout_ms):
+        raise WorkerConfigError(
+            f"Topic '{topic.name}' specified via the '{topic.worker_key}' property is missing. The"
+            " config 'internal.topics.automatic.creation.enable' is set to 'false', so automatic"
+            " creation of internal topics is disabled. Either enable automatic creation or create"
+            " the topics manually."
+        )
+    if not topic.create or not admin.create_topic_with_retry(
+        spec, topic.create_timeout_ms, topic.retry_backoff_ms
+    ):
         policy = admin.topic_setting(topic.name, "cleanup.policy", topic.create_timeout_ms)
         _check_cleanup_policy(topic, policy)
     count = _await_partitions(admin, topic.name, stopping)

@@ -14,13 +14,15 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     OFFSET_END,
+    TIMESTAMP_CREATE_TIME,
     Consumer,
     KafkaError,
+    Message,
 )
 from confluent_kafka import TopicPartition as ClientPartition
 
@@ -92,6 +94,30 @@ class ConsumedMessage(Protocol):
     def timestamp(self) -> tuple[int, int]: ...
     def headers(self) -> list[tuple[str, bytes | None]] | None: ...
     def error(self) -> Any: ...
+
+
+def message_of(
+    *,
+    topic: str,
+    partition: int,
+    offset: int,
+    timestamp_ms: int | None,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]],
+) -> ConsumedMessage:
+    """Return a record as a consumer would have it, with the time of its creation if it has one."""
+    timestamp = (TIMESTAMP_CREATE_TIME, -1 if timestamp_ms is None else timestamp_ms)
+    message: Any = Message(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        key=key,
+        value=value,
+        headers=list(headers),
+        timestamp=timestamp,
+    )
+    return cast("ConsumedMessage", message)
 
 
 class RebalanceListener(Protocol):
@@ -274,7 +300,7 @@ class TaskConsumer:
 
     @property
     def group_metadata(self) -> GroupMetadata:
-        """What a transaction that commits the group's offsets needs. On any thread."""
+        """Return what a transaction that commits the group's offsets needs. On any thread."""
         self._keeps_metadata = True
         return self._metadata
 

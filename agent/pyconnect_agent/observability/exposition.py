@@ -36,21 +36,19 @@ class _Given(Collector):
         for metric in self._metrics:
             family = families.get((metric.group, metric.name))
             if family is None:
-                family = families[metric.group, metric.name] = _family(metric)
+                name = _name(metric)
+                is_counter = name.endswith("_total") and metric.group != MBEANS
+                kind = "counter" if is_counter else "gauge"
+                meaning = DESCRIPTIONS.get(metric.group, {}).get(metric.name, "")
+                family = families[metric.group, metric.name] = Family(
+                    name.removesuffix("_total") if kind == "counter" else name, meaning, kind
+                )
             labels, value = dict(metric.tags), metric.value
             if isinstance(value, str):
                 # The metric's last word is the name of the label: status, type, class, version, …
                 labels[metric.name.rpartition("-")[2]], value = value, 1.0
             family.add_sample(_name(metric), labels, value)
         return families.values()
-
-
-def _family(metric: Metric) -> Family:
-    name = _name(metric)
-    is_counter = name.endswith("_total") and metric.group != MBEANS
-    kind = "counter" if is_counter else "gauge"
-    meaning = DESCRIPTIONS.get(metric.group, {}).get(metric.name, "")
-    return Family(name.removesuffix("_total") if kind == "counter" else name, meaning, kind)
 
 
 def _name(metric: Metric) -> str:

@@ -5,164 +5,101 @@ Layer: plugins. Metadata only: nothing listed here is imported.
 
 from __future__ import annotations
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_clients.installation import version
 
 EXTRAS = {"pyconnect_connectors.sql": "sql", "pyconnect_connectors.lake": "lake"}
 """The extra that the plugins of a package need."""
 
-_CONNECTORS = (
-    ("SqlSource", "pyconnect_connectors.sql.source", PluginKind.SOURCE),
-    ("SqlSink", "pyconnect_connectors.sql.sink", PluginKind.SINK),
-    ("LakeSource", "pyconnect_connectors.lake.source", PluginKind.SOURCE),
-    ("LakeSink", "pyconnect_connectors.lake.sink", PluginKind.SINK),
-)
-_BUILTIN = "pyconnect_agent.builtin"
-_TESTKIT = "pyconnect_testkit"
+_BUILTIN, _TESTKIT = "pyconnect_agent.builtin", "pyconnect_testkit"
 _CONNECT = "org.apache.kafka.connect"
-_BOTH_CONVERTERS = (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
-_NUMBERS = ("Boolean", "Short", "Integer", "Long", "Float", "Double")
-_OF_KEY_OR_VALUE = (
-    ("Cast", "cast"),
-    ("ExtractField", "extract_field"),
-    ("Flatten", "flatten"),
-    ("HeaderFrom", "header_from"),
-    ("HoistField", "hoist_field"),
-    ("InsertField", "insert_field"),
-    ("MaskField", "mask_field"),
-    ("ReplaceField", "replace_field"),
-    ("SetSchemaMetadata", "set_schema_metadata"),
-    ("TimestampConverter", "timestamp_converter"),
-)
-_OF_RECORDS = (
-    ("DropHeaders", "drop_headers"),
-    ("Filter", "filter"),
-    ("InsertHeader", "insert_header"),
-    ("RegexRouter", "regex_router"),
-    ("TimestampRouter", "timestamp_router"),
-    ("ValueToKey", "value_to_key"),
-)
-_PREDICATES = (
-    ("HasHeaderKey", "has_header_key"),
-    ("RecordIsTombstone", "record_is_tombstone"),
-    ("TopicNameMatches", "topic_name_matches"),
-)
+_STAND_INS = f"""
+SOURCE {_CONNECT}.file.FileStreamSourceConnector {_BUILTIN}.connectors.file_stream
+SINK {_CONNECT}.file.FileStreamSinkConnector {_BUILTIN}.connectors.file_stream
+CONVERTER,HEADER_CONVERTER {_CONNECT}.json.JsonConverter {_BUILTIN}.converters.json
+CONVERTER,HEADER_CONVERTER {_CONNECT}.storage.StringConverter {_BUILTIN}.converters.string
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.ByteArrayConverter {_BUILTIN}.converters.byte_array
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.BooleanConverter {_BUILTIN}.converters.numbers
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.ShortConverter {_BUILTIN}.converters.numbers
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.IntegerConverter {_BUILTIN}.converters.numbers
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.LongConverter {_BUILTIN}.converters.numbers
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.FloatConverter {_BUILTIN}.converters.numbers
+CONVERTER,HEADER_CONVERTER {_CONNECT}.converters.DoubleConverter {_BUILTIN}.converters.numbers
+HEADER_CONVERTER {_CONNECT}.storage.SimpleHeaderConverter {_BUILTIN}.converters.simple_header
+CONVERTER io.confluent.connect.avro.AvroConverter {_BUILTIN}.converters.avro.converter
+CONVERTER io.confluent.connect.json.JsonSchemaConverter {_BUILTIN}.converters.registry_json.converter
+CONVERTER io.confluent.connect.protobuf.ProtobufConverter {_BUILTIN}.converters.protobuf.converter
+TRANSFORMATION {_CONNECT}.transforms.Cast$ {_BUILTIN}.transforms.cast
+TRANSFORMATION {_CONNECT}.transforms.ExtractField$ {_BUILTIN}.transforms.fields
+TRANSFORMATION {_CONNECT}.transforms.Flatten$ {_BUILTIN}.transforms.flatten
+TRANSFORMATION {_CONNECT}.transforms.HeaderFrom$ {_BUILTIN}.transforms.headers
+TRANSFORMATION {_CONNECT}.transforms.HoistField$ {_BUILTIN}.transforms.fields
+TRANSFORMATION {_CONNECT}.transforms.InsertField$ {_BUILTIN}.transforms.insert_field
+TRANSFORMATION {_CONNECT}.transforms.MaskField$ {_BUILTIN}.transforms.mask_field
+TRANSFORMATION {_CONNECT}.transforms.ReplaceField$ {_BUILTIN}.transforms.replace_field
+TRANSFORMATION {_CONNECT}.transforms.SetSchemaMetadata$ {_BUILTIN}.transforms.set_schema_metadata
+TRANSFORMATION {_CONNECT}.transforms.TimestampConverter$ {_BUILTIN}.transforms.timestamp_converter
+TRANSFORMATION {_CONNECT}.transforms.DropHeaders {_BUILTIN}.transforms.headers
+TRANSFORMATION {_CONNECT}.transforms.Filter {_BUILTIN}.transforms.routers
+TRANSFORMATION {_CONNECT}.transforms.InsertHeader {_BUILTIN}.transforms.headers
+TRANSFORMATION {_CONNECT}.transforms.RegexRouter {_BUILTIN}.transforms.routers
+TRANSFORMATION {_CONNECT}.transforms.TimestampRouter {_BUILTIN}.transforms.routers
+TRANSFORMATION {_CONNECT}.transforms.ValueToKey {_BUILTIN}.transforms.value_to_key
+PREDICATE {_CONNECT}.transforms.predicates.HasHeaderKey {_BUILTIN}.predicates
+PREDICATE {_CONNECT}.transforms.predicates.RecordIsTombstone {_BUILTIN}.predicates
+PREDICATE {_CONNECT}.transforms.predicates.TopicNameMatches {_BUILTIN}.predicates
+CONFIG_PROVIDER org.apache.kafka.common.config.provider.FileConfigProvider {_BUILTIN}.config_providers
+CONFIG_PROVIDER org.apache.kafka.common.config.provider.DirectoryConfigProvider {_BUILTIN}.config_providers
+CONFIG_PROVIDER org.apache.kafka.common.config.provider.EnvVarConfigProvider {_BUILTIN}.config_providers
+SOURCE {_TESTKIT}.datagen.connector.DatagenSourceConnector {_TESTKIT}.datagen.connector
+"""  # noqa: E501  a plugin, one line
+"""Kinds, Java's name, module. A `$` at the end: one class for keys, one for values."""
 
-_DATAGEN = f"{_TESTKIT}.datagen.connector.DatagenSourceConnector"
+_IN_4_4 = {"ValueToKey": "NestedValueToKey"}
+"""Classes that have another one in Kafka 4.4."""
 _OTHER_NAMES = {
-    _DATAGEN: (
+    f"{_TESTKIT}.datagen.connector.DatagenSourceConnector": (
         "Datagen",
         "DatagenConnector",
         "io.confluent.kafka.connect.datagen.DatagenConnector",
     ),
 }
 """Further aliases: names of Confluent's connectors that these classes replace."""
-_WITH_REGISTRY = (
-    ("avro.AvroConverter", "avro.converter:AvroConverter"),
-    ("json.JsonSchemaConverter", "registry_json.converter:JsonSchemaConverter"),
-    ("protobuf.ProtobufConverter", "protobuf.converter:ProtobufConverter"),
+_OWN = (
+    ("SqlSource", "pyconnect_connectors.sql.source", PluginKind.SOURCE),
+    ("SqlSink", "pyconnect_connectors.sql.sink", PluginKind.SINK),
+    ("LakeSource", "pyconnect_connectors.lake.source", PluginKind.SOURCE),
+    ("LakeSink", "pyconnect_connectors.lake.sink", PluginKind.SINK),
 )
 
-_TABLE: tuple[tuple[str, str, tuple[PluginKind, ...]], ...] = (
-    (
-        f"{_CONNECT}.file.FileStreamSourceConnector",
-        "connectors.file_stream:FileStreamSourceConnector",
-        (PluginKind.SOURCE,),
-    ),
-    (
-        f"{_CONNECT}.file.FileStreamSinkConnector",
-        "connectors.file_stream:FileStreamSinkConnector",
-        (PluginKind.SINK,),
-    ),
-    (f"{_CONNECT}.json.JsonConverter", "converters.json:JsonConverter", _BOTH_CONVERTERS),
-    (
-        f"{_CONNECT}.storage.StringConverter",
-        "converters.string:StringConverter",
-        _BOTH_CONVERTERS,
-    ),
-    (
-        f"{_CONNECT}.converters.ByteArrayConverter",
-        "converters.byte_array:ByteArrayConverter",
-        _BOTH_CONVERTERS,
-    ),
-    *(
-        (
-            f"{_CONNECT}.converters.{name}Converter",
-            f"converters.numbers:{name}Converter",
-            _BOTH_CONVERTERS,
-        )
-        for name in _NUMBERS
-    ),
-    (
-        f"{_CONNECT}.storage.SimpleHeaderConverter",
-        "converters.simple_header:SimpleHeaderConverter",
-        (PluginKind.HEADER_CONVERTER,),
-    ),
-    *(
-        (f"io.confluent.connect.{name}", f"converters.{path}", (PluginKind.CONVERTER,))
-        for name, path in _WITH_REGISTRY
-    ),
-    *(
-        (
-            f"{_CONNECT}.transforms.{name}${side}",
-            f"transforms.{module}:{name}{side}",
-            (PluginKind.TRANSFORMATION,),
-        )
-        for name, module in _OF_KEY_OR_VALUE
-        for side in ("Key", "Value")
-    ),
-    *(
-        (
-            f"{_CONNECT}.transforms.{name}",
-            f"transforms.{module}:{name}",
-            (PluginKind.TRANSFORMATION,),
-        )
-        for name, module in _OF_RECORDS
-    ),
-    *(
-        (
-            f"{_CONNECT}.transforms.predicates.{name}",
-            f"predicates.{module}:{name}",
-            (PluginKind.PREDICATE,),
-        )
-        for name, module in _PREDICATES
-    ),
-    *(
-        (
-            f"org.apache.kafka.common.config.provider.{name}ConfigProvider",
-            f"config_providers.{module}:{name}ConfigProvider",
-            (PluginKind.CONFIG_PROVIDER,),
-        )
-        for name, module in (("File", "file"), ("Directory", "directory"), ("EnvVar", "env_var"))
-    ),
-)
 
-_TESTKIT_TABLE = ((_DATAGEN, "datagen.connector:DatagenSourceConnector", (PluginKind.SOURCE,)),)
-
-
-def builtin_plugins() -> tuple[PluginDesc, ...]:
-    """Return the plugins that ship with the worker."""
-    stand_ins = (
-        PluginDesc(
-            class_name=java_name,
-            python_path=f"{package}.{path}",
-            kind=kind,
-            version=CONNECT_VERSION,
-            # `CastValue` beside `Cast$Value`, of which Connect knows the full name only.
-            extra_aliases=(path.partition(":")[2], *_OTHER_NAMES.get(java_name, ())),
-        )
-        for package, table in ((_BUILTIN, _TABLE), (_TESTKIT, _TESTKIT_TABLE))
-        for java_name, path, kinds in table
-        for kind in kinds
-    )
-    own = (
+def builtin_plugins(release: str = CONNECT_VERSION) -> tuple[PluginDesc, ...]:
+    """Return the plugins that ship with the worker; `release`: that of Kafka Connect."""
+    replaced = _IN_4_4 if release == RELEASE_4_4 else {}
+    found = []
+    for line in _STAND_INS.strip().splitlines():
+        kinds, name, module = line.split()
+        for java_name in (f"{name}Key", f"{name}Value") if name.endswith("$") else (name,):
+            class_name = java_name.rpartition(".")[2].replace("$", "")
+            found += [
+                PluginDesc(
+                    class_name=java_name,
+                    python_path=f"{module}:{replaced.get(class_name, class_name)}",
+                    kind=PluginKind[kind],
+                    version=release,
+                    # `CastValue` beside `Cast$Value`, of which Connect knows the full name only.
+                    extra_aliases=(class_name, *_OTHER_NAMES.get(java_name, ())),
+                )
+                for kind in kinds.split(",")
+            ]
+    found += [
         PluginDesc(
             class_name=f"{module}.{name}Connector",
             python_path=f"{module}:{name}Connector",
             kind=kind,
             version=version(),
         )
-        for name, module, kind in _CONNECTORS
-    )
-    return (*stand_ins, *own)
+        for name, module, kind in _OWN
+    ]
+    return tuple(found)

@@ -13,6 +13,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.plugins.builtin_table import builtin_plugins
 from pyconnect_clients.plugin_jars.locations import is_java_location
@@ -27,9 +28,9 @@ ENTRY_POINT_GROUPS = {
 }
 
 
-def installed_catalog() -> Catalog:
+def installed_catalog(release: str = CONNECT_VERSION) -> Catalog:
     """Return the built-in plugins and those of distributions installed beside the worker."""
-    return Catalog(builtin_plugins() + entry_point_plugins(metadata.distributions()))
+    return Catalog(builtin_plugins(release) + entry_point_plugins(metadata.distributions()))
 
 
 def plugin_directories(plugin_path: Sequence[str]) -> tuple[Path, ...]:

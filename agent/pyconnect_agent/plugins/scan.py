@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION, ApachesPlugin
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginDesc, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
 from pyconnect_agent.plugins.discovery import (
@@ -25,14 +26,16 @@ from pyconnect_agent.plugins.discovery import (
     plugin_directories,
 )
 from pyconnect_agent.plugins.loading import BASE_CLASSES, activate, import_plugin_module, load
-from pyconnect_api.connector import Connector, SinkConnector
+from pyconnect_api.connector import Connector, SinkConnector, SourceConnector
 from pyconnect_api.errors import ConnectException
+from pyconnect_api.task import UNDEFINED_VERSION
 
 MODULE = "pyconnect_agent.plugins.scan"
 """This module's name; `__name__` differs in the process that runs it."""
 SCAN_TIMEOUT_S = 60.0
 ALL_PLUGINS = "--all"
-"""Instead of a directory: scan everything; the entries of plugin.path follow the discovery."""
+"""Instead of a directory: scan everything; after the discovery come the release of Connect and
+the entries of plugin.path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,11 @@ class ScanResult:
         return cls(Catalog(tuple(plugins)), tuple(map(str, data["warnings"])))
 
 
-def scan(plugin_path: Sequence[str] = (), discovery: str = "hybrid_warn") -> ScanResult:
+def scan(
+    plugin_path: Sequence[str] = (),
+    discovery: str = "hybrid_warn",
+    release: str = CONNECT_VERSION,
+) -> ScanResult:
     """Return every plugin this worker can run.
 
     ``discovery`` is the value of ``plugin.discovery``: with ``service_load`` only entry points
@@ -65,7 +72,7 @@ def scan(plugin_path: Sequence[str] = (), discovery: str = "hybrid_warn") -> Sca
     """
     plugins: list[PluginDesc] = []
     warnings: list[str] = []
-    for plugin in installed_catalog().plugins:
+    for plugin in installed_catalog(release).plugins:
         _add_examined(plugin, plugins, warnings)
     for directory in plugin_directories(plugin_path):
         result = _scan_in_subprocess(directory, discovery)
@@ -146,7 +153,9 @@ def _connector_version(loaded: type) -> str | None:
     try:
         instance = loaded()
         assert isinstance(instance, Connector)
-        return instance.version()
+        version = instance.version()
+        unknown = version == UNDEFINED_VERSION or isinstance(instance, ApachesPlugin)
+        return None if unknown else version
     # Both calls run the plugin's code; without a version it can still be used.
     except Exception:  # noqa: BLE001  plugin code
         return None
@@ -174,6 +183,8 @@ def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
     for class_name, candidate in inspect.getmembers(module, inspect.isclass):
         if candidate.__module__ != name or inspect.isabstract(candidate):
             continue
+        if issubclass(candidate, Connector) and _is_base(candidate):
+            continue
         for kind, base in BASE_CLASSES.items():
             if kind is not PluginKind.CONNECTOR and issubclass(candidate, base):
                 version = _connector_version(candidate) if kind.is_connector else None
@@ -187,12 +198,19 @@ def _plugins_of_module(directory: Path, name: str) -> Iterator[PluginDesc]:
                 )
 
 
+def _is_base(connector: type[Connector]) -> bool:
+    """Return whether the class names no task: other connectors derive from it."""
+    inherited = (SourceConnector.task_class, SinkConnector.task_class)
+    return connector.task_type is None and connector.task_class in inherited
+
+
 def main(arguments: Sequence[str]) -> int:
     """Scan the directory ``arguments[0]`` and print the result as JSON; 2 when refused."""
     what, discovery, *plugin_path = arguments
     try:
         if what == ALL_PLUGINS:
-            result = scan(plugin_path, discovery)
+            release, *entries = plugin_path
+            result = scan(entries, discovery, release)
         else:
             result = scan_directory(Path(what), discovery)
     except ConnectException as error:

@@ -33,6 +33,7 @@ from pyconnect_agent.channel import (
     RunConnectorJob,
     RunTaskJob,
     StateReported,
+    TryConnectorJob,
     ValidateConfigJob,
     WorkerSettings,
 )
@@ -47,14 +48,13 @@ from pyconnect_agent.observability.logging import (
     mask_logs,
     masked,
 )
-from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.connector.checks import check_connector_config, task_class_of
-from pyconnect_agent.tasks.connector.config_expiry import ConfigExpiry
-from pyconnect_agent.tasks.connector.host import ConnectorHost
+from pyconnect_agent.tasks.connector.host import ConfigExpiry, ConnectorHost
+from pyconnect_agent.tasks.connector.own_work import OwnWork
 from pyconnect_agent.tasks.connector.task_configs import check_task_count, generate_task_configs
 from pyconnect_agent.tasks.control import EXIT_ORPHANED, EXIT_TERMINATED, Control
-from pyconnect_agent.tasks.in_java.connector import java_connector
+from pyconnect_agent.tasks.in_java.connector import JavaConnector, java_connector
 from pyconnect_agent.tasks.in_java.process import java_class_of
 from pyconnect_agent.tasks.in_java.work import java_task
 from pyconnect_agent.tasks.jobs.connector_offsets import read_offsets
@@ -71,13 +71,15 @@ from pyconnect_agent.tasks.setup.plugins import (
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.setup.worker_view import KeptQuestions, WorkerView
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
-from pyconnect_agent.tasks.source.offsets.reader import ReadOffsets, WorkerOffsetReader
+from pyconnect_agent.tasks.source.offsets.stores import ReadOffsets, WorkerOffsetReader
 from pyconnect_agent.tasks.stacks import prepare_dumps
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
+from pyconnect_agent.tasks.trial import try_connector
 from pyconnect_agent.tasks.work.sink import SinkWork
 from pyconnect_agent.tasks.work.source import SourceWork
-from pyconnect_api import SinkTask, SourceConnector, SourceTask
+from pyconnect_api import Connector, SinkTask, SourceConnector, SourceTask
+from pyconnect_api.coroutines import run_coroutines
 
 LOG = logging.getLogger(__name__)
 
@@ -139,10 +141,10 @@ def _serve(channel: Channel, job: Message) -> None:
             channel.send(read_offsets(job))
         case ChangeOffsetsJob():
             levels = _prepare_logging(job.worker, connector=job.connector, scope="offsets")
-            # Its state says nothing: it answers and ends.
-            control = Control(channel, TargetState.STOPPED)
-            _listen(control, levels)
-            channel.send(change_offsets(job, control))
+            channel.send(change_offsets(job, _control_of(channel, levels)))
+        case TryConnectorJob():
+            levels = _prepare_logging(job.worker, connector=job.connector, scope="trial")
+            _answer(channel, try_connector(job, _control_of(channel, levels)))
         case DescribePluginJob():
             _prepare_logging(job.worker, scope="plugin")
             _answer(channel, describe_plugin(job))
@@ -151,6 +153,13 @@ def _serve(channel: Channel, job: Message) -> None:
             channel.send(fence_producers(job))
         case _:
             raise ChannelError(f"{type(job).__name__} is not a job")
+
+
+def _control_of(channel: Channel, levels: RuntimeLevels) -> Control:
+    """Return the control of a process that answers and ends: its state says nothing."""
+    control = Control(channel, TargetState.STOPPED)
+    _listen(control, levels)
+    return control
 
 
 def _validate(channel: Channel, job: ValidateConfigJob) -> None:
@@ -231,8 +240,9 @@ def _task_work(setup: TaskSetup, control: Control, life_cycle: TaskLifeCycle) ->
         return SinkWork(java_work, setup, control, life_cycle, plugins)
     # The connector names its task's class; `task.class` may be a Java worker's writing.
     connector = setup.worker.connector(setup.connector_config)
-    task = instantiate(task_class_of(connector))
+    task = setup.worker.instance(task_class_of(connector))
     assert isinstance(task, SourceTask | SinkTask)
+    run_coroutines(task)
     plugins = TaskPlugins.of(setup.worker, setup.connector_config)
     life_cycle.metrics.plugins = (
         *connector_and_task(connector, task),
@@ -260,7 +270,8 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
         mask = worker.mask
         mask_logs(mask)
         resolved = worker.resolve(job.config)
-        ConfigExpiry(partial(control.send, ConfigTtlExpired())).watch(resolved.resolution)
+        expiry = ConfigExpiry(partial(control.send, ConfigTtlExpired()))
+        expiry.watch(resolved.resolution)
         java = java_class_of(worker, resolved.values)
         if java is None:
             connector = worker.connector(resolved.values)
@@ -278,6 +289,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
             )
             offsets.start(control.stop_requested.is_set)
             read = offsets.read
+        may_sleep = job.may_sleep and not expiry.is_scheduled
         host = ConnectorHost(
             connector=connector,
             config=resolved.values,
@@ -286,6 +298,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
             check_config=partial(check_connector_config, worker.config, job.config),
             generate=lambda connector, request: generate_task_configs(connector, request, worker),
             mask=mask,
+            is_idle=partial(_is_idle, connector, OwnWork()) if may_sleep else None,
         )
     except BaseException as exc:
         LOG.error("connector could not be made", exc_info=exc)
@@ -295,3 +308,7 @@ def _run_connector(channel: Channel, job: RunConnectorJob, levels: RuntimeLevels
         control.send(StateReported(state=State.UNASSIGNED))
         return
     host.run()
+
+
+def _is_idle(connector: Connector, own_work: OwnWork) -> bool:
+    return not own_work.exists and (not isinstance(connector, JavaConnector) or connector.is_idle())

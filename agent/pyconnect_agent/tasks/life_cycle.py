@@ -13,7 +13,7 @@ from pyconnect_agent.channel import StateReported
 from pyconnect_agent.core.ids import State
 from pyconnect_agent.core.metrics.sampled import Sampling
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.setup.plugin_values import plain_version
+from pyconnect_agent.tasks.setup.plugins import plain_version
 from pyconnect_agent.tasks.task_metrics import TaskMetrics
 from pyconnect_agent.tasks.trace import format_trace, is_permanent, shortened
 
@@ -70,17 +70,10 @@ class TaskLifeCycle:
             LOG.error("task failed", exc_info=error)
             trace = shortened(self.mask(format_trace(error)))
             self.report(State.FAILED, trace, permanent=is_permanent(error))
-            self._report_last_statistics()
-
-    def _report_last_statistics(self) -> None:
-        """Send the metrics that are shown for as long as the task is FAILED.
-
-        After the state: they ask parts of a task that may be half made or broken.
-        """
-        try:
-            self._control.report_statistics()
-        except Exception:
-            LOG.exception("the last metrics of the failed task are missing")
+            try:
+                self._control.report_statistics()
+            except Exception:
+                LOG.exception("the last metrics of the failed task are missing")
 
     def run(self, work: TaskWork) -> None:
         """Return when all is over and reported."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 
 from pyconnect_agent.core.ids import State
-from pyconnect_agent.core.metrics.catalog import TASK, TASK_ERROR
+from pyconnect_agent.core.metrics.catalog import PLUGIN, TASK, TASK_ERROR
 from pyconnect_agent.core.metrics.sampled import Outcomes, Sampled, Sampling, StateTimes
 from pyconnect_agent.core.metrics.values import GroupValues, Metric
 from pyconnect_agent.tasks.records.tolerance import ErrorCounts
+from pyconnect_api import PluginMetrics
 
 
 def now_ms() -> float:
@@ -29,6 +30,8 @@ class TaskMetrics:
         self.errors = ErrorCounts()
         self.plugins: tuple[Metric, ...] = ()
         """Classes and versions; grows while the task is made."""
+        self.own = PluginMetrics()
+        """The task's; set once it has its context."""
         self._states = StateTimes()
         self._commits = Outcomes(sampling)
         self._commit_ms = Sampled(sampling)
@@ -46,6 +49,14 @@ class TaskMetrics:
 
     def batch(self, size: int) -> None:
         self._batch_size.record(size, now_ms())
+
+    def plugin_values(self) -> tuple[Metric, ...]:
+        """Return classes, versions and the task's own numbers."""
+        own = self.own.values()
+        return (
+            *self.plugins,
+            *(Metric(group=PLUGIN, name=name, value=value, tags=tags) for name, tags, value in own),
+        )
 
     def values(self) -> GroupValues:
         now, errors = now_ms(), self.errors

@@ -22,9 +22,8 @@ from pyconnect_agent.core.errors import KafkaError, WorkerConfigError, WorkerSta
 from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, AclProbes, Answer
 from pyconnect_api.errors import ConfigException
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, Role
+from pyconnect_clients.acls.model import Access, GrantFinding, GrantVerdict, Role
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.acls.words import Access
 from pyconnect_clients.phases import Phase
 from pyconnect_clients.security import principal_of
 

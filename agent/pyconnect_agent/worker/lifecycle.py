@@ -52,11 +52,12 @@ from pyconnect_agent.kafka.admin import Admin
 from pyconnect_agent.observability.logging import RuntimeLevels
 from pyconnect_agent.process import long_lived, memory, service_manager
 from pyconnect_agent.rest.server import GRACEFUL_STOP_MS, RestServer
+from pyconnect_agent.stores.journal import ChangeRecords
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_agent.worker.admin import admin_interface
 from pyconnect_agent.worker.group import distributed_settings, group_options
 from pyconnect_agent.worker.plugins import connector_type
-from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS
+from pyconnect_agent.worker.stores import DEFAULT_API_TIMEOUT_MS, journal_of
 from pyconnect_agent.worker.version import server_info
 from pyconnect_api.errors import ConfigException
 
@@ -156,6 +157,7 @@ class Worker:
             clock=WorkerClock(),
             client=rest.client,
         )
+        journal = journal_of(self._parts.config)
         children.connect(herder.child_listener, confirmed_s=herder.confirmed_s)
         herding = asyncio.create_task(herder.run(), name="herder")
         keeping_low = long_lived.start_task("memory", memory.keep_low())
@@ -171,8 +173,8 @@ class Worker:
                 plugin_problems=parts.catalog.problems,
                 stop_and_run_again=self._stop_and_run_again,
             )
-            await rest.start(herder, admin)
-            await self._while_alive(self._start(herder), herding, rest)
+            await rest.start(herder, admin, journal)
+            await self._while_alive(self._start(herder, journal), herding, rest)
             LOG.info("worker has started", extra={"url": rest.advertised_url})
             reporting = long_lived.start_task(
                 "readiness", self._manager.report_ready(partial(_is_ready, herder))
@@ -185,6 +187,8 @@ class Worker:
             keeping_low.cancel()
             cleaning.cancel()
             await self._stop(herder, herding, rest)
+            if journal is not None:
+                await asyncio.to_thread(journal.stop)
 
     async def _remove_java_leftovers(self) -> None:
         """Remove temporary files of Java processes that were killed, also in an earlier life."""
@@ -194,9 +198,11 @@ class Worker:
             await asyncio.to_thread(remove_leftovers, base)
             await asyncio.sleep(JAVA_LEFTOVERS_S)
 
-    async def _start(self, herder: HerderService) -> None:
+    async def _start(self, herder: HerderService, journal: ChangeRecords | None) -> None:
         if isinstance(self._parts.config, DistributedConfig):
             await asyncio.to_thread(WorkerAcls(self._parts.config).check_start)
+        if journal is not None:
+            await asyncio.to_thread(journal.start)
         await herder.start()
         if self._parts.after_start is not None:
             await self._parts.after_start(herder)
@@ -333,7 +339,7 @@ class Worker:
         options = HerderOptions(
             settings=settings,
             worker_url=url,
-            server=server_info(cluster_id),
+            server=server_info(config.agent_connect_release, cluster_id),
             track_topics=config.topic_tracking_enable,
             permitted_algorithms=None,
             sampling=config.sampling,

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from pyconnect_agent.core.apache_release import CONNECT_VERSION
+from pyconnect_agent.core.apache_release import spoken_release
 from pyconnect_agent.core.config.java_keys import KAFKA_RELEASES
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.plugins.catalog import Catalog, PluginKind
 from pyconnect_agent.core.process_exit import exit_reason
+from pyconnect_agent.core.rest_extension import EXTENSION, EXTENSION_NAMES
 from pyconnect_agent.java_processes import jar_scan
 from pyconnect_agent.java_processes.class_archive import make_archive
 from pyconnect_agent.java_processes.discovery import JavaDiscovery
@@ -52,21 +53,24 @@ def find_plugins(properties: Mapping[str, str]) -> Catalog:
     path = parse_type("plugin.path", properties.get("plugin.path"), ConfigType.LIST)
     assert path is None or isinstance(path, list)
     discovery = properties.get("plugin.discovery", "hybrid_warn").strip().lower()
-    python = _python_plugins(path or [], discovery)
+    release = spoken_release(properties)
+    python = _python_plugins(path or [], discovery, release)
     locations = java_locations(path or ())
     if not locations and not properties.get(KAFKA_HOME_KEY):
         return python
-    java = _java_plugins(properties, locations, discovery)
+    java = _java_plugins(properties, locations, discovery, release)
     return Catalog(python.plugins + java.plugins, java.problems)
 
 
-def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
-    installed = installed_catalog()
+def _python_plugins(path: Sequence[str], discovery: str, release: str) -> Catalog:
+    installed = installed_catalog(release)
     undetermined = any(plugin.kind is PluginKind.CONNECTOR for plugin in installed.plugins)
     if not undetermined and not plugin_directories(path):
         return installed
     found = _last_line_of(
-        [scan.MODULE, scan.ALL_PLUGINS, discovery, *path], "", "Plugins could not be loaded"
+        [scan.MODULE, scan.ALL_PLUGINS, discovery, release, *path],
+        "",
+        "Plugins could not be loaded",
     )
     result = scan.ScanResult.from_json(json.loads(found))
     _warn(result.warnings)
@@ -74,7 +78,7 @@ def _python_plugins(path: Sequence[str], discovery: str) -> Catalog:
 
 
 def _java_plugins(
-    properties: Mapping[str, str], locations: Sequence[Path], discovery: str
+    properties: Mapping[str, str], locations: Sequence[Path], discovery: str, spoken: str
 ) -> Catalog:
     """Return the Java plugins; none without Java or Kafka's jars: Python's still run."""
 
@@ -89,10 +93,10 @@ def _java_plugins(
     except ConnectException as error:
         LOG.error(UNUSABLE, extra={"reason": str(error)})
         return Catalog((), (f"{UNUSABLE}: {error}",))
-    if release != CONNECT_VERSION:
+    if release != spoken:
         LOG.warning(
             "Java plugins run with the jars of another release of Kafka",
-            extra={"jars": release, "worker": CONNECT_VERSION},
+            extra={"jars": release, "worker": spoken},
         )
 
     def describe(kafka: str, classes: Sequence[JavaClass]) -> Sequence[Mapping[str, object]]:
@@ -165,18 +169,19 @@ def check_converters(catalog: Catalog, config: WorkerConfig) -> None:
 
 
 def check_rest_extensions(config: WorkerConfig) -> None:
-    """Raise ConfigException if there are any.
+    """Raise ConfigException for one that this worker does not have.
 
-    An ignored extension might be the only access control, such as Connect's basic authentication.
+    An ignored extension might be the only access control.
     """
     for name in config.rest_extension_classes:
-        raise invalid_value(
-            "rest.extension.classes",
-            name,
-            f"Class {name} could not be found. This worker runs no REST extensions: ask for client"
-            " certificates (ssl.client.auth) or put a proxy before REST that authenticates, and"
-            " remove the key.",
-        )
+        if name not in EXTENSION_NAMES:
+            raise invalid_value(
+                "rest.extension.classes",
+                name,
+                f"Class {name} could not be found. This worker runs no Java extensions; of them it"
+                f" has {EXTENSION} only. Remove the key, and name users by it, ask for client"
+                " certificates (ssl.client.auth), or put a proxy before REST that authenticates.",
+            )
 
 
 def _last_line_of(module: Sequence[str], given: str, failure: str) -> str:

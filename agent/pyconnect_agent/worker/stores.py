@@ -18,12 +18,18 @@ from pyconnect_agent.core.clients.configs import (
     shared_admin,
 )
 from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
-from pyconnect_agent.core.config.worker_config import DistributedConfig, StandaloneConfig
+from pyconnect_agent.core.config.worker_config import (
+    DistributedConfig,
+    StandaloneConfig,
+    WorkerConfig,
+)
 from pyconnect_agent.herder.service import Stores
-from pyconnect_agent.kafka.log import CompactedLog
+from pyconnect_agent.kafka.journal_topic import JournalPlace, JournalTopic
+from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH
 from pyconnect_agent.kafka.producer import LeaderWriter, TransactionalLeaderWriter
 from pyconnect_agent.stores.config import ConfigStore
+from pyconnect_agent.stores.journal import ChangeRecords, ChangesFile
 from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.offset_file import FileOffsetStore
@@ -52,6 +58,30 @@ def distributed_stores(config: DistributedConfig) -> Stores:
         status=StatusStore(_status_log(config)),
         offset=KafkaOffsetStore(offset_log(_store_topic(config, InternalTopic.OFFSETS))),
     )
+
+
+def journal_of(config: WorkerConfig) -> ChangeRecords | None:
+    """Return the journal of changes, None without one; its clients connect when it is started."""
+    if isinstance(config, DistributedConfig) and config.agent_journal_topic:
+        topic = InternalTopic.CONFIGS
+        client_id = {"client.id": f"{config.client_id_base}journal"}
+        producer = internal_producer(config, topic).build().properties
+        return JournalTopic(
+            JournalPlace(
+                topic=config.agent_journal_topic,
+                replication_factor=config.config_storage_replication_factor,
+                retention_ms=config.agent_journal_retention_ms,
+                create_timeout_ms=default_api_timeout_ms(config),
+                retry_backoff_ms=config.retry_backoff_ms,
+            ),
+            LogClients(
+                # A record that is sent again is one record.
+                producer={**producer, **client_id, "enable.idempotence": True},
+                consumer={**internal_consumer(config, topic).build().properties, **client_id},
+                admin=shared_admin(config).build().properties,
+            ),
+        )
+    return ChangesFile(Path(config.agent_journal_file)) if config.agent_journal_file else None
 
 
 def default_api_timeout_ms(config: DistributedConfig) -> int:
@@ -87,6 +117,7 @@ def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
         consumer={**_fetch(config, topic), **consumer.properties},
         admin=admin.properties,
         settings=config.storage_topic_settings(kind),
+        create=config.internal_topics_automatic_creation_enable,
         create_timeout_ms=default_api_timeout_ms(config),
         retry_backoff_ms=config.retry_backoff_ms,
     )

@@ -20,6 +20,7 @@ SHOWN = [
     "herder/worker_admin",
     "observability/logging",
     "rest/app",
+    "rest/journaling",
     "tasks/records/tolerance",
     "tasks/sink/commits",
     "tasks/sink/loop",
@@ -29,8 +30,9 @@ SHOWN = [
     "tasks/work/source",
 ]
 """Modules whose times are shown or written, and compared with no deadline."""
-COMPARED = ["herder/clock", "kafka/task_consumer"]
-"""The start of the worker's clock; the age of records in `auto.offset.reset=by_duration`."""
+COMPARED = ["herder/clock", "kafka/task_consumer", "rest/access"]
+"""The start of the worker's clock; the age of records in `auto.offset.reset=by_duration`, and of a
+user's name that another worker has signed."""
 WALL = re.compile(r"\btime\.time\b|time\.time_ns|datetime\.now|utcnow")
 
 

@@ -322,6 +322,20 @@ def test_the_workers_file_names_the_kafka_of_a_location(world: World) -> None:
     assert kafkas(world.find()) == {"a.Old": "4.4", "a.New": "/opt/kafka"}
 
 
+def test_a_file_beside_the_jars_names_the_kafka_of_a_location(world: World) -> None:
+    """The worker's file wins over it, and a change of it counts at the next start."""
+    directory = world.plugins / "here"
+    make_jar(directory / "p.jar", {"a.New": class_file("a.New", SOURCE_CONNECTOR)})
+    assert kafkas(world.find()) == {"a.New": ""}
+    (directory / "kafka.release").write_text("3.9\n")
+    assert kafkas(world.find()) == {"a.New": "3.9"}
+    world.releases = "h*=/opt/kafka"
+    assert kafkas(world.find()) == {"a.New": "/opt/kafka"}
+    world.releases = ""
+    (directory / "kafka.release").write_text("")
+    assert kafkas(world.find()) == {"a.New": ""}
+
+
 def test_without_the_jars_of_its_kafka_a_location_has_the_usual_one(world: World) -> None:
     """As a problem with the reason, and the next start tries again."""
     with_an_old_plugin(world)

@@ -11,9 +11,8 @@ import pytest
 from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance
+from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Tolerance, tolerance_of
 from pyconnect_agent.tasks.records.transformations import chain
-from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import Converters, stages_of
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink import pipeline as sink_pipeline

@@ -6,8 +6,7 @@ from typing import Any
 
 from pyconnect_agent.core.plugins.catalog import PluginDesc, PluginKind
 from pyconnect_agent.java_processes.launch import JavaClass
-from pyconnect_agent.tasks.in_java.jobs import conversions
-from pyconnect_agent.tasks.in_java.work import plugin_metrics
+from pyconnect_agent.tasks.in_java.work import conversions, plugin_metrics
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from tests.support.agents.worker_properties import PROPERTIES
 

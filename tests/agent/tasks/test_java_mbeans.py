@@ -7,7 +7,7 @@ import pytest
 from pyconnect_agent.core.metrics.catalog import MBEANS
 from pyconnect_agent.core.metrics.values import Metric
 from pyconnect_agent.observability.exposition import prometheus_text
-from pyconnect_agent.tasks.in_java.mbeans import mbean_metrics
+from pyconnect_agent.tasks.in_java.process import mbean_metrics
 
 STREAMING = {"type": "connector-metrics", "context": "streaming", "server": "shop", "task": "0"}
 LABELS = '{context="streaming",mbean_task="0",server="shop"}'

@@ -12,14 +12,14 @@ from pyconnect_agent.core.exactly_once.transaction_boundary import Decision, Req
 from pyconnect_agent.java_processes.frames import FrameKind
 from pyconnect_agent.java_processes.link import JavaLink
 from pyconnect_agent.tasks.in_java import source_task
-from pyconnect_agent.tasks.in_java.offsets import read_offsets
 from pyconnect_agent.tasks.in_java.source_task import (
     RESULTS,
     JavaSourceTask,
     ListeningJavaSourceTask,
+    read_offsets,
 )
 from pyconnect_agent.tasks.source.columns import SourceOffset
-from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
+from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
 from pyconnect_api import ConnectException, RetriableException, SourceRecord, SourceTaskContext
 from tests.agent.java_processes.test_frames import payload
 from tests.support.eventually import eventually

@@ -13,8 +13,7 @@ from pyconnect_agent.core.errors import KafkaError, WorkerStartError
 from pyconnect_agent.kafka.acl_probes import ABSENT_TOPIC, Answer
 from pyconnect_agent.worker.acls import WorkerAcls
 from pyconnect_clients.acls.facts import ConnectorFacts
-from pyconnect_clients.acls.model import GrantVerdict
-from pyconnect_clients.acls.words import Access
+from pyconnect_clients.acls.model import Access, GrantVerdict
 from tests.support.agents.worker_properties import distributed
 from tests.support.servers.acls import sasl
 

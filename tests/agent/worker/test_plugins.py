@@ -98,12 +98,14 @@ def test_a_default_converter_that_cannot_be_found_is_refused() -> None:
         check_converters(catalog, distributed(header_converter="NoSuch"))
 
 
-def test_rest_extensions_are_refused() -> None:
+def test_rest_extensions_are_refused_but_for_apaches_users_and_passwords() -> None:
     """Ignoring one could open what it was meant to protect."""
-    check_rest_extensions(distributed(rest_extension_classes=""))
     name = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
-    with pytest.raises(ConfigException, match=r"rest\.extension\.classes: .* could not be found"):
-        check_rest_extensions(distributed(rest_extension_classes=name))
+    for known in ("", name, name.rpartition(".")[2]):
+        check_rest_extensions(distributed(rest_extension_classes=known))
+    for other in ("com.example.Auth", f"{name},com.example.Auth"):
+        with pytest.raises(ConfigException, match=r"Class com\.example\.Auth could not be found"):
+            check_rest_extensions(distributed(rest_extension_classes=other))
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""How a leader divides connectors and tasks among the workers of its group."""
+"""A leader's division of connectors and tasks among the workers of its group."""

@@ -2,15 +2,15 @@
 
 It takes the members' subscriptions and returns one assignment per member; other modules decode and
 encode them. The leader must not wait here, because it sends no heartbeats meanwhile.
-Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor.
+Kafka: WorkerCoordinator.onLeaderElected, ConnectAssignor, EagerAssignor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import cycle
 
-from pyconnect_agent.core.assign.eager import assign_eagerly
 from pyconnect_agent.core.assign.incremental import AssignorState, Round, assign_incrementally
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
@@ -22,6 +22,19 @@ from pyconnect_agent.core.protocol.messages import (
     Subscription,
     Work,
 )
+
+
+def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
+    """Complete work of each member id. `members` must not be empty."""
+    ordered = sorted(members)
+    connectors: dict[str, list[str]] = {member: [] for member in ordered}
+    tasks: dict[str, list[ConnectorTaskId]] = {member: [] for member in ordered}
+    turn = cycle(ordered)
+    for connector in configured.connectors:
+        connectors[next(turn)].append(connector)
+    for task in configured.tasks:
+        tasks[next(turn)].append(task)
+    return {member: Work.of(connectors[member], tasks[member]) for member in ordered}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

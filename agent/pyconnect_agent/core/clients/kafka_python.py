@@ -1,4 +1,4 @@
-"""How to reach the brokers with kafka-python, which serves the group protocol.
+"""Settings of kafka-python, the client of the group protocol.
 
 Layer: core. Networking only; timeouts of the group come from the worker's typed configuration.
 Security is handed over as a value: TLS needs objects that only the adapter can make.

@@ -49,49 +49,19 @@ class LibrdkafkaConfig:
     default_api_timeout_ms: int | None = None
 
 
-_SAME = frozenset(
-    [
-        "acks",
-        "allow.auto.create.topics",
-        "auto.commit.interval.ms",
-        "batch.size",
-        "bootstrap.servers",
-        "check.crcs",
-        "client.dns.lookup",
-        "client.id",
-        "client.rack",
-        "compression.type",
-        "connections.max.idle.ms",
-        "delivery.timeout.ms",
-        "enable.auto.commit",
-        "enable.idempotence",
-        "enable.metrics.push",
-        "fetch.max.bytes",
-        "fetch.min.bytes",
-        "group.id",
-        "group.instance.id",
-        "group.protocol",
-        "group.remote.assignor",
-        "heartbeat.interval.ms",
-        "isolation.level",
-        "linger.ms",
-        "max.in.flight.requests.per.connection",
-        "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
-        "metadata.max.age.ms",
-        "metadata.recovery.rebootstrap.trigger.ms",
-        "metadata.recovery.strategy",
-        "reconnect.backoff.max.ms",
-        "reconnect.backoff.ms",
-        "retries",
-        "retry.backoff.max.ms",
-        "retry.backoff.ms",
-        "session.timeout.ms",
-        "socket.connection.setup.timeout.ms",
-        "transaction.timeout.ms",
-        "transactional.id",
-    ]
-)
+_SAME = frozenset([
+    "acks", "allow.auto.create.topics", "auto.commit.interval.ms", "batch.size",
+    "bootstrap.servers", "check.crcs", "client.dns.lookup", "client.id", "client.rack",
+    "compression.type", "connections.max.idle.ms", "delivery.timeout.ms", "enable.auto.commit",
+    "enable.idempotence", "enable.metrics.push", "fetch.max.bytes", "fetch.min.bytes",
+    "group.id", "group.instance.id", "group.protocol", "group.remote.assignor",
+    "heartbeat.interval.ms", "isolation.level", "linger.ms",
+    "max.in.flight.requests.per.connection", "max.partition.fetch.bytes",
+    "max.poll.interval.ms", "metadata.max.age.ms", "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "retries",
+    "retry.backoff.max.ms", "retry.backoff.ms", "session.timeout.ms",
+    "socket.connection.setup.timeout.ms", "transaction.timeout.ms", "transactional.id",
+])  # fmt: skip
 
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -101,22 +71,12 @@ _RENAMED = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 
-_HONOURED_ELSEWHERE = frozenset(
-    [
-        "config.providers",
-        "default.api.timeout.ms",
-        "key.deserializer",
-        "key.serializer",
-        "max.block.ms",
-        "max.poll.records",
-        "metric.reporters",
-        "metrics.num.samples",
-        "metrics.recording.level",
-        "metrics.sample.window.ms",
-        "value.deserializer",
-        "value.serializer",
-    ]
-)
+_HONOURED_ELSEWHERE = frozenset([
+    "config.providers", "default.api.timeout.ms", "key.deserializer", "key.serializer",
+    "max.block.ms", "max.poll.records", "metric.reporters", "metrics.num.samples",
+    "metrics.recording.level", "metrics.sample.window.ms", "value.deserializer",
+    "value.serializer",
+])  # fmt: skip
 """Dropped without a warning: records are bytes here, metrics the worker's, limits the caller's."""
 
 _RANGES = {
@@ -280,7 +240,13 @@ class _Translation:
             case "partition.assignment.strategy":
                 self._assignors(value)
             case "partitioner.class":
-                self._partitioner(value)
+                simple = value.rpartition(".")[2]
+                if simple and simple not in _PARTITIONERS:
+                    self.warnings.append(
+                        f"The partitioner {value} is not available; keys are placed as Java's"
+                        " default does"
+                    )
+                self.properties["partitioner"] = _PARTITIONERS.get(simple, "murmur2_random")
             case "partitioner.ignore.keys":
                 if value.lower() == "true":
                     self.properties["partitioner"] = "random"
@@ -303,17 +269,13 @@ class _Translation:
             dict.fromkeys(eager or chosen or ["range"])
         )
 
-    def _partitioner(self, value: str) -> None:
-        simple = value.rpartition(".")[2]
-        if simple and simple not in _PARTITIONERS:
-            self.warnings.append(
-                f"The partitioner {value} is not available; keys are placed as Java's default does"
-            )
-        self.properties["partitioner"] = _PARTITIONERS.get(simple, "murmur2_random")
-
     def complete(self, config: Mapping[str, str]) -> None:
         """Add the settings of this kind of client, and those that depend on several settings."""
-        self._compression_level()
+        chosen = self.properties.get("compression.type", "none").lower()
+        for codec in ("gzip", "lz4", "zstd"):
+            level = self.properties.pop(f"compression.{codec}.level", None)
+            if level is not None and codec == chosen:
+                self.properties["compression.level"] = level
         match self._kind:
             case ClientKind.PRODUCER:
                 self._complete_producer(config)
@@ -322,13 +284,6 @@ class _Translation:
             case ClientKind.ADMIN:
                 # The admin client is a producer below, which has no use for retries of records.
                 self.properties.pop("retries", None)
-
-    def _compression_level(self) -> None:
-        chosen = self.properties.get("compression.type", "none").lower()
-        for codec in ("gzip", "lz4", "zstd"):
-            level = self.properties.pop(f"compression.{codec}.level", None)
-            if level is not None and codec == chosen:
-                self.properties["compression.level"] = level
 
     def _complete_producer(self, config: Mapping[str, str]) -> None:
         properties = self.properties

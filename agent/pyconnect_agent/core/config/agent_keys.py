@@ -20,6 +20,7 @@ from pyconnect_api.key_table import define_table
 
 GROUP = "Agent"
 MEMORY, PROCESSOR = "agent.limit.memory.bytes", "agent.limit.cpu.percent"
+SLEEP = "agent.connector.sleep"
 _DEFAULTS = RestartPolicy()
 _OWN = "A key of this agent alone; a connector's config may override the worker's."
 _TABLE = f"""
@@ -42,6 +43,9 @@ agent.restart.stable.ms  LONG  LOW  {_DEFAULTS.stable_ms}
     Most processor time of a task's process, in percent of one processor: a task that exceeds it on
     average over a minute is ended, FAILED; with a delegated cgroup the kernel slows it down
     instead. 0: no limit.
+{SLEEP}  BOOLEAN  LOW  true
+    Whether a connector's process ends while the connector has neither threads nor requests: its
+    stop is called then, and its start again before the next call. Tasks are not affected.
 """
 _FROM_ZERO = ("agent.restart.stable.ms", MEMORY, PROCESSOR)
 _FROM_ONE = ("backoff.ms", "backoff.max.ms", "max.attempts", "window.ms")
@@ -62,10 +66,11 @@ def define_agent_keys(definition: ConfigDef) -> ConfigDef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentKeys:
-    """The values of a worker or connector."""
+    """The values of a worker or connector; `sleep`: of an idle connector's process."""
 
     restart: RestartPolicy = _DEFAULTS
     limits: TaskLimits = NO_LIMITS
+    sleep: bool = True
 
     @classmethod
     def of_worker(cls, values: Mapping[str, Any]) -> AgentKeys:
@@ -80,6 +85,7 @@ class AgentKeys:
                 memory_bytes=values.get(MEMORY, self.limits.memory_bytes) or None,
                 cpu_percent=values.get(PROCESSOR, self.limits.cpu_percent) or None,
             ),
+            sleep=values.get(SLEEP, self.sleep),
         )
 
     def of_connector(self, config: Mapping[str, str | None]) -> AgentKeys:
@@ -96,8 +102,8 @@ class AgentKeys:
         return self.overridden(found)
 
 
-NO_AGENT_KEYS = AgentKeys(restart=RestartPolicy(mode=RestartMode.NEVER))
-"""Neither restarts nor limits."""
+NO_AGENT_KEYS = AgentKeys(restart=RestartPolicy(mode=RestartMode.NEVER), sleep=False)
+"""Neither restarts, limits nor sleep."""
 
 _CONNECTOR_DEF = define_agent_keys(ConfigDef())
 

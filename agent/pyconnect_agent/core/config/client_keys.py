@@ -1,4 +1,4 @@
-"""The configuration keys of Kafka's Java clients, version 4.3.1.
+"""The configuration keys of Kafka's Java clients, versions 4.3.1 and 4.4.0.
 
 Layer: core. Users configure this worker with these keys, whatever client library is below; the
 override policies and the validation of `producer.override.*` and the like look at them.
@@ -10,8 +10,10 @@ default as in `key_table`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
+from pyconnect_agent.core.apache_release import RELEASE_4_4
 from pyconnect_api.configdef import (
     ConfigDef,
     ConfigKey,
@@ -179,10 +181,19 @@ value.deserializer  CLASS  HIGH  C  !
 value.serializer  CLASS  HIGH  P  !
 """  # noqa: E501  one key, one line
 
+_TABLE_OF_4_4 = """
+bootstrap.resolve.timeout.ms  LONG  HIGH  PCA  0
+client.rack  STRING  LOW  P  ""
+metadata.cluster.check.enable  BOOLEAN  LOW  PCA  true
+partitioner.rack.aware  BOOLEAN  LOW  P  false
+sasl.oauthbearer.allow.unverified.audience  BOOLEAN  MEDIUM  PCA  false
+sasl.oauthbearer.allow.unverified.issuer  BOOLEAN  MEDIUM  PCA  false
+"""
 
-def _definition(kind: ClientKind) -> ConfigDef:
+
+def _definition(kind: ClientKind, table: str) -> ConfigDef:
     definition = ConfigDef()
-    for line in _TABLE.strip().splitlines():
+    for line in filter(None, table.splitlines()):
         name, type_name, importance, kinds, default = line.split()
         if kind.value in kinds:
             definition.define_key(
@@ -196,8 +207,14 @@ def _definition(kind: ClientKind) -> ConfigDef:
     return definition
 
 
-CLIENT_CONFIG_DEFS = {kind: _definition(kind) for kind in ClientKind}
-"""The keys of each client, in alphabetical order; without documentation."""
+CLIENT_CONFIG_DEFS = {kind: _definition(kind, _TABLE + _TABLE_OF_4_4) for kind in ClientKind}
+"""The keys of each client in any release; without documentation."""
+_OF_4_3 = {kind: _definition(kind, _TABLE) for kind in ClientKind}
+
+
+def client_keys(kind: ClientKind, release: str) -> Mapping[str, ConfigKey]:
+    """Return the keys that a client of a release knows."""
+    return (CLIENT_CONFIG_DEFS if release == RELEASE_4_4 else _OF_4_3)[kind].keys
 
 
 def is_default(name: str, text: str) -> bool:

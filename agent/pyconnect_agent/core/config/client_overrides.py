@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from pyconnect_agent.core.config.client_keys import CLIENT_CONFIG_DEFS, ClientKind
+from pyconnect_agent.core.config.client_keys import ClientKind, client_keys
 from pyconnect_agent.core.config.config_infos import ConfigInfos, prefixed_infos
 from pyconnect_agent.core.config.prefixes import below
 from pyconnect_agent.core.config.worker_config import WorkerConfig
@@ -139,13 +139,13 @@ def check_overrides(
 
 
 def override_infos(
-    config: Mapping[str, str | None], kind: ClientKind, policy: OverridePolicy
+    config: Mapping[str, str | None], kind: ClientKind, policy: OverridePolicy, release: str
 ) -> ConfigInfos:
     """Validate a connector's overrides for one kind of client.
 
     Raises ConfigException for a value that is not of the key's type, as Connect does.
     """
-    keys = CLIENT_CONFIG_DEFS[kind].keys
+    keys = client_keys(kind, release)
     values = []
     for name, raw in overrides_of(config, kind).items():
         key = keys.get(name)

@@ -1,6 +1,6 @@
 """The keys a distributed worker has beyond those of every worker.
 
-Layer: core. Corresponds to ``DistributedConfig`` of Kafka Connect 4.3.1; `agent.*` keys are ours.
+Layer: core. Corresponds to ``DistributedConfig`` of Kafka Connect 4.4.0; `agent.*` keys are ours.
 """
 
 from __future__ import annotations
@@ -49,6 +49,13 @@ agent.leader.transactional.id  STRING  LOW  ~
     Transactional id of the leader instead of connect-cluster-<group.id>. The same on every worker,
     all of them agents, and changed only while all are stopped: as long as members differ, the
     leader refuses requests that need its writes. A key of this agent alone.
+agent.journal.topic  STRING  LOW  ~
+    Topic in which the agents of the group record each changing request, without secrets. It is
+    created with one partition, the replication factor of the config topic and without compaction.
+    A key of this agent alone.
+agent.journal.retention.ms  LONG  LOW  -1
+    Time for which the records stay, for a topic that the worker creates; -1: always. A key of this
+    agent alone.
 connect.protocol  STRING  LOW  sessioned
     Protocol for the assignment of work; sessioned signs requests too.
 scheduled.rebalance.max.delay.ms  INT  LOW  300000
@@ -79,6 +86,8 @@ send.buffer.bytes  INT  MEDIUM  131072
     Size of the TCP send buffer; -1 leaves it to the system.
 receive.buffer.bytes  INT  MEDIUM  32768
     Size of the TCP receive buffer; -1 leaves it to the system.
+bootstrap.resolve.timeout.ms  LONG  LOW  0
+    Accepted for compatibility: names of brokers are looked up until they are known.
 request.timeout.ms  INT  MEDIUM  40000
     Time limit for the answer to a request.
 connections.max.idle.ms  LONG  MEDIUM  540000
@@ -87,8 +96,13 @@ security.protocol  STRING  MEDIUM  PLAINTEXT
     Protocol of connections to brokers.
 metadata.recovery.strategy  STRING  LOW  rebootstrap
     Whether to go back to bootstrap.servers when no known broker answers.
+metadata.cluster.check.enable  BOOLEAN  LOW  true
+    Accepted for compatibility: clients do not send the cluster's id to brokers.
 """
 _TOPICS_AND_SIGNATURES = """
+internal.topics.automatic.creation.enable  BOOLEAN  MEDIUM  true
+    Whether missing internal topics are created, connectors' own offsets topics among them. If not,
+    a worker or a connector whose topic is missing fails.
 offset.storage.topic  STRING  HIGH  !
     Topic that holds source offsets. Other offset.storage.* keys are its settings.
 offset.storage.partitions  INT  LOW  25
@@ -117,6 +131,7 @@ inter.worker.verification.algorithms  LIST  LOW  HmacSHA256
     Algorithms accepted in requests; must have the one used for signing.
 """
 _WAITS = (
+    "bootstrap.resolve.timeout.ms",
     "metadata.max.age.ms",
     "metadata.recovery.rebootstrap.trigger.ms",
     "reconnect.backoff.max.ms",

@@ -6,12 +6,12 @@ Layer: core. No Kafka counterpart; a Java worker prints its configuration to the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from pyconnect_agent.core.config.variables import SHORTEST_SECRET
+from pyconnect_agent.core.config.variables import SHORTEST_SECRET, mask
 from pyconnect_agent.core.config.worker_config import WorkerConfig
 from pyconnect_api.configdef import ConfigType, convert_to_string
 from pyconnect_clients.secret_keys import SECRET_PARAMETER, is_secret_key
@@ -24,11 +24,12 @@ _USER_AND_PASSWORD = re.compile(r"(?<=://)([^/@\s,:]*):([^/@\s,]*)@")
 _JAAS_PASSWORD = re.compile(r'(?:password|clientSecret)\s*=\s*["\']([^"\']+)["\']')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s,]*:[^/@\s,]*@")
 _REFERENCE = re.compile(r"\$\{([^}:]+):[^}]*\}")
+_VALUES = ("value", "default_value")
 _ENVIRONMENT_PROVIDER = "EnvVarConfigProvider"
 
 
 class ConfigSource(Enum):
-    """Where a value comes from."""
+    """The source of a value."""
 
     FILE = "file"
     ENVIRONMENT = "env"
@@ -64,11 +65,13 @@ def effective_values(
             assert key is not None
             text = convert_to_string(key.default, key.type) if key.has_default else None
             source = ConfigSource.DEFAULT
-        values.append(EffectiveValue(name=name, value=_shown(name, text, password), source=source))
+        values.append(
+            EffectiveValue(name=name, value=_shown(name, text, password=password), source=source)
+        )
     return tuple(values)
 
 
-def _shown(name: str, value: str | None, password: bool) -> str | None:
+def _shown(name: str, value: str | None, *, password: bool) -> str | None:
     """Return a value without secrets; a reference is shown, because it holds no secret itself."""
     if not value or _REFERENCE.fullmatch(value.strip()):
         return value
@@ -77,17 +80,60 @@ def _shown(name: str, value: str | None, password: bool) -> str | None:
     return SECRET_PARAMETER.sub(rf"\1={HIDDEN}", _USER_INFO.sub(f"{HIDDEN}@", value))
 
 
-def literal_secrets(config: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the secrets that a config holds in plain text, each with the text shown for it."""
+def literal_secrets(
+    config: Mapping[str, str | None], passwords: Collection[str] = ()
+) -> dict[str, str]:
+    """Return the secrets that a config holds in plain text, each with the text shown for it.
+
+    `passwords`: keys that are secrets whatever their names are.
+    """
     found = set()
     for name, value in config.items():
         if not value or value.lower() in _SWITCHES or _REFERENCE.search(value):
             continue
-        if is_secret_key(name):
+        if name in passwords or is_secret_key(name):
             found |= {value, value.strip(), *_JAAS_PASSWORD.findall(value)}
         found |= {part[2] for part in _USER_AND_PASSWORD.finditer(value)}
         found |= {parameter[2] for parameter in SECRET_PARAMETER.finditer(value)}
     return {secret: HIDDEN for secret in found if len(secret) >= SHORTEST_SECRET}
+
+
+def shown_config(
+    config: Mapping[str, str | None], passwords: Collection[str]
+) -> dict[str, str | None]:
+    """Return a connector's config with every value hidden that may be a secret."""
+    return {name: _shown(name, value, password=name in passwords) for name, value in config.items()}
+
+
+def shown_document(document: object, secrets: Mapping[str, str]) -> object:
+    """Return a JSON document with every value hidden that may be a secret, by its name.
+
+    `secrets`: of `literal_secrets`, which are hidden in all texts. Validation answers give a name
+    and a value as members, and the type of a password.
+    """
+    match document:
+        case str():
+            return mask(document, secrets)
+        case list():
+            return [shown_document(item, secrets) for item in document]
+        case {"definition": {"type": "PASSWORD"}, "value": {"value": str(text), **value}, **others}:
+            hidden = {**secrets, **({text: HIDDEN} if len(text) >= SHORTEST_SECRET else {})}
+            shown = {**value, "value": HIDDEN, "recommended_values": []}
+            return shown_document({**others, "value": shown}, hidden)
+        case dict():
+            named = document.get("name")
+            return {
+                name: mask(_shown(_key_of(name, named), value, password=False) or "", secrets)
+                if isinstance(value, str)
+                else shown_document(value, secrets)
+                for name, value in document.items()
+            }
+    return document
+
+
+def _key_of(member: str, named: object) -> str:
+    """Return the key whose value a member has: `value` is that of the member `name`."""
+    return named if member in _VALUES and isinstance(named, str) else member
 
 
 def _source(value: str, environment: frozenset[str]) -> ConfigSource:

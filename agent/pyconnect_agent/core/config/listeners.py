@@ -19,7 +19,7 @@ _EXAMPLE = "http://localhost:8080,https://localhost:8443"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """Where to listen: protocol ``http`` or ``https``; an empty host is every interface.
+    """An address to listen on: protocol ``http`` or ``https``; an empty host is every interface.
 
     Port 0 asks for any free port.
     """

@@ -16,7 +16,7 @@ from pyconnect_api.errors import ConfigException
 
 
 class HeaderAction(Enum):
-    """How a header is put: replace or append, a text or a date that many milliseconds from now."""
+    """A header: replaced or appended, a text or a date that many milliseconds from now."""
 
     SET = "set"
     ADD = "add"

@@ -117,7 +117,7 @@ _DOCUMENTATION = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicCreationGroup:
-    """How to create the topics a group is for; ``other_configs`` go to the topic as they are."""
+    """Settings for new topics of a group; ``other_configs`` go to the topic as they are."""
 
     name: str
     include: tuple[str, ...]

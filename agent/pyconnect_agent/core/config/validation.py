@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from pyconnect_agent.core.apache_release import RELEASE_4_4
 from pyconnect_agent.core.config.agent_keys import agent_infos
 from pyconnect_agent.core.config.client_keys import ClientKind
 from pyconnect_agent.core.config.client_overrides import OverridePolicy, override_infos
@@ -70,6 +71,10 @@ __all__ = [
 ]
 
 _NULL_VALUE = "Null value can not be supplied as the configuration value."
+_INVALID_REFERENCE = (
+    "Invalid value for configuration '{}': the value resolved from the config provider reference"
+    " failed validation"
+)
 _CONVERTER_TYPES = {
     "key.converter": "key",
     "value.converter": "value",
@@ -93,8 +98,11 @@ def validate_connector_config(
     and ConnectException when a plugin breaks its contract.
     """
     raw = config if raw_config is None else raw_config
+    release = worker.agent_connect_release
     class_name = config.get("connector.class")
     if class_name is None:
+        if release == RELEASE_4_4:
+            raise BadRequestError("Connector config contains no connector type")
         shown = ", ".join(f"{name}={to_text(value)}" for name, value in raw.items())
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
     version_error = _connector_version_error(config, class_name, plugins)
@@ -103,7 +111,7 @@ def validate_connector_config(
     else:
         infos = _infos_of_unknown_version(config, class_name, plugins, version_error)
     infos = merge_infos(class_name, [infos, agent_infos(config, raw)])
-    return _with_raw_values(infos, config, raw, secrets)
+    return _with_raw_values(infos, config, raw, secrets, release)
 
 
 def connector_key_infos(connector: PluginClass, plugins: PluginSource) -> list[KeyInfo]:
@@ -156,7 +164,7 @@ def _validated(
     )
     policy = OverridePolicy.of_worker(worker)
     overrides = [
-        override_infos(config, kind, policy)
+        override_infos(config, kind, policy, worker.agent_connect_release)
         for kind in _clients_used(config, is_source=is_source, worker=worker)
     ]
     return merge_infos(class_name, [main, *overrides, *converters])
@@ -343,9 +351,12 @@ def _clients_used(config: RawConfig, *, is_source: bool, worker: WorkerConfig) -
 
 
 def _with_raw_values(
-    infos: ConfigInfos, config: RawConfig, raw: RawConfig, secrets: Mapping[str, str]
+    infos: ConfigInfos, config: RawConfig, raw: RawConfig, secrets: Mapping[str, str], release: str
 ) -> ConfigInfos:
-    """Show references where they were submitted, in values and in messages."""
+    """Show references where they were submitted, in values and in messages.
+
+    Since 4.4 an error only says which reference stands for a value that is not valid.
+    """
     if config == raw:
         return infos
 
@@ -354,8 +365,17 @@ def _with_raw_values(
         if value is None:
             return info
         name = value.name
-        text = raw.get(name) if raw.get(name) != config.get(name) else value.value
         errors = tuple(mask(error, secrets) for error in value.errors)
-        return replace(info, value=replace(value, value=text, errors=errors))
+        if raw.get(name) == config.get(name):
+            return replace(info, value=replace(value, errors=errors))
+        said = replace(value, value=raw.get(name), errors=errors)
+        if release == RELEASE_4_4:
+            errors = (_INVALID_REFERENCE.format(name),) if errors else ()
+            said = replace(said, recommended_values=(), errors=errors)
+        return replace(info, value=said)
 
-    return replace(infos, configs=tuple(map(shown, infos.configs)))
+    configs = tuple(map(shown, infos.configs))
+    count = infos.error_count
+    if release == RELEASE_4_4:
+        count = sum(len(info.value.errors) for info in configs if info.value is not None)
+    return replace(infos, configs=configs, error_count=count)

@@ -43,7 +43,7 @@ _ADDRESS = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?[0-9a-zA-Z\-%._:]*\]?:([0-9]
 
 
 class ConnectProtocol(Enum):
-    """How the group hands out work: versions 0, 1 and 2 of Connect's group protocol."""
+    """The group's way of assigning work: versions 0, 1 and 2 of Connect's group protocol."""
 
     EAGER = "eager"
     COMPATIBLE = "compatible"
@@ -83,11 +83,15 @@ class WorkerConfig:
     access_control_allow_methods: str
     response_http_headers_config: tuple[HeaderRule, ...]
     rest_extension_classes: tuple[str, ...]
+    java_security_auth_login_config: str | None
+    agent_rest_users: str | None = field(repr=False)
+    agent_journal_file: str | None
     admin_listeners: tuple[Listener, ...] | None
     """None: the admin endpoints are served on `listeners`; empty: not at all."""
     agent_metrics_listeners: tuple[Listener, ...]
     agent_admin_basic_auth_file: str | None
     agent_admin_bearer_token_file: str | None
+    agent_connect_release: str
     agent_log_kept_bytes: int
     agent_log_dir: str | None
     agent_log_file_bytes: int
@@ -133,7 +137,7 @@ class WorkerConfig:
 
     @property
     def sampling(self) -> Sampling:
-        """How the worker's metrics are averaged."""
+        """The windows over which the worker's metrics are averaged."""
         return Sampling(count=self.metrics_num_samples, window_ms=self.metrics_sample_window_ms)
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
@@ -159,10 +163,13 @@ class DistributedConfig(WorkerConfig):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     rebalance_timeout_ms: int
+    connections_max_idle_ms: int
     exactly_once_source_support: Phase
     agent_allow_phase_change: bool
     agent_restart_command: str | None
     agent_leader_transactional_id: str | None
+    agent_journal_topic: str | None
+    agent_journal_retention_ms: int
     connect_protocol: ConnectProtocol
     scheduled_rebalance_max_delay_ms: int
     worker_sync_timeout_ms: int
@@ -175,6 +182,7 @@ class DistributedConfig(WorkerConfig):
     status_storage_topic: str
     status_storage_partitions: int
     status_storage_replication_factor: int
+    internal_topics_automatic_creation_enable: bool
     inter_worker_key_generation_algorithm: str
     inter_worker_key_size: int | None
     inter_worker_key_ttl_ms: int
@@ -206,6 +214,17 @@ class DistributedConfig(WorkerConfig):
         for name in ("config", "offset", "status"):
             if not getattr(self, f"{name}_storage_topic"):
                 raise invalid_value(f"{name}.storage.topic", "", "Must be specified")
+        if self.agent_journal_topic and self.agent_journal_file:
+            raise ConfigException(
+                "agent.journal.topic and agent.journal.file exclude each other: remove one."
+            )
+        if self.agent_rest_users and self.connect_protocol is not ConnectProtocol.SESSIONED:
+            raise invalid_value(
+                "connect.protocol",
+                self.connect_protocol.value,
+                "Must be sessioned with agent.rest.users: workers that do not sign their requests"
+                " would leave POST /connectors/C/tasks open to every client",
+            )
         self._check_membership()
 
     def _check_membership(self) -> None:
@@ -320,6 +339,15 @@ def worker_config_warnings(config: WorkerConfig) -> tuple[str, ...]:
             warnings.append(
                 f"The property '{name}' was supplied but is not a known worker property"
             )
+    if (
+        isinstance(config, DistributedConfig)
+        and 0 <= config.connections_max_idle_ms < config.rebalance_timeout_ms
+    ):
+        warnings.append(
+            f"connections.max.idle.ms ({config.connections_max_idle_ms}) is lower than "
+            f"rebalance.timeout.ms ({config.rebalance_timeout_ms}): the connection to the group "
+            "coordinator may be closed during a rebalance, which prolongs it"
+        )
     return (*warnings, *_unsecured_clients(config.originals))
 
 
@@ -367,6 +395,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], object]] = {
     "admin.listeners": _listeners,
     "agent.metrics.listeners": _listeners,
     "response.http.headers.config": parse_header_rules,
+    "agent.rest.users": lambda value: None if value is None else value.value,
     "exactly.once.source.support": lambda value: Phase(value.lower()),
     "connect.protocol": ConnectProtocol,
 }

@@ -6,6 +6,7 @@ deliberate difference: ``bootstrap.servers`` has the default of Connect before 4
 
 from __future__ import annotations
 
+from pyconnect_agent.core.apache_release import RELEASE_KEY, RELEASES
 from pyconnect_agent.core.config.agent_keys import define_agent_keys
 from pyconnect_agent.core.config.java_keys import (
     ENVIRONMENT,
@@ -96,7 +97,8 @@ access.control.allow.methods  STRING  LOW  ""
 response.http.headers.config  STRING  LOW  ""
     Headers put on every response: comma list of [action] [name]:[value].
 rest.extension.classes  LIST  LOW  ""
-    REST extensions of Java; this worker has none and refuses the key.
+    REST extensions of Java. This worker has BasicAuthSecurityRestExtension, which reads users and
+    passwords by the entry KafkaConnect of a JAAS file, and refuses others.
 admin.listeners  LIST  LOW  ~
     Addresses of the admin endpoints; unset: on the REST listeners; empty: nowhere.
 """
@@ -108,6 +110,16 @@ agent.admin.basic.auth.file  STRING  LOW  ~
 agent.admin.bearer.token.file  STRING  LOW  ~
     File of bearer tokens, one a line, for the admin interface below /agent; read at each request.
     Without credentials it is served on loopback listeners only. A key of this agent alone.
+agent.journal.file  STRING  LOW  ~
+    File in which this worker records each changing request, as a JSON line without secrets. The
+    alternative of agent.journal.topic. A key of this agent alone.
+agent.rest.users  PASSWORD  LOW  ~
+    TOML file of the users of REST and the admin interface, with their roles; read at each request.
+    A value with an equals sign is the text itself, for a reference. A key of this agent alone.
+java.security.auth.login.config  STRING  LOW  ~
+    JAAS file of BasicAuthSecurityRestExtension. Unset: the one that
+    -Djava.security.auth.login.config=FILE names in the variable KAFKA_OPTS, JDK_JAVA_OPTIONS or
+    JAVA_TOOL_OPTIONS, as for a Java worker. A key of this agent alone.
 agent.metrics.listeners  LIST  LOW  ""
     Addresses, http or https, that serve GET /metrics for Prometheus and nothing else, without
     credentials; https has the settings of listeners.https. Empty: metrics are served by the admin
@@ -116,6 +128,9 @@ agent.oauthbearer.allowed.urls  LIST  LOW  ""
     URLs that a connector's overrides may name as sasl.oauthbearer.token.endpoint.url, beside those
     of the worker's own clients. Java workers have the system property
     org.apache.kafka.sasl.oauthbearer.allowed.urls. A key of this agent alone.
+agent.connect.release  STRING  LOW  4.3.1
+    Release of Kafka Connect whose interface this worker speaks: version, plugins, validations. Java
+    plugins use its jars unless another Kafka is named. A key of this agent alone.
 agent.log.kept.bytes  INT  LOW  65536
     Memory for the last log lines of each connector and task, for pyconnect connectors logs; 0 keeps
     none. A key of this agent alone.
@@ -193,6 +208,7 @@ def worker_config_def() -> ConfigDef:
         _OWN_KEYS,
         {
             "agent.metrics.listeners": valid_listeners("agent.metrics.listeners", optional=True),
+            RELEASE_KEY: ValidString.one_of(*RELEASES),
             "agent.log.kept.bytes": Range.at_least(0),
             "agent.log.file.bytes": Range.at_least(1),
             "agent.log.file.count": Range.at_least(1),

@@ -64,7 +64,7 @@ class PollBoundary:
     watches_records = False
 
     def begin(self, now_ms: int) -> None:
-        """Nothing to measure."""
+        """Measure no time or size."""
 
     def after_record(self, record: SourceRecord) -> Decision:  # noqa: ARG002  not watched
         return Decision.CONTINUE
@@ -156,7 +156,7 @@ class ConnectorBoundary:
         self._requested = requested
 
     def begin(self, now_ms: int) -> None:
-        """Nothing to measure."""
+        """Measure no time or size."""
 
     def after_record(self, record: SourceRecord) -> Decision:
         return self._requested.take_record(record)

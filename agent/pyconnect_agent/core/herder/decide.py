@@ -30,21 +30,6 @@ def decide(
 ) -> tuple[HerderState, tuple[Effect, ...]]:
     """`now_ms` is the shell's clock: epoch milliseconds that never go back."""
     turn = Turn(state, now_ms)
-    _decide(turn, event)
-    if turn.state.phase is not MembershipPhase.STOPPED:
-        restarts.flush_stops(turn)
-        rebalance.advance(turn)
-        restarts.execute_pending(turn)
-        operations.begin_all(turn)
-        session_keys.keep_fresh(turn)
-        restarts.flush_stops(turn)
-        rebalance.advance(turn)
-    restarts.flush_stops(turn)
-    automatic_restarts.plan(turn)
-    return turn.finish()
-
-
-def _decide(turn: Turn, event: on.Event) -> None:
     match event:
         case on.RequestArrived():
             operations.arrived(turn, event)
@@ -64,6 +49,17 @@ def _decide(turn: Turn, event: on.Event) -> None:
             changes.config_advanced(turn, event)
         case _:
             _decide_on_worker(turn, event)
+    if turn.state.phase is not MembershipPhase.STOPPED:
+        restarts.flush_stops(turn)
+        rebalance.advance(turn)
+        restarts.execute_pending(turn)
+        operations.begin_all(turn)
+        session_keys.keep_fresh(turn)
+        restarts.flush_stops(turn)
+        rebalance.advance(turn)
+    restarts.flush_stops(turn)
+    automatic_restarts.plan(turn)
+    return turn.finish()
 
 
 def _answered(turn: Turn, event: on.EffectDone | on.EffectFailed) -> None:

@@ -24,7 +24,7 @@ from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.java_text import json_text
-from pyconnect_clients.record_keys import (
+from pyconnect_clients.connect_names import (
     COMMIT,
     CONNECTOR,
     LOGGER,

@@ -34,7 +34,7 @@ from pyconnect_agent.core.internal_topics.log_record import (
 )
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.loggers import known_level
-from pyconnect_clients import record_keys
+from pyconnect_clients import connect_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a notice comes from."""
+    """The place of a notice."""
 
     offset: int
     key: str
@@ -185,7 +185,7 @@ class ConfigLog:
             for prefix, reduce in self._reducers:
                 if place.key.startswith(prefix):
                     return reduce(self, place, place.key[len(prefix) :], decoded)
-            if place.key == record_keys.SESSION_KEY:
+            if place.key == connect_names.SESSION_KEY:
                 return self._apply_session_key(place, decoded)
         return place.error("Discarding config update record with invalid key")
 
@@ -351,13 +351,13 @@ class ConfigLog:
 
     # No prefix is a prefix of another, so the order only decides how soon frequent kinds are found.
     _reducers: ClassVar[tuple[tuple[str, Callable[..., Applied]], ...]] = (
-        (record_keys.TASK, _apply_task_config),
-        (record_keys.COMMIT, _apply_commit),
-        (record_keys.CONNECTOR, _apply_connector_config),
-        (record_keys.TARGET_STATE, _apply_target_state),
-        (record_keys.TASK_COUNT, _apply_task_count_record),
-        (record_keys.RESTART, _apply_restart_request),
-        (record_keys.LOGGER, _apply_logger_level),
+        (connect_names.TASK, _apply_task_config),
+        (connect_names.COMMIT, _apply_commit),
+        (connect_names.CONNECTOR, _apply_connector_config),
+        (connect_names.TARGET_STATE, _apply_target_state),
+        (connect_names.TASK_COUNT, _apply_task_count_record),
+        (connect_names.RESTART, _apply_restart_request),
+        (connect_names.LOGGER, _apply_logger_level),
     )
 
 

@@ -31,7 +31,7 @@ from pyconnect_agent.core.internal_topics.log_record import (
 )
 from pyconnect_agent.core.java_text import json_text
 from pyconnect_agent.core.reporting import Status
-from pyconnect_clients.record_keys import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC
+from pyconnect_clients.connect_names import STATUS_CONNECTOR, STATUS_TASK, STATUS_TOPIC
 
 TOPIC_SEPARATOR = ":connector-"
 TRACE_CHARACTERS = 200_000

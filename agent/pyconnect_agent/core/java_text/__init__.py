@@ -1,1 +1,1 @@
-"""What Java makes of texts and bytes: regular expressions, JSON, class files. Pure."""
+"""Texts and bytes as Java treats them: regular expressions, JSON, class files. Pure."""

@@ -63,7 +63,10 @@ class PatternText:
         """Consume an escape and return the one character it stands for; re.error if it does not."""
         self.take_text("\\")
         if (match := self.take(_HEXADECIMAL)) is not None:
-            return self._of_code(int(match[1] or match[2] or match[3], 16))
+            code = int(match[1] or match[2] or match[3], 16)
+            if code > _HIGHEST_CODE:
+                raise self.error("Hexadecimal codepoint is too big")
+            return chr(code)
         if (match := self.take(_OCTAL)) is not None:
             return chr(int(match[1], 8))
         if (match := self.take(_NAMED)) is not None:
@@ -86,8 +89,3 @@ class PatternText:
         if self._position < len(self.pattern):
             place += f"\n{' ' * self._position}^"
         return re.error(place)
-
-    def _of_code(self, code: int) -> str:
-        if code > _HIGHEST_CODE:
-            raise self.error("Hexadecimal codepoint is too big")
-        return chr(code)

@@ -219,7 +219,13 @@ class _Translator:
         """Translate the start of a group, or flags for the rest of this one."""
         flags = self._text.take(_FLAGS)
         if flags is not None:
-            changed = self._changed_flags(flags[1], flags[2] or "")
+            on = flags[1]
+            if "U" in on:
+                raise self._text.error("The flag U has no counterpart in Python")
+            names = dict.fromkeys(on, True) | dict.fromkeys(
+                (flags[2] or "").replace("U", ""), False
+            )
+            changed = replace(self._flags, **names)
             if flags[3] == ")":
                 if changed.any_case != self._flags.any_case:
                     self._parts.append("(?i)" if changed.any_case else "(?-i)")
@@ -247,12 +253,6 @@ class _Translator:
         self._flags = self._outer.pop()
         self._parts.append(")")
 
-    def _changed_flags(self, on: str, off: str) -> _Flags:
-        if "U" in on:
-            raise self._text.error("The flag U has no counterpart in Python")
-        names = dict.fromkeys(on, True) | dict.fromkeys(off.replace("U", ""), False)
-        return replace(self._flags, **names)
-
     def _escape(self) -> str:
         """Translate an escape outside of a set."""
         letter = self._text.peek(1)
@@ -266,20 +266,16 @@ class _Translator:
                 raise self._text.error("\\k is not followed by '<' for named capturing group")
             return self._reference(f"(?P={name[1]})")
         if letter in tuple("123456789"):
-            return self._back_reference()
+            self._text.take_text("\\")
+            number = int(self._text.next())
+            while (digit := self._text.peek()) and digit in "0123456789":
+                if number * 10 + int(digit) > self._capturing:
+                    break
+                number = number * 10 + int(self._text.next())
+            return self._reference(rf"(?:\{number})")
         if letter and letter.lower() in {*_CLASSES, "p"}:
             return f"[{self._class()}]"
         return self._literal(self._text.escaped_character())
-
-    def _back_reference(self) -> str:
-        """Translate the number of a group; digits beyond the number of groups are literals."""
-        self._text.take_text("\\")
-        number = int(self._text.next())
-        while (digit := self._text.peek()) and digit in "0123456789":
-            if number * 10 + int(digit) > self._capturing:
-                break
-            number = number * 10 + int(self._text.next())
-        return self._reference(rf"(?:\{number})")
 
     def _reference(self, reference: str) -> str:
         return f"(?i:{reference})" if self._flags.ascii_case else reference

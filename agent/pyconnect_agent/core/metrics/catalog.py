@@ -3,7 +3,8 @@
 Layer: core. Kafka: ConnectMetricsRegistry, whose groups and names these are. The two of
 `sink-task-metrics` that begin with `sink-closing` are this worker's own, and so is
 `agent-restart-metrics`. `mbeans` has the numbers that Java plugins show by JMX, whose names are not
-known here. `sink-record-lag-max` is left out: Kafka declares it and never gives it a value.
+known here; so has `plugin-metrics` those of Python tasks. `sink-record-lag-max` is left out: Kafka
+declares it and never gives it a value.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ WORKER = "connect-worker-metrics"
 REBALANCE = "connect-worker-rebalance-metrics"
 RESTARTS = "agent-restart-metrics"
 MBEANS = "mbeans"
+PLUGIN = "plugin-metrics"
 
 _WINDOWS = "over the last sample windows"
 

@@ -1,7 +1,8 @@
-"""Averages, extremes and rates over the last sample windows.
+"""Averages, extremes and rates over the last sample windows; rebalances and startups of a worker.
 
-Layer: core. Kafka: SampledStat with Avg, Max, Min, Rate, Frequencies, and Connect's StateTracker.
-One thread records; others may read at any time and see a value of just before or just after.
+Layer: core. Kafka: SampledStat with Avg, Max, Min, Rate, Frequencies, and Connect's StateTracker,
+HerderMetrics and WorkerMetricsGroup. One thread records; others may read at any time and see a
+value of just before or just after.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from pyconnect_agent.core.ids import State
+from pyconnect_agent.core.metrics.values import MetricValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ class Outcomes:
 
 
 class StateTimes:
-    """How long something has been in which state since it first had one."""
+    """The time that a connector or task has been in each state since it first had one."""
 
     def __init__(self) -> None:
         self._state: State | None = None
@@ -124,3 +126,66 @@ class StateTimes:
             spent_ms[self._state] = spent_ms.get(self._state, 0.0) + running_ms
         total_ms = sum(spent_ms.values())
         return spent_ms.get(state, 0.0) / total_ms if total_ms > 0 else 0.0
+
+
+class Rebalances:
+    """Told whether one is under way whenever that may have changed; `now_ms` of one clock."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._times_ms = Sampled(sampling)
+        self._completed = 0
+        self._began_ms: float | None = None
+        self._ended_ms: float | None = None
+
+    def under_way(self, now_ms: float) -> None:
+        if self._began_ms is None:
+            self._began_ms = now_ms
+
+    def over(self, now_ms: float) -> None:
+        if self._began_ms is not None:
+            self._times_ms.record(now_ms - self._began_ms, now_ms)
+            self._completed += 1
+            self._began_ms, self._ended_ms = None, now_ms
+
+    def values(self, now_ms: float) -> dict[str, MetricValue]:
+        """All of the group but protocol, leader and epoch."""
+        ended_ms = self._ended_ms
+        return {
+            "completed-rebalances-total": self._completed,
+            "rebalancing": float(self._began_ms is not None),
+            "rebalance-max-time-ms": self._times_ms.maximum(now_ms),
+            "rebalance-avg-time-ms": self._times_ms.average(now_ms),
+            "time-since-last-rebalance-ms": math.inf if ended_ms is None else now_ms - ended_ms,
+        }
+
+
+class Startups:
+    """`what` is `connector` or `task`."""
+
+    def __init__(self, what: str, sampling: Sampling) -> None:
+        self._what = what
+        self._outcomes = Outcomes(sampling)
+        self._succeeded = 0
+        self._failed = 0
+
+    def reported(self, state: State, now_ms: float) -> bool:
+        """Take a state of an instance that is starting; True once its start is decided."""
+        match state:
+            case State.RUNNING:
+                self._succeeded += 1
+            case State.FAILED:
+                self._failed += 1
+            case _:
+                return False
+        self._outcomes.record(success=state is State.RUNNING, now_ms=now_ms)
+        return True
+
+    def values(self, now_ms: float) -> dict[str, MetricValue]:
+        prefix = f"{self._what}-startup-"
+        return {
+            f"{prefix}attempts-total": self._succeeded + self._failed,
+            f"{prefix}success-total": self._succeeded,
+            f"{prefix}success-percentage": self._outcomes.success_share(now_ms),
+            f"{prefix}failure-total": self._failed,
+            f"{prefix}failure-percentage": self._outcomes.failure_share(now_ms),
+        }

@@ -17,11 +17,32 @@ from typing import Any
 from pyconnect_agent.core.errors import BadRequestError
 from pyconnect_agent.core.internal_topics.offsetlog import content_of
 from pyconnect_agent.core.java_text import json_text
-from pyconnect_agent.core.java_text.hash_order import in_hash_order
 from pyconnect_agent.core.offsets.connector_offsets import OFFSET_KEY, PARTITION_KEY, TOPIC_KEY
 from pyconnect_agent.core.offsets.documents import OffsetPair, each_entry, is_plain
 from pyconnect_agent.core.offsets.source import offset_value, partition_key, sorted_key
 from pyconnect_api import DataException, TopicPartition
+
+_CAPACITY = 16
+_MASK = 0xFFFFFFFF
+
+
+def in_hash_order(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries as a HashMap has them that got them in their present order."""
+    if len(values) < 2:
+        return dict(values)
+    capacity = _CAPACITY
+    while len(values) > capacity * 3 // 4:
+        capacity *= 2
+
+    def bucket(name: str) -> int:
+        code = 0
+        units = name.encode("utf-16-be", "surrogatepass")
+        for high, low in zip(units[::2], units[1::2], strict=True):
+            code = (31 * code + (high << 8 | low)) & _MASK
+        return (code ^ code >> 16) & (capacity - 1)
+
+    return {name: values[name] for name in sorted(values, key=bucket)}
+
 
 JsonMap = Mapping[str, Any]
 
@@ -38,7 +59,7 @@ _PLAIN = frozenset({str, bool, type(None)})
 
 
 class ChangeStage(Enum):
-    """How far the change of a connector's offsets has come; the next wait is named by it."""
+    """A stage in the change of a connector's offsets; it names the next wait."""
 
     READING = auto()
     CALLING = auto()

@@ -33,7 +33,7 @@ class ConnectorOffset:
 
 
 class CommittedOffset(NamedTuple):
-    """Where a consumer group goes on reading."""
+    """The offset at which a consumer group goes on reading."""
 
     topic: str
     partition: int

@@ -1,26 +1,34 @@
-"""Runs one connector instance (Kafka: WorkerConnector).
+"""Runs one connector instance (Kafka: WorkerConnector, WorkerConfigTransformer.scheduleReload).
 
 Layer: tasks. All calls into the connector come from the process's main thread, in the order of the
-worker's wishes; a newer target state replaces one that has not been begun.
+worker's wishes; a newer target state replaces one that has not been begun. The process asks for a
+restart of its connector when values of config providers have expired, because its worker is the one
+that can restart it; the restart reads the values again.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
 from pyconnect_agent.channel import (
+    ConnectorIdle,
     GenerateTaskConfigsRequest,
     RequestFailed,
     StateReported,
     TaskConfigs,
     TaskReconfigurationRequested,
 )
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
+from pyconnect_agent.core.config.variables import ResolvedConfig
 from pyconnect_agent.core.ids import State, TargetState
+from pyconnect_agent.process import long_lived
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.setup.plugin_values import plain_version
+from pyconnect_agent.tasks.setup.plugins import plain_version
 from pyconnect_agent.tasks.trace import error_text, format_trace, is_permanent, shortened
 from pyconnect_api import (
     ConnectException,
@@ -40,6 +48,10 @@ CheckConfig = Callable[[Connector, Mapping[str, str]], None]
 """Raises an error that makes the connector FAILED before it is called."""
 
 
+QUIET_S = 5.0
+"""How long a connector is left alone before it is looked at, and between two looks."""
+
+
 class TooManyTasksError(ConnectException):
     """The connector made more task configs than `tasks.max`, and that is enforced."""
 
@@ -51,6 +63,8 @@ class _Phase(Enum):
     STARTED = auto()
     PAUSED = auto()
     STOPPED = auto()
+    ASLEEP = auto()
+    """Paused or started for the worker, stopped for the plugin; the process may end."""
     FAILED = auto()
 
 
@@ -94,7 +108,10 @@ class _SinkContext(_ContextCalls, SinkConnectorContext):
 
 
 class ConnectorHost:
-    """A state machine over one connector; `config` is resolved, `mask` hides secrets in traces."""
+    """A state machine over one connector; `config` is resolved, `mask` hides secrets in traces.
+
+    `is_idle`: whether the connector works on its own behalf; None: its process stays in any case.
+    """
 
     def __init__(
         self,
@@ -106,6 +123,7 @@ class ConnectorHost:
         check_config: CheckConfig,
         generate: TaskConfigGenerator,
         mask: Callable[[str], str],
+        is_idle: Callable[[], bool] | None = None,
     ) -> None:
         self._connector = connector
         self._config = config
@@ -113,6 +131,9 @@ class ConnectorHost:
         self._check_config = check_config
         self._generate = generate
         self._mask = mask
+        self._is_idle = is_idle
+        self._look_s = 0.0
+        self._has_made_configs = False
         self._phase = _Phase.INIT
         self._version: str | None = None
         self._done: TargetState | None = None
@@ -130,8 +151,22 @@ class ConnectorHost:
             control.changed.clear()
             self._step()
             if not control.stopping:
-                control.wait()
+                self._rest()
         self._shut_down()
+
+    def _rest(self) -> None:
+        """Wait for a message, and report a connector that needs no process until the next one."""
+        rests = self._phase is _Phase.PAUSED or (
+            self._phase is _Phase.STARTED and self._has_made_configs
+        )
+        if self._is_idle is None or not rests:
+            self._control.wait()
+            return
+        self._control.wait(max(self._look_s - time.monotonic(), 0.0))
+        if time.monotonic() >= self._look_s and not self._control.changed.is_set():
+            self._look_s = time.monotonic() + QUIET_S
+            if self._is_idle():
+                self._suspend(_Phase.ASLEEP, None)
 
     def _step(self) -> None:
         if self._context.failure is not None:
@@ -139,7 +174,13 @@ class ConnectorHost:
         target_state = self._control.target_state
         if target_state is not self._done:
             self._done = target_state
-            self._transition(target_state)
+            match target_state:
+                case TargetState.STARTED:
+                    self._start()
+                case TargetState.PAUSED:
+                    self._suspend(_Phase.PAUSED, State.PAUSED)
+                case TargetState.STOPPED:
+                    self._suspend(_Phase.STOPPED, State.STOPPED)
         while not self._control.stopping:
             request = self._control.next_task_config_request()
             if request is None:
@@ -154,15 +195,6 @@ class ConnectorHost:
         except BaseException as exc:  # noqa: BLE001  SystemExit of a plugin too: this process is its own
             self._failed(exc)
 
-    def _transition(self, target_state: TargetState) -> None:
-        match target_state:
-            case TargetState.STARTED:
-                self._start()
-            case TargetState.PAUSED:
-                self._suspend(_Phase.PAUSED, State.PAUSED)
-            case TargetState.STOPPED:
-                self._suspend(_Phase.STOPPED, State.STOPPED)
-
     def _start(self) -> None:
         if self._phase in (_Phase.STARTED, _Phase.FAILED):
             return
@@ -174,7 +206,8 @@ class ConnectorHost:
         self._phase = _Phase.STARTED
         self._report(State.RUNNING)
 
-    def _suspend(self, phase: _Phase, state: State) -> None:
+    def _suspend(self, phase: _Phase, state: State | None) -> None:
+        """Stop the plugin; the worker process hears of `state`, or that the process may end."""
         if self._phase is phase:
             return
         if self._phase is _Phase.FAILED and phase is not _Phase.STOPPED:
@@ -189,9 +222,14 @@ class ConnectorHost:
                 return
             LOG.error("connector failed to stop; it counts as stopped", exc_info=exc)
         self._phase = phase
-        self._report(state)
+        if state is None:
+            self._control.send(ConnectorIdle())
+        else:
+            self._report(state)
 
     def _answer(self, request: GenerateTaskConfigsRequest) -> None:
+        if self._phase is _Phase.ASLEEP:
+            self._start()
         if self._phase is not _Phase.STARTED:
             self._refuse(
                 request, ConnectException("The connector is not running; it has no task configs.")
@@ -199,12 +237,14 @@ class ConnectorHost:
             return
         try:
             self._control.send(self._generate(self._connector, request))
+            self._has_made_configs = True
         except TooManyTasksError as exc:
             self._failed(exc)
             self._refuse(request, exc)
         except BaseException as exc:
             LOG.error("connector failed to make task configs", exc_info=exc)
             self._refuse(request, exc)
+        self._look_s = time.monotonic() + QUIET_S
 
     def _refuse(self, request: GenerateTaskConfigsRequest, error: BaseException) -> None:
         self._control.send(
@@ -237,6 +277,43 @@ class ConnectorHost:
             self._context.closed = True
 
     def _report(self, state: State, trace: str | None = None, *, permanent: bool = False) -> None:
+        self._look_s = time.monotonic() + QUIET_S
         self._control.send(
             StateReported(state=state, trace=trace, version=self._version, permanent=permanent)
         )
+
+
+class ConfigExpiry:
+    """`expired` is called on a thread of its own. Used by the connector's thread."""
+
+    def __init__(self, expired: Callable[[], None]) -> None:
+        self._expired = expired
+        self._timers: dict[str, long_lived.TimerThread] = {}
+
+    @property
+    def is_scheduled(self) -> bool:
+        return bool(self._timers)
+
+    def watch(self, resolution: ResolvedConfig) -> None:
+        """Replace the restarts scheduled for the paths of a connector's config.
+
+        Nothing is scheduled with `config.action.reload=none`.
+        """
+        if (
+            not resolution.ttls_ms
+            or not ConnectorSettings.parse(resolution.values).restart_on_reload
+        ):
+            return
+        for path, ttl_ms in resolution.ttls_ms.items():
+            LOG.info("connector restarts when its config expires", extra={"ttl_ms": ttl_ms})
+            before = self._timers.get(path)
+            if before is not None:
+                before.cancel()
+            timer = long_lived.TimerThread("config-expiry", ttl_ms / 1000, self._expire)
+            self._timers[path] = timer
+            timer.start()
+
+    def _expire(self) -> None:
+        # Without a worker process the request has no receiver, and this process ends soon.
+        with contextlib.suppress(OSError):
+            self._expired()

@@ -8,14 +8,13 @@ from __future__ import annotations
 import hmac
 import json
 import logging
-from collections.abc import Mapping
 
 from pyconnect_agent.channel import GenerateTaskConfigsRequest, TaskConfigs
 from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.config.variables import restore_references
 from pyconnect_agent.tasks.connector.checks import task_class_of
 from pyconnect_agent.tasks.connector.host import TooManyTasksError
-from pyconnect_agent.tasks.setup.plugin_values import plain_task_configs
+from pyconnect_agent.tasks.setup.plugins import plain_task_configs
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.topics import TOPICS, TOPICS_REGEX
 from pyconnect_api import Connector
@@ -44,17 +43,13 @@ def generate_task_configs(
     added = {TASK_CLASS: str(getattr(task_class, "java_name", own_name))}
     added |= {key: resolved[key] for key in (TOPICS, TOPICS_REGEX) if key in resolved}
     applied = request.applied_config
+    text = json.dumps(sorted(resolved.items())).encode()
     return TaskConfigs(
         request_id=request.request_id,
         configs=tuple(restore_references(request.config, {**config, **added}) for config in made),
         connector_config_changed=applied is None or worker.resolve(applied).values != resolved,
-        values_digest=_digest(request.digest_key, resolved),
+        values_digest=hmac.digest(request.digest_key, text, "sha256"),
     )
-
-
-def _digest(key: bytes, config: Mapping[str, str]) -> bytes:
-    text = json.dumps(sorted(config.items())).encode()
-    return hmac.digest(key, text, "sha256")
 
 
 def check_task_count(settings: ConnectorSettings, count: int) -> None:

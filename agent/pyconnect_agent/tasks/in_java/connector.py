@@ -15,8 +15,8 @@ from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.plugins.java_classes import plugin_locations
 from pyconnect_agent.tasks.control import Control
-from pyconnect_agent.tasks.in_java.offsets import read_offsets
 from pyconnect_agent.tasks.in_java.process import start_link
+from pyconnect_agent.tasks.in_java.source_task import read_offsets
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (
     ConfigDef,
@@ -31,7 +31,7 @@ from pyconnect_api import (
 )
 
 
-class _JavaConnector(Connector):
+class JavaConnector(Connector):
     """The common part; `facts`: the Java process's answer to its job."""
 
     def __init__(self, link: JavaLink, facts: Mapping[str, Any]) -> None:
@@ -59,6 +59,13 @@ class _JavaConnector(Connector):
         configs: Sequence[Mapping[str, str]] = self._link.call("taskConfigs", maxTasks=max_tasks)
         return configs
 
+    def is_idle(self) -> bool:
+        """Return whether the Java process has only the threads that it had before `initialize`."""
+        try:
+            return bool(self._link.call("isIdle"))
+        except ConnectException:
+            return False
+
     def config(self) -> ConfigDef:
         raise NotImplementedError("definitions are asked for elsewhere")
 
@@ -79,7 +86,7 @@ class _JavaConnector(Connector):
         return read_offsets(reader, asked)
 
 
-class JavaSourceConnector(_JavaConnector, SourceConnector):
+class JavaSourceConnector(JavaConnector, SourceConnector):
     def task_class(self) -> type[SourceTask]:
         return self._task_class(SourceTask)
 
@@ -93,7 +100,7 @@ class JavaSourceConnector(_JavaConnector, SourceConnector):
         )
 
 
-class JavaSinkConnector(_JavaConnector, SinkConnector):
+class JavaSinkConnector(JavaConnector, SinkConnector):
     def task_class(self) -> type[SinkTask]:
         return self._task_class(SinkTask)
 

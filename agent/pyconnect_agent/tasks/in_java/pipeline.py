@@ -16,7 +16,6 @@ from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.pipeline import (
-    Convert,
     Pipeline,
     checked_timestamp,
     known_topics_only,
@@ -27,9 +26,30 @@ from pyconnect_api import ConnectException, SourceRecord
 
 def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> Pipeline:
     """Build the pipeline of a Java source task; `topics` as for `pipeline.compose`."""
+
+    def convert(_: SourceRecord, record: SourceRecord) -> Outgoing:
+        assert isinstance(record, JavaSourceRecord)
+        if record.failure is not None:
+            record_failed(record.failure, record, tolerance)
+        if record.is_dropped:
+            raise RecordSkipped
+        topic, timestamp = record.topic, record.timestamp or 0
+        if topic is None:
+            raise ConnectException("A source record has no topic")
+        if topics is not None and topic not in topics.known:
+            topics.ensure(topic)
+        return (
+            topic,
+            record.value,
+            record.key,
+            -1 if record.kafka_partition is None else record.kafka_partition,
+            timestamp if timestamp > 0 else checked_timestamp(timestamp),
+            record.kafka_headers or None,
+        )  # type: ignore[return-value]  # key and value are bytes
+
     return Pipeline(
         chain=None,
-        convert=_compose_one(tolerance, topics),
+        convert=convert,
         convert_run=known_topics_only(_run_of, topics),
     )
 
@@ -53,30 +73,6 @@ def record_failed(failure: Mapping[str, Any], record: object, tolerance: Toleran
     counts.record_errors += 1
     counts.records_skipped += 1
     raise RecordSkipped
-
-
-def _compose_one(tolerance: Tolerance, topics: TopicCreation | None) -> Convert:
-    def convert(_: SourceRecord, record: SourceRecord) -> Outgoing:
-        assert isinstance(record, JavaSourceRecord)
-        if record.failure is not None:
-            record_failed(record.failure, record, tolerance)
-        if record.is_dropped:
-            raise RecordSkipped
-        topic, timestamp = record.topic, record.timestamp or 0
-        if topic is None:
-            raise ConnectException("A source record has no topic")
-        if topics is not None and topic not in topics.known:
-            topics.ensure(topic)
-        return (
-            topic,
-            record.value,
-            record.key,
-            -1 if record.kafka_partition is None else record.kafka_partition,
-            timestamp if timestamp > 0 else checked_timestamp(timestamp),
-            record.kafka_headers or None,
-        )  # type: ignore[return-value]  # key and value are bytes
-
-    return convert
 
 
 def _run_of(polled: Sequence[SourceRecord], records: Sequence[SourceRecord]) -> OutgoingRun:

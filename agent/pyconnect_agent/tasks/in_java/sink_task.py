@@ -53,7 +53,7 @@ class JavaSinkRecord(ConsumedRecord):
 
 
 class JavaSinkRecords(SinkRecords):
-    """What one poll has consumed; `first` is the number of its first record, as above.
+    """The records of one poll; `first` is the number of its first record, as above.
 
     `batch` is what the Java process gets, None once it has it.
     """
@@ -248,25 +248,22 @@ class JavaSinkTask(SinkTask):
     def _answer(self, call: Future[dict[str, Any]]) -> Any:
         answer = call.result()
         for what, *arguments in answer.get("effects", ()):
-            self._effect(what, arguments)
+            context = self.context
+            match what:
+                case "timeout":
+                    context.timeout(arguments[0])
+                case "offset":
+                    topic, partition, offset = arguments
+                    context.offset({TopicPartition(topic, partition): offset})
+                case "pause":
+                    context.pause(TopicPartition(*arguments))
+                case "resume":
+                    context.resume(TopicPartition(*arguments))
+                case "requestCommit":
+                    context.request_commit()
         if "error" in answer:
             raise java_error(answer["error"])
         return answer["value"]
-
-    def _effect(self, what: str, arguments: Sequence[Any]) -> None:
-        context = self.context
-        match what:
-            case "timeout":
-                context.timeout(arguments[0])
-            case "offset":
-                topic, partition, offset = arguments
-                context.offset({TopicPartition(topic, partition): offset})
-            case "pause":
-                context.pause(TopicPartition(*arguments))
-            case "resume":
-                context.resume(TopicPartition(*arguments))
-            case "requestCommit":
-                context.request_commit()
 
     # On the thread that answers questions
 

@@ -18,14 +18,27 @@ from pyconnect_agent.java_processes.errors import java_error
 from pyconnect_agent.java_processes.frames import FrameKind, decode_source, json_bytes
 from pyconnect_agent.java_processes.link import Answer, JavaLink
 from pyconnect_agent.java_processes.source_records import JavaSourceRecord, JavaSourceRecords
-from pyconnect_agent.tasks.in_java.offsets import read_offsets
 from pyconnect_api import (
     ConnectException,
+    OffsetStorageReader,
     RecordMetadata,
     RetriableException,
     SourceRecord,
     SourceTask,
 )
+
+
+def read_offsets(
+    reader: OffsetStorageReader, asked: Mapping[str, Any]
+) -> list[Mapping[str, object] | None]:
+    """Return the offset of each partition in the question, in its order.
+
+    None also stands for an offset that cannot be decoded: the reader leaves it out.
+    """
+    partitions = asked["partitions"]
+    found = {id(partition): offset for partition, offset in reader.offsets(partitions)}
+    return [found.get(id(partition)) for partition in partitions]
+
 
 AHEAD = 2
 """How many batches the Java process may have ready."""

@@ -65,22 +65,20 @@ def answer(
     except BaseException as exc:
         if not isinstance(exc, RequestError):
             LOG.error("request failed", exc_info=exc)
-        return _failure(exc, str if worker is None else worker.mask)
+        name, text = type(exc).__name__, error_text(exc)
+        if not isinstance(exc, RequestError):
+            java_name = getattr(exc, "java_class", "") or getattr(type(exc), "java_name", None)
+            text = text if java_name else f"{name}: {text}".removesuffix(": ")
+            name = java_name or name
+        return RequestFailed(
+            request_id=0,
+            error_class=name,
+            message=shortened((str if worker is None else worker.mask)(text)),
+            permanent=is_permanent(exc),
+        )
     finally:
         if worker is not None:
             worker.close()
-
-
-def _failure(error: BaseException, mask: Callable[[str], str]) -> RequestFailed:
-    """A request's own error; Connect's by its Java name; of any other, class and message."""
-    name, text = type(error).__name__, error_text(error)
-    if not isinstance(error, RequestError):
-        java_name = getattr(type(error), "java_name", None)
-        text = text if java_name else f"{name}: {text}".removesuffix(": ")
-        name = java_name or name
-    return RequestFailed(
-        request_id=0, error_class=name, message=shortened(mask(text)), permanent=is_permanent(error)
-    )
 
 
 def _validated(job: ValidateConfigJob, worker: WorkerView) -> Message:

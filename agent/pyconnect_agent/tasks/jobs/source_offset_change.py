@@ -96,7 +96,21 @@ class SourceOffsetChange:
             for some in self._parts():
                 self._stores.write(some, self._deadline.remaining_ms())
         self._stores.close()
-        self._read_back()
+        entries = self._stores.connector_entries(self._job.connector, self._deadline.remaining_ms())
+        if not entries and not any(self._entries.values()):
+            return
+        # Most are found as they were written; the others may be there under another raw key.
+        doubtful = {
+            key: value
+            for key, value in self._entries.items()
+            if value is None or entries.get(key) != value
+        }
+        stored, _ = source_offsets(entries if doubtful else {})
+        actual = {content_of(found.partition): found.offset for found in stored}
+        wrong = sum(not _holds(actual, key, value) for key, value in doubtful.items())
+        if wrong:
+            LOG.error("offsets read back differ from those written", extra={"count": wrong})
+            raise InternalError(failed_text(self._job.connector, "source"))
 
     def _initialise(self, worker: DistributedConfig) -> Future[TransactionalProducer]:
         """Begin to fence earlier changes, beside reading.
@@ -116,7 +130,16 @@ class SourceOffsetChange:
         return ThreadPoolExecutor(1).submit(initialised)
 
     def _write_in_transaction(self, initialised: Future[TransactionalProducer]) -> None:
-        self._fence_apaches()
+        # A Java leader may have begun such a change, with the id of task 0, and hang in it.
+        worker = self._worker
+        assert isinstance(worker, DistributedConfig)
+        transactional_id = task_transactional_id(worker.group_id, self._job.connector, 0)
+        config = self._producer_config(worker, transactional_id)
+        try:
+            fence({transactional_id: config.properties}, self._deadline.remaining_ms())
+        except AuthorizationError as exc:
+            # A worker without rights to the id has no change under way with it.
+            LOG.warning("id of task 0 not fenced", extra={"reason": exc.message})
         producer = initialised.result()
         try:
             producer.begin()
@@ -146,41 +169,11 @@ class SourceOffsetChange:
             else:
                 return
 
-    def _fence_apaches(self) -> None:
-        """A Java leader may have begun such a change, with the id of task 0, and hang in it."""
-        worker = self._worker
-        assert isinstance(worker, DistributedConfig)
-        transactional_id = task_transactional_id(worker.group_id, self._job.connector, 0)
-        config = self._producer_config(worker, transactional_id)
-        try:
-            fence({transactional_id: config.properties}, self._deadline.remaining_ms())
-        except AuthorizationError as exc:
-            # A worker without rights to the id has no change under way with it.
-            LOG.warning("id of task 0 not fenced", extra={"reason": exc.message})
-
     def _producer_config(
         self, worker: DistributedConfig, transactional_id: str
     ) -> LibrdkafkaConfig:
         client_id = f"connector-offset-producer-{self._job.connector}"
         return exactly_once_producer(worker, self._config, client_id, transactional_id).build()
-
-    def _read_back(self) -> None:
-        """Raises InternalError unless the stored offsets are the requested ones."""
-        entries = self._stores.connector_entries(self._job.connector, self._deadline.remaining_ms())
-        if not entries and not any(self._entries.values()):
-            return
-        # Most are found as they were written; the others may be there under another raw key.
-        doubtful = {
-            key: value
-            for key, value in self._entries.items()
-            if value is None or entries.get(key) != value
-        }
-        stored, _ = source_offsets(entries if doubtful else {})
-        actual = {content_of(found.partition): found.offset for found in stored}
-        wrong = sum(not _holds(actual, key, value) for key, value in doubtful.items())
-        if wrong:
-            LOG.error("offsets read back differ from those written", extra={"count": wrong})
-            raise InternalError(failed_text(self._job.connector, "source"))
 
 
 def _holds(actual: Mapping[str, Any], key: bytes, value: bytes | None) -> bool:

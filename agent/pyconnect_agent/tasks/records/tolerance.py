@@ -1,4 +1,4 @@
-"""The handling of a record whose conversion or transformation fails.
+"""The handling of a record whose conversion or transformation fails, by the `errors.*` settings.
 
 Layer: tasks. Kafka: RetryWithToleranceOperator, KIP-298. The happy path costs nothing: callers try
 the operation themselves and come here with the exception only.
@@ -10,12 +10,13 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar
 
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.core.retry import RetryPolicy
 from pyconnect_api import ConnectException, RetriableException
 
@@ -24,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class RecordStage(Enum):
-    """Where a record failed; the names are Kafka's."""
+    """The step at which a record failed; the names are Kafka's."""
 
     TASK_POLL = "TASK_POLL"
     TASK_PUT = "TASK_PUT"
@@ -194,3 +195,38 @@ class LogReporter:
             exc_info=failure.error,
         )
         return None
+
+
+def tolerance_of(
+    config: Mapping[str, str],
+    *,
+    task_id: str,
+    describe_record: Callable[[object], str],
+    stop_requested: threading.Event,
+    place_of: Callable[[object], str] | None = None,
+    further_reporters: Sequence[ErrorReporter] = (),
+    counts: ErrorCounts | None = None,
+) -> Tolerance:
+    """Build the tolerance of a task. Raises ConfigException.
+
+    `describe_record` returns the text about a record for the log when messages are to be included;
+    for `place_of` see `Tolerance`. `further_reporters` come after the log.
+    """
+    settings = ConnectorSettings.parse(config)
+    counts = counts or ErrorCounts()
+    reporters: list[ErrorReporter] = []
+    if settings.errors_log_enable:
+        describe = describe_record if settings.errors_log_include_messages else None
+        reporters.append(LogReporter(task_id, describe, counts))
+    reporters += further_reporters
+    return Tolerance(
+        tolerate_all=settings.tolerate_all_errors,
+        policy=RetryPolicy(
+            timeout_ms=settings.errors_retry_timeout_ms,
+            delay_max_ms=settings.errors_retry_delay_max_ms,
+        ),
+        reporters=reporters,
+        stop_requested=stop_requested,
+        place_of=place_of,
+        counts=counts,
+    )

@@ -1,12 +1,14 @@
-"""The plugins that convert and change a task's records.
+"""The plugins that convert and change a task's records, and checks of what plugin code returns.
 
 Layer: tasks. Kafka: what `Worker.startTask` makes for tasks of either kind. A converter is the
-connector's own, else the worker's.
+connector's own, else the worker's. Java's type system keeps a connector from returning anything but
+texts; Python's does not. An error of a check names the place and the type but never a value: it may
+be a secret.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +21,7 @@ from pyconnect_agent.tasks.records.transformations import TransformationStage
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_api import (
     CONVERTER_TYPE_CONFIG,
+    ConnectException,
     Connector,
     Converter,
     HeaderConverter,
@@ -185,3 +188,45 @@ def _plugin(role: str, plugin: object) -> dict[str, MetricValue]:
     name = getattr(kind, "java_name", f"{kind.__module__}.{kind.__qualname__}")
     version = getattr(plugin, "version", lambda: None)()
     return {f"{role}-class": str(name), f"{role}-version": str(version or "undefined")}
+
+
+def plain_task_configs(found: object, owner: str) -> tuple[dict[str, str | None], ...]:
+    """Check what `task_configs` of the class `owner` returned. Values may be None, as in Java."""
+    place = f"{owner}.task_configs()"
+    if not isinstance(found, Collection) or isinstance(found, str | bytes | Mapping):
+        raise ConnectException(f"{place} returned {type_name(found)}, expected a list of mappings")
+    return tuple(_config(config, f"{place}[{number}]") for number, config in enumerate(found))
+
+
+def plain_version(found: object, owner: str) -> str | None:
+    """Check what `version` of `owner`, connector or task, returned."""
+    return None if found is None else _text(found, f"version() of the {owner}")
+
+
+def type_name(value: object) -> str:
+    """Return the name of a value's type, with its module unless built in."""
+    kind = type(value)
+    name = kind.__qualname__
+    return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
+
+
+def _config(found: object, place: str) -> dict[str, str | None]:
+    if not isinstance(found, Mapping):
+        raise ConnectException(f"{place} is of type {type_name(found)}, expected a mapping")
+    config: dict[str, str | None] = {}
+    for key, value in found.items():
+        name = _text(key, f"{place}: the key {key!r}")
+        config[name] = None if value is None else _text(value, f"{place}: the value of {name!r}")
+    return config
+
+
+def _text(value: object, place: str) -> str:
+    """Return a plain str: subclasses such as StrEnum may have conversions of their own."""
+    if not isinstance(value, str):
+        raise ConnectException(f"{place} is of type {type_name(value)}, expected str")
+    text = str.__str__(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError as exc:
+        raise ConnectException(f"{place} is not valid Unicode: {exc.reason}") from None
+    return text

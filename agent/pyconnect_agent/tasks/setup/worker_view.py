@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pyconnect_agent.channel import StringMap
+from pyconnect_agent.core.apache_release import ApachesPlugin
 from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.config.java_keys import HEAP, OPTIONS
 from pyconnect_agent.core.config.plugin_source import PluginSource
@@ -42,6 +44,24 @@ from pyconnect_api import (
 )
 
 LOG = logging.getLogger(__name__)
+
+
+@contextmanager
+def plugin_named(name: str, key: str) -> Iterator[None]:
+    """Raise ConfigException, with Kafka's texts, for a plugin that a config names at `key`.
+
+    The block looks for it: no name, a class that is not found, or not in a version.
+    """
+    if not name:
+        raise ConfigException(f'Missing required configuration "{key}" which has no default value.')
+    try:
+        yield
+    except PluginVersionNotFoundError as exc:
+        raise ConfigException(str(exc)) from exc
+    except PluginNotFoundError as exc:
+        raise ConfigException(
+            f"Invalid value {name} for configuration {key}: Class {name} could not be found."
+        ) from exc
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +109,11 @@ class WorkerView:
         given = {name: value for name, value in properties.items() if value is not None}
         kind = DistributedConfig if "config.storage.topic" in given else WorkerConfig
         self.config = kind.parse(given)
-        self.catalog = Catalog(tuple(plugins)) if plugins else installed_catalog()
+        self.catalog = (
+            Catalog(tuple(plugins))
+            if plugins
+            else installed_catalog(self.config.agent_connect_release)
+        )
         self.plugins = CatalogPluginSource(self.catalog)
         self._kept = kept
         self._java_questions: JavaQuestions | None = None
@@ -179,7 +203,7 @@ class WorkerView:
             found = self.plugins.connector(name, config.get("connector.plugin.version"))
         except PluginNotFoundError as exc:
             raise ConnectException(str(exc)) from exc
-        connector = instantiate(found.python_class)
+        connector = self.instance(found.python_class)
         assert isinstance(connector, Connector)
         return connector
 
@@ -192,21 +216,18 @@ class WorkerView:
         version_range: str | None = None,
     ) -> Any:
         """Construct a plugin that a config names at `key`; ConfigException with Kafka's texts."""
-        if not name:
-            raise ConfigException(
-                f'Missing required configuration "{key}" which has no default value.'
-            )
-        try:
+        with plugin_named(name, key):
             found = self.plugins.plugin(name, kind, version_range)
-        except PluginVersionNotFoundError as exc:
-            raise ConfigException(str(exc)) from exc
-        except PluginNotFoundError as exc:
-            raise ConfigException(
-                f"Invalid value {name} for configuration {key}: Class {name} could not be found."
-            ) from exc
         if not issubclass(found.python_class, base):
             raise ConfigException(
                 f"Invalid value {name} for configuration {key}: "
                 f"Class {name} does not implement the {base.__name__} interface"
             )
-        return instantiate(found.python_class)
+        return self.instance(found.python_class)
+
+    def instance(self, plugin_class: type) -> object:
+        """Construct a plugin. Raises ConnectException."""
+        made = instantiate(plugin_class)
+        if isinstance(made, ApachesPlugin):
+            made.release = self.config.agent_connect_release
+        return made

@@ -96,7 +96,12 @@ class SinkCommits:
             LOG.debug("offset commit skipped: no change since the last one")
             self._completed(None, sequence, None)
         elif closing:
-            self._commit_sync(offsets, sequence)
+            try:
+                self._consumer.commit_sync(offsets)
+            except KafkaError as exc:
+                self._completed(exc, sequence, offsets)
+            else:
+                self._completed(None, sequence, offsets)
         else:
             self._consumer.commit_async(
                 offsets, lambda error: self._completed(error, sequence, offsets)
@@ -161,14 +166,6 @@ class SinkCommits:
                 extra={"partition": str(partition), "offset": offset, "reason": reason},
             )
         return result.offsets
-
-    def _commit_sync(self, offsets: dict[TopicPartition, int], sequence: int) -> None:
-        try:
-            self._consumer.commit_sync(offsets)
-        except KafkaError as exc:
-            self._completed(exc, sequence, offsets)
-        else:
-            self._completed(None, sequence, offsets)
 
     def _completed(
         self,

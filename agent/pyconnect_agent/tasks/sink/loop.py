@@ -147,7 +147,9 @@ class SinkLoop:
             return
         if messages:
             self._delivery.add(messages, *self._converted(messages))
-        if self._is_open():
+        if self._paused_for_opening:
+            self._open()
+        if not self._paused_for_opening:
             self._deliver()
 
     def _put_ahead(self) -> bool:
@@ -297,12 +299,6 @@ class SinkLoop:
             self._retries.succeeded()
             if not (self._paused_for_redelivery or self._control.should_pause):
                 self._resume_all()
-
-    def _is_open(self) -> bool:
-        """Open again what could not be opened; return whether records can be delivered."""
-        if self._paused_for_opening:
-            self._open()
-        return not self._paused_for_opening
 
     # Rebalance
 

@@ -9,7 +9,7 @@ if a converter raises an exception.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyconnect_agent.kafka.task_consumer import ConsumedMessage
 from pyconnect_agent.tasks.records.tolerance import RecordSkipped, RecordStage, Tolerance
@@ -63,7 +63,7 @@ def compose(
     `only_topic`: as for `MessageRun.of`.
     """
     return compose_with(
-        record_of=_record_maker(converters, tolerance, keep_consumed=keep_consumed),
+        record_of=record_maker(converters, tolerance.recover, keep_consumed=keep_consumed),
         convert_run=compose_run(converters, ConsumedRecord if keep_consumed else SinkRecord),
         chain=chain,
         topic_used=topic_used,
@@ -152,14 +152,17 @@ def _compose_one_by_one(
     return convert
 
 
-def _record_maker(
-    converters: Converters, tolerance: Tolerance, *, keep_consumed: bool
+def record_maker(
+    converters: Converters, recover: Callable[..., Any], *, keep_consumed: bool = False
 ) -> RecordMaker:
+    """Return the conversion of one message; `recover` is that of a Tolerance, or raises an error.
+
+    `keep_consumed`: see `compose`.
+    """
     key_data = converters.key.to_connect_data
     value_data = converters.value.to_connect_data
-    read_headers = _header_reader(converters.header, tolerance)
+    read_headers = _header_reader(converters.header, recover)
     key_class, value_class = type(converters.key), type(converters.value)
-    recover = tolerance.recover
     record_class = ConsumedRecord if keep_consumed else SinkRecord
 
     def record_of(message: ConsumedMessage, topic: str, partition: int, offset: int) -> SinkRecord:
@@ -200,7 +203,7 @@ def _record_maker(
 
 
 def _header_reader(
-    converter: HeaderConverter, tolerance: Tolerance
+    converter: HeaderConverter, recover: Callable[..., Any]
 ) -> Callable[[ConsumedMessage, str, KafkaHeaders], list[Header]]:
     """Return the conversion of all headers of a message of a topic."""
     to_connect_header, header_class = converter.to_connect_header, type(converter)
@@ -213,9 +216,10 @@ def _header_reader(
         try:
             return headers_of(*arguments)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
-            return tolerance.recover(
+            found: list[Header] = recover(
                 RecordStage.HEADER_CONVERTER, header_class, exc, message, headers_of, *arguments
             )
+            return found
 
     return read
 

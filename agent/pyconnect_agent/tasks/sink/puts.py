@@ -1,4 +1,4 @@
-"""How the loop of a sink task gives records to the task, and what becomes of them.
+"""The loop of a sink task gives records to the task in puts, and learns their ends.
 
 Layer: tasks. A task in this process takes a batch at once. One in a Java process is sent the
 records of several puts in one frame, and the next frame while it is at one, as each message between
@@ -23,7 +23,7 @@ QUICK_MS = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutEnd:
-    """What a task has done with a batch.
+    """The end of a batch that a task was given.
 
     `taken` records at its begin are the task's. The next `due` ones are those of a put that has
     failed with `error`, and have to be given to it again. The rest was given to no put. `puts`:
@@ -71,7 +71,7 @@ def put_at_once(task: SinkTask) -> BeginPut:
 
 
 class FrameSize:
-    """How many records to consume at once: those of one put, or of several if puts are quick."""
+    """Records to consume at once: those of one put, or of several if puts are quick."""
 
     def __init__(self, put_records: int, *, grows: bool) -> None:
         self._put_records = put_records
@@ -80,7 +80,7 @@ class FrameSize:
 
     @property
     def under_way(self) -> int:
-        """How many batches to have under way: the end of a slow one is to be seen at once."""
+        """Return how many batches may be under way: the end of a slow one is to be seen at once."""
         return 2 if self.records > self._put_records else 1
 
     def ended(self, size: int, end: PutEnd) -> None:

@@ -36,7 +36,7 @@ class NumbersItsRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """How a task hears of the results of its records (`SourceTask.commit_record`).
+    """Tells a task of the results of its records (`SourceTask.commit_record`).
 
     `known_as` returns for each record what `tell` takes for it. `tell` gets None for a record that
     was not written; it does not raise.
@@ -70,7 +70,7 @@ class Sender(Protocol):
         ...
 
     def paused(self, *, complete: bool) -> None:
-        """Nothing is polled until `resumed`. Raises ConnectException.
+        """Stop polling until `resumed`. Raises ConnectException.
 
         `complete` is False when a part of the last batch waits to be sent.
         """

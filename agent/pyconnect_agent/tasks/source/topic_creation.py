@@ -46,7 +46,29 @@ class TopicCreation:
             LOG.info("topic exists", extra={"topic": topic})
         else:
             group = next(group for group in self._groups if group.matches(topic))
-            self._create(_spec(topic, group), group.name)
+            spec = TopicSpec(
+                name=topic,
+                partitions=group.partitions,
+                replication_factor=group.replication_factor,
+                settings=group.other_configs,
+            )
+            try:
+                created = self._admin.create_or_find_topic(spec, self._timeout_ms)
+            except KafkaError as exc:
+                # As in Kafka also when it timed out: only the describing is repeated.
+                raise ConnectException(str(exc)) from exc
+            fields = {"topic": spec.name, "creation_group": group.name}
+            match created:
+                case TopicCreated.NOW:
+                    LOG.info("topic created", extra=fields)
+                case TopicCreated.BEFORE:
+                    LOG.info("topic was created by another client meanwhile", extra=fields)
+                case TopicCreated.NOT:
+                    raise ConnectException(
+                        f"Task failed to create new topic {_describe(spec)}. Ensure that the task "
+                        "is authorized to create topics or that the topic exists and restart the"
+                        " task"
+                    )
         self.known.add(topic)
 
     def _exists(self, topic: str) -> bool:
@@ -56,24 +78,6 @@ class TopicCreation:
             if exc.retriable:
                 raise RetriableException(f"Timed out while describing topics '{topic}'") from exc
             raise ConnectException(str(exc)) from exc
-
-    def _create(self, spec: TopicSpec, group: str) -> None:
-        try:
-            created = self._admin.create_or_find_topic(spec, self._timeout_ms)
-        except KafkaError as exc:
-            # As in Kafka also when it timed out: only the describing is repeated.
-            raise ConnectException(str(exc)) from exc
-        fields = {"topic": spec.name, "creation_group": group}
-        match created:
-            case TopicCreated.NOW:
-                LOG.info("topic created", extra=fields)
-            case TopicCreated.BEFORE:
-                LOG.info("topic was created by another client meanwhile", extra=fields)
-            case TopicCreated.NOT:
-                raise ConnectException(
-                    f"Task failed to create new topic {_describe(spec)}. Ensure that the task is "
-                    "authorized to create topics or that the topic exists and restart the task"
-                )
 
 
 def topic_creation_of(
@@ -93,15 +97,6 @@ def topic_creation_of(
         groups,
         Admin(config.properties),
         timeout_ms=config.default_api_timeout_ms or client_settings.API_TIMEOUT_MS,
-    )
-
-
-def _spec(topic: str, group: TopicCreationGroup) -> TopicSpec:
-    return TopicSpec(
-        name=topic,
-        partitions=group.partitions,
-        replication_factor=group.replication_factor,
-        settings=group.other_configs,
     )
 
 

@@ -17,10 +17,9 @@ from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.pipeline import compose_converted
 from pyconnect_agent.tasks.life_cycle import TaskLifeCycle
 from pyconnect_agent.tasks.records.active_topics import ActiveTopics
-from pyconnect_agent.tasks.records.tolerance import Tolerance
+from pyconnect_agent.tasks.records.tolerance import Tolerance, tolerance_of
 from pyconnect_agent.tasks.records.transformations import chain
 from pyconnect_agent.tasks.retries import ShownRetries
-from pyconnect_agent.tasks.setup.error_settings import tolerance_of
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.resolved_configs import TaskSetup
 from pyconnect_agent.tasks.source import provenance
@@ -29,8 +28,7 @@ from pyconnect_agent.tasks.source.exactly_once.delivery import ExactlyOnceDelive
 from pyconnect_agent.tasks.source.loop import SourceLoop
 from pyconnect_agent.tasks.source.metrics import SourceMetrics
 from pyconnect_agent.tasks.source.offsets.own_topic import OffsetUse, offset_stores
-from pyconnect_agent.tasks.source.offsets.reader import WorkerOffsetReader
-from pyconnect_agent.tasks.source.offsets.stores import OffsetStores
+from pyconnect_agent.tasks.source.offsets.stores import OffsetStores, WorkerOffsetReader
 from pyconnect_agent.tasks.source.pipeline import Pipeline, compose, place_of
 from pyconnect_agent.tasks.source.topic_creation import topic_creation_of
 from pyconnect_api import (
@@ -114,6 +112,7 @@ class SourceWork:
             stop_requested=self._control.stop_requested,
             transaction_context=delivery.transaction_context,
         )
+        self._metrics.task.own = context.metrics
         self._initialized = True
         self._task.initialize(context)
         self._task.start(setup.task_config)
@@ -235,7 +234,7 @@ class SourceWork:
             statistics,
             last_activity_ms=self._loop.last_poll_ms,
             metrics=self._metrics.values(),
-            plugins=self._metrics.task.plugins,
+            plugins=self._metrics.task.plugin_values(),
         )
 
     def _topic_used(self, topic: str) -> None:

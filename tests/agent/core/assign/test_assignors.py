@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyconnect_agent.core.assign.eager import assign_eagerly
 from pyconnect_agent.core.assign.incremental import (
     AssignorState,
     Round,
@@ -14,6 +13,7 @@ from pyconnect_agent.core.assign.incremental import (
     assign_incrementally,
     successive_delay_ms,
 )
+from pyconnect_agent.core.assign.leader import assign_eagerly
 from pyconnect_agent.core.ids import ConnectorTaskId
 from pyconnect_agent.core.protocol.messages import Work
 

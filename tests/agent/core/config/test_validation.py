@@ -150,6 +150,10 @@ def test_a_missing_connector_class_is_refused_with_the_submitted_map() -> None:
     assert str(refused.value) == (
         "Connector config {name=c, password=${f:p:k}, none=null} contains no connector type"
     )
+    with pytest.raises(BadRequestError, match=r"^Connector config contains no connector type$"):
+        validate_connector_config(
+            {"name": "c"}, plugins=PLUGINS, worker=distributed(agent_connect_release="4.4.0")
+        )
 
 
 @pytest.mark.parametrize("name", ["no.such.Class", "", "a.Hoist"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_agent.core.config.listeners import Listener, advertised_url
 from pyconnect_agent.core.config.response_headers import (
     HeaderAction,
@@ -225,6 +226,28 @@ def test_clients_of_connectors_without_security_are_reported(
     warnings = worker_config_warnings(DistributedConfig.parse({**PROPERTIES, **given}))
     assert [missing in text for text in warnings if missing] == ([True] if missing else [])
     assert len(warnings) == (1 if missing else 0)
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "reported"), [("59999", True), ("60000", False), ("-1", False), (None, False)]
+)
+def test_connections_that_end_within_a_rebalance_are_reported(
+    idle_ms: str | None, reported: bool
+) -> None:
+    """As by Connect 4.4: idle connections that are closed sooner than a rebalance may end."""
+    given = {} if idle_ms is None else {"connections.max.idle.ms": idle_ms}
+    warnings = worker_config_warnings(
+        DistributedConfig.parse({**PROPERTIES, **given, "rebalance.timeout.ms": "60000"})
+    )
+    assert ["is lower than rebalance.timeout.ms" in text for text in warnings] == [True] * reported
+
+
+def test_a_release_that_no_worker_speaks_is_refused() -> None:
+    """The default is one of those that are known."""
+    assert distributed().agent_connect_release == CONNECT_VERSION
+    assert distributed(agent_connect_release=RELEASE_4_4).agent_connect_release == RELEASE_4_4
+    with pytest.raises(ConfigException, match=r"agent\.connect\.release: .*4\.3\.1, 4\.4\.0"):
+        distributed(agent_connect_release="4.5.0")
 
 
 def test_settings_of_internal_topics_are_the_rest_below_their_prefix() -> None:

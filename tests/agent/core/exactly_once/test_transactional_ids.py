@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.exactly_once.transactional_ids import (
+from pyconnect_agent.core.herder.requests.configs import (
     SharedId,
     shared_id,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyconnect_agent.core.java_text.hash_order import in_hash_order
+from pyconnect_agent.core.offsets.changes import in_hash_order
 
 
 @pytest.mark.parametrize(

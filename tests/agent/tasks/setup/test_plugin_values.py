@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from pyconnect_agent.tasks.setup.plugin_values import plain_task_configs, plain_version
+from pyconnect_agent.tasks.setup.plugins import plain_task_configs, plain_version
 from pyconnect_api import ConnectException
 
 

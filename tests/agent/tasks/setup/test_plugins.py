@@ -17,12 +17,12 @@ OLD_AND_NEW = {
         "converters.simple_header:SimpleHeaderConverter",
     ),
     PluginKind.TRANSFORMATION: (
-        "transforms.filter:Filter",
-        "transforms.timestamp_router:TimestampRouter",
+        "transforms.routers:Filter",
+        "transforms.routers:TimestampRouter",
     ),
     PluginKind.PREDICATE: (
-        "predicates.record_is_tombstone:RecordIsTombstone",
-        "predicates.topic_name_matches:TopicNameMatches",
+        "predicates:RecordIsTombstone",
+        "predicates:TopicNameMatches",
     ),
 }
 """Versions 1.0 and 2.0 of a plugin `v.<kind>`: different classes, so that they can be told."""

@@ -9,8 +9,13 @@ from pyconnect_agent.builtin.converters.json import JsonConverter
 from pyconnect_agent.builtin.converters.simple_header import SimpleHeaderConverter
 from pyconnect_agent.builtin.converters.string import StringConverter
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.tasks.records.tolerance import ErrorCounts, Failure, RecordStage, Tolerance
-from pyconnect_agent.tasks.setup.error_settings import tolerance_of
+from pyconnect_agent.tasks.records.tolerance import (
+    ErrorCounts,
+    Failure,
+    RecordStage,
+    Tolerance,
+    tolerance_of,
+)
 from pyconnect_agent.tasks.setup.plugins import Converters
 from pyconnect_agent.tasks.sink.errors.consumed_record import (
     ConsumedRecord,

@@ -93,7 +93,7 @@ class LastFlush(Waiter):
 
 
 def drained(turn: Turn) -> None:
-    """Nothing runs here and no other worker expects work of this worker."""
+    """The worker runs no work, and no other worker expects work of it."""
     turn.update(
         phase=MembershipPhase.DRAINED, membership=None, privilege=WritePrivilege.NONE, ready=True
     )

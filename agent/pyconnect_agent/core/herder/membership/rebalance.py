@@ -142,7 +142,7 @@ class JoinRetry(Timer):
 
 
 def membership_lost(turn: Turn) -> None:
-    """Nothing may run outside the group: stop all, then join again."""
+    """A worker outside the group may run no work: stop all, then join again."""
     if turn.state.phase in _NOT_MEMBER or turn.state.phase in _GIVING_UP:
         return
     instances.give_up_everything(turn)

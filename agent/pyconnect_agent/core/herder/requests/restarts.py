@@ -95,22 +95,19 @@ class WorkStopped(Waiter):
         for connector in instances.stopped(turn, self.connectors, self.tasks):
             operation = turn.first_in_lane(connector)
             if operation is not None and operation.step is Step.STOPPING:
-                self._go_on(turn, operation, connector)
-
-    def _go_on(self, turn: Turn, operation: Operation, connector: str) -> None:
-        share = turn.work_of(connector)
-        match operation.request:
-            case RestartConnector():
-                if share.connector is None or share.connector.reported is None:
-                    turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
-            case RestartTask(task_id=task_id):
-                if task_id.task in share.tasks or not turn.state.may_start_work:
-                    # Started by `reconcile`, or will be after the rebalance that is on its way.
-                    turn.succeed(operation)
-                else:
-                    turn.fail(operation, InternalError(f"Failed to start task: {task_id}"))
-            case _:
-                pass
+                share = turn.work_of(connector)
+                match operation.request:
+                    case RestartConnector():
+                        if share.connector is None or share.connector.reported is None:
+                            turn.proceed(operation, Step.STARTING, stages.STARTING_CONNECTOR)
+                    case RestartTask(task_id=task_id):
+                        if task_id.task in share.tasks or not turn.state.may_start_work:
+                            # Started by `reconcile`, or will be after the rebalance under way.
+                            turn.succeed(operation)
+                        else:
+                            turn.fail(operation, InternalError(f"Failed to start task: {task_id}"))
+                    case _:
+                        pass
 
     def failed(self, turn: Turn, error: Exception) -> None:
         """Work that cannot be stopped must not be started elsewhere: the process has to end."""

@@ -212,7 +212,7 @@ def _startable(turn: Turn, connector: str, work: ConnectorWork) -> list[Connecto
 
 
 def _usable_tasks(snapshot: ConfigSnapshot, connector: str) -> int:
-    """How many tasks may run.
+    """Return how many tasks may run.
 
     A stopped connector has an empty task set. If a worker that does not know STOPPED has written
     tasks for it, they must not run.

@@ -84,7 +84,24 @@ class DeadLetterQueue:
         message = consumed_of(failure.record)
         headers = list(message.headers() or ())
         if self._context_headers:
-            headers += self._context_of(failure, message)
+            error = failure.error
+            text = str(error)
+            context = {
+                "topic": message.topic(),
+                "partition": str(message.partition()),
+                "offset": str(message.offset()),
+                "connector.name": self._task_id.connector,
+                "task.id": str(self._task_id.task),
+                "stage": failure.stage.value,
+                "class.name": failure.class_name,
+                "exception.class.name": class_name(error),
+                "exception.message": self._mask(text) if text else None,
+                "exception.stacktrace": self._mask(format_trace(error)),
+            }
+            headers += [
+                (_HEADER + name, None if value is None else value.encode("utf-8", "replace"))
+                for name, value in context.items()
+            ]
         try:
             self._send(message, headers, done, place_of(failure.record))
         except CLIENT_ERRORS as exc:
@@ -145,23 +162,3 @@ class DeadLetterQueue:
             extra={"record": place, "reason": str(error)},
         )
         done.set_exception(error)
-
-    def _context_of(self, failure: Failure, message: ConsumedMessage) -> KafkaHeaders:
-        error = failure.error
-        text = str(error)
-        context = {
-            "topic": message.topic(),
-            "partition": str(message.partition()),
-            "offset": str(message.offset()),
-            "connector.name": self._task_id.connector,
-            "task.id": str(self._task_id.task),
-            "stage": failure.stage.value,
-            "class.name": failure.class_name,
-            "exception.class.name": class_name(error),
-            "exception.message": self._mask(text) if text else None,
-            "exception.stacktrace": self._mask(format_trace(error)),
-        }
-        return [
-            (_HEADER + name, None if value is None else value.encode("utf-8", "replace"))
-            for name, value in context.items()
-        ]

@@ -57,9 +57,10 @@ class ErrantRecords(ErrantRecordReporter):
             pending = Future()
             pending.set_result(None)
         else:
-            self._note(
-                TopicPartition(record.original_topic, record.original_kafka_partition), pending
-            )
+            partition = TopicPartition(record.original_topic, record.original_kafka_partition)
+            with self._lock:
+                self._unfinished.setdefault(partition, set()).add(pending)
+            pending.add_done_callback(lambda done: self._done(partition, done))
         return pending
 
     def raise_failure(self) -> None:
@@ -96,11 +97,6 @@ class ErrantRecords(ErrantRecordReporter):
         converters = self._converters
         assert converters is not None
         return serialized(record, converters.key, converters.value, converters.header)
-
-    def _note(self, partition: TopicPartition, future: Future[None]) -> None:
-        with self._lock:
-            self._unfinished.setdefault(partition, set()).add(future)
-        future.add_done_callback(lambda done: self._done(partition, done))
 
     def _done(self, partition: TopicPartition, future: Future[None]) -> None:
         """Forget a successful report; the next commit must meet a failed one."""

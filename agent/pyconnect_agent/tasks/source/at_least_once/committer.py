@@ -86,7 +86,10 @@ class SourceCommitter:
             flushed = self._flush(deadline)
             self._ended(began_s, success=flushed)
             if flushed:
-                self._tell_task()
+                try:
+                    self._task.commit()
+                except Exception:  # Kafka's contract: logged, and the task goes on
+                    LOG.exception("SourceTask.commit failed")
             return flushed
         finally:
             self._commit_lock.release()
@@ -131,12 +134,6 @@ class SourceCommitter:
                 LOG.exception("source offset cannot be written", extra={"partition": partition})
                 writable = False
         return writable
-
-    def _tell_task(self) -> None:
-        try:
-            self._task.commit()
-        except Exception:  # Kafka's contract: logged, and the task goes on
-            LOG.exception("SourceTask.commit failed")
 
     def _run(self) -> None:
         next_commit = time.monotonic() + self._flush_interval_s

@@ -1,4 +1,4 @@
-"""How a source task's converted records go out at-least-once.
+"""Sends a source task's converted records at-least-once.
 
 Layer: tasks. Kafka: WorkerSourceTask. Deliveries are tracked, so that the offsets of
 acknowledged records can be committed; `committer.py` does that. Called on the task's thread only.

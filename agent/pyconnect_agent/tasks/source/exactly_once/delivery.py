@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from pyconnect_agent.channel import StatsReported
 from pyconnect_agent.core.clients.configs import exactly_once_producer
-from pyconnect_agent.core.clients.librdkafka import LibrdkafkaConfig
 from pyconnect_agent.core.config.connector_config import SourceTaskSettings, TransactionBoundary
 from pyconnect_agent.core.config.worker_config import DistributedConfig, WorkerConfig
 from pyconnect_agent.core.exactly_once.transaction_boundary import (
@@ -55,7 +54,15 @@ class ExactlyOnceDelivery:
         settings = SourceTaskSettings.parse(setup.connector_config)
         self._control = control
         self._offsets = offsets
-        config = _producer_config(setup, worker)
+        overrides: Mapping[str, str | None] = setup.connector_config
+        config = built(
+            exactly_once_producer(
+                worker,
+                overrides,
+                f"connector-producer-{setup.task_id}",
+                task_transactional_id(worker.group_id, setup.task_id.connector, setup.task_id.task),
+            )
+        )
         self._producer = TransactionalProducer(config.properties, config.max_block_ms)
         boundary = _boundary(settings, worker)
         self.transaction_context: TransactionContext | None = None
@@ -83,7 +90,7 @@ class ExactlyOnceDelivery:
         )
 
     def begin(self, loop: SourceLoop) -> None:
-        """Nothing runs beside the loop."""
+        """Start no thread."""
 
     def end(self, *, failed: bool, complete: bool) -> None:
         self.sender.finish(failed=failed, complete=complete)
@@ -125,15 +132,3 @@ def _boundary(settings: SourceTaskSettings, worker: WorkerConfig) -> BoundaryPol
 def _interval_ms(settings: SourceTaskSettings, worker: WorkerConfig) -> int:
     interval_ms = settings.transaction_interval_ms
     return worker.offset_flush_interval_ms if interval_ms is None else interval_ms
-
-
-def _producer_config(setup: TaskSetup, worker: DistributedConfig) -> LibrdkafkaConfig:
-    overrides: Mapping[str, str | None] = setup.connector_config
-    return built(
-        exactly_once_producer(
-            worker,
-            overrides,
-            f"connector-producer-{setup.task_id}",
-            task_transactional_id(worker.group_id, setup.task_id.connector, setup.task_id.task),
-        )
-    )

@@ -78,7 +78,13 @@ class WorkerCopies:
                 self._copying = True
             with self._writing:
                 if entries := self._next():
-                    self._copy(entries)
+                    try:
+                        self._write(entries, self._timeout_ms)
+                    except (AgentError, OSError) as exc:
+                        LOG.warning(
+                            "offsets were committed, but not copied to the worker's offsets topic",
+                            extra={"partitions": len(entries), "reason": str(exc)},
+                        )
             with self._changed:
                 self._copying = False
                 self._changed.notify_all()
@@ -92,12 +98,3 @@ class WorkerCopies:
                 for meaning in entries:
                     del self._waiting[meaning]
             return dict(entries.values())
-
-    def _copy(self, entries: dict[bytes, bytes | None]) -> None:
-        try:
-            self._write(entries, self._timeout_ms)
-        except (AgentError, OSError) as exc:
-            LOG.warning(
-                "offsets were committed, but not copied to the worker's offsets topic",
-                extra={"partitions": len(entries), "reason": str(exc)},
-            )

@@ -1,4 +1,4 @@
-"""How a source task's converted records go out exactly-once.
+"""Sends a source task's converted records exactly-once.
 
 Layer: tasks. Kafka: ExactlyOnceWorkerSourceTask. The loop and the
 pipeline are those of every source task. Records and their source offsets go into one transaction;

@@ -1,1 +1,1 @@
-"""Where the processes of a source connector read and write offsets."""
+"""The stores of a source connector's offsets, as its processes use them."""

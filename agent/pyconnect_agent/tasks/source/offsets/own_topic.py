@@ -51,7 +51,7 @@ class OffsetUse(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogUse:
-    """How a process uses the log of an own topic.
+    """The use that a process makes of the log of an own topic.
 
     `client`: the end of client ids, the task's id or the connector's name. `is_brief`: the
     process ends soon, so it need not spare the brokers.
@@ -143,11 +143,12 @@ def _log(
     return CompactedLog(
         CompactedTopic(
             name=topic,
-            worker_key="offset.storage.topic",
+            worker_key="offsets.storage.topic",
             purpose="source connector offsets",
             partitions=worker.offset_storage_partitions,
             replication_factor=worker.offset_storage_replication_factor,
             settings=worker.storage_topic_settings("offset"),
+            create=worker.internal_topics_automatic_creation_enable,
             create_timeout_ms=admin.default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS,
             retry_backoff_ms=worker.retry_backoff_ms,
         ),

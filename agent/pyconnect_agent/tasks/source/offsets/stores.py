@@ -1,4 +1,4 @@
-"""Where a source connector's processes read and write its offsets (KIP-618).
+"""The stores of a source connector's offsets, as its processes use them (KIP-618).
 
 Layer: tasks. Kafka: ConnectorOffsetBackingStore. Two stores: the worker's own, through the worker;
 and an offsets topic of the connector's own, whose values win over the worker's and are copied
@@ -17,12 +17,13 @@ from typing import Protocol
 from pyconnect_agent.core.errors import AgentError, RetriableKafkaError
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.internal_topics.offsetlog import canonical
+from pyconnect_agent.core.offsets.source import parse_offset, partition_key
 from pyconnect_agent.kafka.deadline import Deadline
 from pyconnect_agent.kafka.log import Log
 from pyconnect_agent.kafka.offset_image import OffsetImage
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.source.exactly_once.offset_copies import WorkerCopies
-from pyconnect_api import ConnectException
+from pyconnect_api import ConnectException, DataException, OffsetStorageReader
 
 LOG = logging.getLogger(__name__)
 
@@ -68,18 +69,18 @@ class OffsetStores(Protocol):
         ...
 
     def committed(self, entries: Entries) -> None:
-        """What `prepare` got is committed."""
+        """Note that the offsets of `prepare` are committed."""
         ...
 
     def close(self) -> None:
-        """Nothing is written after this; waits a moment for copies."""
+        """End writing; wait a moment for copies."""
         ...
 
 
 class OwnCommits:
-    """What a connector's only task has committed exactly-once, which nobody else writes then.
+    """Offsets of a connector's only task, committed exactly-once; no other process writes them.
 
-    It need not be read again, for which the end behind each transaction has to be found. A task may
+    They need not be read again, for which the end behind each transaction is looked up. A task may
     read after each (Debezium's). `active` False: the task is not the only one, and reads.
     """
 
@@ -162,7 +163,7 @@ class WorkerOffsets:
         self._own_commits.add(entries)
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """A store without copies ends at once."""
 
 
 class OwnOffsetsStore:
@@ -239,3 +240,46 @@ class OwnOffsetsStore:
         buried = [key for key, value in entries.items() if value is None]
         if buried:
             self._copies.bury(buried, timeout_ms)
+
+
+ReadOffsets = Callable[[tuple[bytes, ...], int], Mapping[bytes, bytes | None]]
+"""Looks up raw keys within so many ms, after reading to the end. Raises AgentError."""
+
+TIMEOUT_MS = 60_000
+
+
+class WorkerOffsetReader(OffsetStorageReader):
+    """Any thread may read; `close` makes further reads fail."""
+
+    def __init__(self, connector: str, read: ReadOffsets) -> None:
+        self._connector = connector
+        self._read = read
+        self._closed = False
+
+    def close(self) -> None:
+        self._closed = True
+
+    def offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
+        found = self.offsets([partition])
+        return found[0][1] if found else None
+
+    def offsets(
+        self, partitions: Sequence[Mapping[str, object]]
+    ) -> Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]:
+        if self._closed:
+            raise ConnectException(
+                "Offset reader closed while attempting to read offsets. "
+                "The task or connector was stopped."
+            )
+        keys = [partition_key(self._connector, partition) for partition in partitions]
+        try:
+            values = self._read(tuple(dict.fromkeys(keys)), TIMEOUT_MS)
+        except (AgentError, OSError) as exc:
+            raise ConnectException("Failed to fetch offsets.") from exc
+        result: list[tuple[Mapping[str, object], Mapping[str, object] | None]] = []
+        for partition, key in zip(partitions, keys, strict=True):
+            try:
+                result.append((partition, parse_offset(values.get(key))))
+            except DataException:
+                LOG.exception("stored offset cannot be decoded", extra={"partition": partition})
+        return result

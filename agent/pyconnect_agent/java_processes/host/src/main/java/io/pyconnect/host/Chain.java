@@ -9,6 +9,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.connect.connector.ConnectRecord;
@@ -68,7 +69,7 @@ final class Chain<R extends ConnectRecord<R>> {
     }
 
     private record Stage<R extends ConnectRecord<R>>(
-            Transformation<R> change, Predicate<R> when, boolean not) {
+            String alias, Transformation<R> change, Predicate<R> when, boolean not) {
         R apply(R record) {
             return when == null || Loaders.within(loader(when), () -> when.test(record)) != not
                     ? change.apply(record)
@@ -94,7 +95,8 @@ final class Chain<R extends ConnectRecord<R>> {
                 configured(found, () -> found.configure(config(stage.get("predicate"))));
                 when = found;
             }
-            stages.add(new Stage<>(change, when, stage.path("negate").asBoolean()));
+            var alias = stage.path("alias").asText();
+            stages.add(new Stage<>(alias, change, when, stage.path("negate").asBoolean()));
         }
         toleratesAll = job.path("toleratesAll").asBoolean();
         timeoutMs = job.path("retryTimeoutMs").asLong();
@@ -103,10 +105,16 @@ final class Chain<R extends ConnectRecord<R>> {
 
     /** Returns the record after all transformations, null if one of them has dropped it. */
     R transform(R record) throws Failed {
+        return transform(record, (alias, each) -> {});
+    }
+
+    /** Shows the record after each transformation to {@code seen}, with the alias of that. */
+    R transform(R record, BiConsumer<String, R> seen) throws Failed {
         var current = record;
         for (var stage : stages) {
             var before = current;
             current = run("TRANSFORMATION", stage.change, () -> stage.apply(before));
+            seen.accept(stage.alias, current);
             if (current == null) {
                 return null;
             }

@@ -2,8 +2,11 @@ package io.pyconnect.host;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
+import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.ConnectorContext;
@@ -17,6 +20,7 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 final class ConnectorHost implements Host.Answers {
     private final Link link;
     private final Connector connector;
+    private final Set<Thread> threads = threads();
 
     ConnectorHost(Link link, Connector connector, Map<String, Object> facts) {
         this.link = link;
@@ -39,12 +43,30 @@ final class ConnectorHost implements Host.Answers {
             case "taskClass" -> {
                 return connector.taskClass().getName();
             }
+            case "isIdle" -> {
+                return isIdle();
+            }
             case "alterOffsets" -> {
                 return alterOffsets(config, call.get("offsets"));
             }
             default -> throw new IOException("Unknown call " + call);
         }
         return null;
+    }
+
+    /** Whether the connector has started no threads and processes that still run. */
+    private boolean isIdle() {
+        var now = threads();
+        now.removeAll(threads);
+        now.remove(Thread.currentThread());
+        return now.isEmpty() && ProcessHandle.current().children().findAny().isEmpty();
+    }
+
+    /** Those of the process's main group: the virtual machine has its own elsewhere. */
+    private static Set<Thread> threads() {
+        var group = Thread.currentThread().getThreadGroup();
+        var found = new Thread[2 * group.activeCount() + 64];
+        return new HashSet<>(Arrays.asList(found).subList(0, group.enumerate(found)));
     }
 
     private boolean alterOffsets(Map<String, String> config, JsonNode changes) {

@@ -11,6 +11,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.connector.Task;
 import org.apache.kafka.connect.sink.SinkTask;
+import org.apache.kafka.connect.source.SourceConnector;
 import org.apache.kafka.connect.source.SourceTask;
 
 /**
@@ -122,9 +123,17 @@ public final class Host {
         Thread.currentThread().setContextClassLoader(loader);
         var connector = loaders.instance(described.get("connector"), Connector.class);
         job =
-                described.get("mode").asText().equals("task")
-                        ? task(link, loaders, connector, described, facts)
-                        : inTurn(link, "connector", new ConnectorHost(link, connector, facts));
+                switch (described.get("mode").asText()) {
+                    case "task" -> task(link, loaders, connector, described, facts);
+                    case "trial" -> {
+                        var isSource = connector instanceof SourceConnector;
+                        var task =
+                                isSource ? (SourceTask) newTask(connector, described, facts) : null;
+                        yield inTurn(link, "task", new Trial(link, task, described, loaders));
+                    }
+                    default ->
+                            inTurn(link, "connector", new ConnectorHost(link, connector, facts));
+                };
         return facts;
     }
 
@@ -134,6 +143,14 @@ public final class Host {
             Connector connector,
             JsonNode described,
             Map<String, Object> facts) {
+        var task = newTask(connector, described, facts);
+        return task instanceof SourceTask source
+                ? new SourceHost(link, source, new Chain<>(described, loaders), described, facts)
+                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders), described);
+    }
+
+    private static Task newTask(
+            Connector connector, JsonNode described, Map<String, Object> facts) {
         // A worker of the group, this one or a Java worker, has added it to the task's config.
         var named = described.path("task").textValue();
         var loader = connector.getClass().getClassLoader();
@@ -143,9 +160,7 @@ public final class Host {
         facts.put("class", task.getClass().getName());
         facts.put("version", task.version());
         facts.put("isSource", task instanceof SourceTask);
-        return task instanceof SourceTask source
-                ? new SourceHost(link, source, new Chain<>(described, loaders), described, facts)
-                : new SinkHost(link, (SinkTask) task, new Chain<>(described, loaders), described);
+        return task;
     }
 
     private static Link.Receiver inTurn(Link link, String thread, Answers answers) {

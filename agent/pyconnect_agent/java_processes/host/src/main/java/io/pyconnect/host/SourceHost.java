@@ -346,7 +346,7 @@ final class SourceHost implements Link.Receiver {
         }
     }
 
-    private static final class TaskContext extends Context implements SourceTaskContext {
+    static final class TaskContext extends Context implements SourceTaskContext {
         private final TransactionContext transactions;
 
         TaskContext(Link link, TransactionContext transactions) {
