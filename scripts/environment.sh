@@ -156,8 +156,8 @@ download_size() {
       build) sum=$((sum + 1)) ;;
       runtime) sum=$((sum + 14)) ;;
       dev) sum=$((sum + 62)) ;;
-      reconcile) sum=$((sum + 434)) ;;
-      reconcile-connect) sum=$((sum + 510)) ;;
+      reconcile) sum=$((sum + 500)) ;;
+      reconcile-connect) sum=$((sum + 540)) ;;
       sample) sum=$((sum + 9)) ;;
       sql) sum=$((sum + 4)) ;;
       lake) sum=$((sum + 85)) ;;

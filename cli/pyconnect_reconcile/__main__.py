@@ -8,17 +8,15 @@ if any differs, otherwise the first that is not 0.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from pyconnect_reconcile.errors import ReconcileError
-from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.events import Events, end_with_parent
 from pyconnect_reconcile.findings import Verdict
 from pyconnect_reconcile.job_runs import run_each
 from pyconnect_reconcile.spec import Spec, read_spec
@@ -50,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{len(options.specs)} specs, but {len(options.report)} times --report")
     events = Events(machine=options.events)
     if options.tethered:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        end_with_parent(INTERRUPTED)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         specs = [load_spec(path) for path in options.specs]
@@ -92,14 +90,6 @@ def load_spec(path: Path) -> Spec:
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def _end_with_parent() -> None:
-    # Not through sys.stdin: its lock would be held when the interpreter ends.
-    while os.read(0, 1):
-        pass
-    # Spark's JVM ends with the pipe that this process holds.
-    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_reconcile.chain import Base, base_of
 from pyconnect_reconcile.database_tables.copies import CopiedTable, copied
 from pyconnect_reconcile.document import Bounds
 from pyconnect_reconcile.errors import ReconcileError
@@ -49,13 +50,15 @@ class Capture:
     """The input of a run.
 
     Snapshots by the name of the cluster, files by the paths of their side, tables by their place.
-    `spec` has the committed offsets that a sink keeps in its own database.
+    `spec` has the committed offsets that a sink keeps in its own database. `base` is the report at
+    whose ends the run begins.
     """
 
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
     files: Mapping[tuple[str, ...], FixedFiles]
     tables: Mapping[tuple[str, str], CopiedTable]
+    base: Base | None = None
 
 
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
@@ -81,7 +84,9 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
             taken.add(side.cluster, side.topics)
     for cluster, topics in _own_topics(spec):
         taken.add(cluster, topics)
-    return Capture(spec=spec, snapshots=taken.snapshots(), files=files, tables=tables)
+    return Capture(
+        spec=spec, snapshots=taken.snapshots(), files=files, tables=tables, base=taken.base
+    )
 
 
 def copies_rows(spec: Spec) -> bool:
@@ -158,6 +163,7 @@ class _Taken:
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
+        self.base = base_of(spec)
         self._views: dict[str, ClusterView] = {}
         self._snapshots: dict[str, TopicsSnapshot] = {}
 
@@ -173,6 +179,8 @@ class _Taken:
         view = self._views[cluster]
         snapshot = view.snapshot(wanted)
         since = dict(self.spec.since)
+        if self.base is not None:
+            since |= self.base.bounds(cluster, snapshot)
         if self.spec.since_ms is not None:
             since |= _begun(snapshot, view.offsets_at(snapshot, self.spec.since_ms))
         snapshot = narrowed(snapshot, since=since, until=self.spec.until)

@@ -1,8 +1,12 @@
-"""The progress of a run: lines of NDJSON for the command line, or text on stderr."""
+"""A run and the process that has started it: its progress as events, and their common end.
+
+Events are lines of NDJSON for the command line, or text on stderr.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from typing import TextIO
@@ -43,3 +47,16 @@ class Events:
         stream = self._stream or (sys.stdout if self._machine else sys.stderr)
         with self._lock:
             print(line, file=stream, flush=True)
+
+
+def end_with_parent(exit_code: int) -> None:
+    """End this process, at any point, when the process that has started it ends."""
+
+    def wait() -> None:
+        # Not through sys.stdin: its lock would be held when the interpreter ends.
+        while os.read(0, 1):
+            pass
+        # What this process has started, such as Spark's JVM, ends with the pipes that it holds.
+        os._exit(exit_code)
+
+    threading.Thread(target=wait, daemon=True).start()

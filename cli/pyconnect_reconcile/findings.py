@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 
+COPIES = "copies"
+"""A finding's `of`, where `first` is the expected number of copies and `last` the number there."""
+
 
 class Severity(Enum):
     """The effect of a finding on the verdict."""
@@ -36,7 +39,8 @@ class Verdict(Enum):
 class Place:
     """The place of a record, or of a row of a file (`file`, and `row` from 1 if it is known).
 
-    `key` is a text; None for none, and when it was not looked up.
+    `key` is a text; None for none, and when it was not looked up. A row of a `table` is found by
+    its key: a JSON object of the key columns' texts.
     """
 
     topic: str | None = None
@@ -48,13 +52,15 @@ class Place:
     """Whether read_committed shows it; None when that makes no difference."""
     file: str | None = None
     row: int | None = None
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One thing found.
 
-    `first` and `last` are an interval, of what `of` says: offsets or sequence numbers. `group` is
+    `first` and `last` are an interval, of what `of` says: offsets or sequence numbers; of COPIES
+    they are two numbers. `group` is
     the source id, `key` the identity of a repeated record. `copies` are the places of the first
     copies.
     """

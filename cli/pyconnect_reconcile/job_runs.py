@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyconnect_reconcile.capture import Capture, capture, copies_rows
+from pyconnect_reconcile.chain import continued
 from pyconnect_reconcile.errors import (
     InvalidQuestion,
     NotAuditable,
@@ -65,7 +66,7 @@ def _run(
     except InvalidQuestion:
         raise
     except Exception as error:
-        write_report(_failure(spec, error, started), directory, None)
+        write_report(_failure(spec, error, started), directory, parquet=False)
         raise
     events.report(str(directory), report.verdict.word)
     return report.verdict
@@ -98,7 +99,7 @@ def _reported(
 
             outcome = ranges.check(spec, captured.snapshots[MAIN])
             report = _report(captured, outcome, started, spark_version="")
-            write_report(report, directory, None)
+            write_report(report, directory, parquet=False)
         else:
             report = _checked(captured, session(), events, directory, started)
     return report
@@ -144,9 +145,9 @@ def _checked(
             files=captured.files,
             tables=captured.tables,
         )
-        outcome = check(bench)
+        outcome = continued(check(bench), captured.base, captured.snapshots)
         report = _report(captured, outcome, started, spark_version=spark.version)
-        write_report(report, directory, spark)
+        write_report(report, directory, parquet=True)
     return report
 
 
@@ -156,6 +157,7 @@ def _report(
     return Report(
         spec=captured.spec,
         snapshots=captured.snapshots,
+        base=captured.base,
         outcome=arranged(outcome, hide_keys=captured.spec.hide_keys),
         started_ms=int(started * 1000),
         duration_ms=int((time.time() - started) * 1000),

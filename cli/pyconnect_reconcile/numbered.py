@@ -23,12 +23,12 @@ LANE = ("group", "topic", "partition")
 BUCKET_KEYS = (*LANE, "bucket")
 EARLIER = (Window.unboundedPreceding, -1)
 # Bit i stands for number i of the bucket.
-MASK = "bit_or(1L << CAST(sequence & 63 AS INT)) AS mask"
+MASK = "bit_or(shiftleft(1L, CAST(sequence & 63 AS INT))) AS mask"
 # They follow from the mask, once for 64 records: its lowest bit and its number of digits.
 FROM_MASK = (
-    f"bucket >> {CHUNK_BITS} AS chunk",
-    "(bucket << 6) + bit_count((mask & -mask) - 1) AS lowest",
-    "(bucket << 6) + length(bin(mask)) - 1 AS highest",
+    f"shiftright(bucket, {CHUNK_BITS}) AS chunk",
+    "shiftleft(bucket, 6) + bit_count((mask & -mask) - 1) AS lowest",
+    "shiftleft(bucket, 6) + length(bin(mask)) - 1 AS highest",
 )
 
 
@@ -39,7 +39,7 @@ def masks(numbers: DataFrame) -> DataFrame:
     (offsets), `doubtful` (whether the order within the bucket is not proven). An offset - sequence
     that varies by one at most proves it: two numbers in the wrong order would need the same offset.
     """
-    folded = numbers.groupBy(*LANE, sql.expr("sequence >> 6 AS bucket")).agg(
+    folded = numbers.groupBy(*LANE, sql.expr("shiftright(sequence, 6) AS bucket")).agg(
         sql.expr(MASK),
         sql.count("*").alias("copies"),
         sql.min("offset").alias("first"),
@@ -54,9 +54,11 @@ def sorted_masks(numbers: DataFrame, *, several_chunks: bool) -> DataFrame:
 
     `several_chunks`: whether a partition has more than 2^SORTED_BITS offsets.
     """
-    block = f"offset >> {SORTED_BITS}" if several_chunks else "0L"
+    block = f"shiftright(offset, {SORTED_BITS})" if several_chunks else "0L"
     # Records without a number have no order: no task shall get all of them.
-    block = f"CASE WHEN sequence IS NULL THEN -1 - (offset >> {CHUNK_BITS}) ELSE {block} END"
+    block = (
+        f"CASE WHEN sequence IS NULL THEN -1 - shiftright(offset, {CHUNK_BITS}) ELSE {block} END"
+    )
     # A hash is sorted quicker than texts; where two are equal more records are doubtful, not fewer.
     run = sql.xxhash64(*LANE, sql.expr(block))
     blocks = numbers.withColumns({"block": sql.expr(block), "run": run})
@@ -70,7 +72,7 @@ def sorted_masks(numbers: DataFrame, *, several_chunks: bool) -> DataFrame:
     ]
     folded = (
         blocks.withColumn("higher", sql.max("sequence").over(seen))
-        .groupBy(*LANE, "block", sql.expr("sequence >> 6 AS bucket"))
+        .groupBy(*LANE, "block", sql.expr("shiftright(sequence, 6) AS bucket"))
         .agg(*columns)
     )
     if not several_chunks:
@@ -136,13 +138,14 @@ def groups(buckets: DataFrame, bounds: DataFrame | None, *, from_one: bool) -> D
 
 # How many numbers of a mask lie below `low`, and above `high`; null without such a bound.
 _BELOW = (
-    "CASE WHEN bucket < low >> 6 THEN bit_count(mask)"
-    " WHEN bucket = low >> 6 THEN bit_count(mask & ((1L << CAST(low & 63 AS INT)) - 1)) END"
+    "CASE WHEN bucket < shiftright(low, 6) THEN bit_count(mask)"
+    " WHEN bucket = shiftright(low, 6) THEN"
+    " bit_count(mask & (shiftleft(1L, CAST(low & 63 AS INT)) - 1)) END"
 )
 _ABOVE = (
-    "CASE WHEN bucket > high >> 6 THEN bit_count(mask)"
-    " WHEN bucket = high >> 6 THEN"
-    " bit_count(mask & ~((2L << CAST(high & 63 AS INT)) - 1)) END"
+    "CASE WHEN bucket > shiftright(high, 6) THEN bit_count(mask)"
+    " WHEN bucket = shiftright(high, 6) THEN"
+    " bit_count(mask & ~(shiftleft(2L, CAST(high & 63 AS INT)) - 1)) END"
 )
 
 
@@ -233,7 +236,7 @@ def disordered(numbers: DataFrame, suspects: DataFrame) -> DataFrame:
     """
     seen = Window.partitionBy(*BUCKET_KEYS).orderBy("offset").rowsBetween(*EARLIER)
     return (
-        numbers.withColumn("bucket", sql.expr("sequence >> 6"))
+        numbers.withColumn("bucket", sql.expr("shiftright(sequence, 6)"))
         .join(suspects, list(BUCKET_KEYS))
         # One exchange for both: the first copies and their order.
         .repartition(*BUCKET_KEYS)

@@ -7,14 +7,22 @@ near names are told.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
 from pyconnect_reconcile.file_side import VALUE_FORMS, FileSide, read_file_side
-from pyconnect_reconcile.table_side import RowRule, TableSide, read_row_rule, read_table_side
+from pyconnect_reconcile.table_side import (
+    KAFKA,
+    RowRule,
+    TableSide,
+    read_row_rule,
+    read_table_side,
+)
 
 VERSION = 1
 MAIN = "main"
@@ -125,6 +133,7 @@ class Spec:
     ranges: str | None = None
     previous: str | None = None
     earlier: tuple[str, ...] = ()  # reports to choose `previous` from, the newest first
+    since_last: bool = False  # continue at the ends of the last of `earlier` that agreed
     sequence: str | None = None
     group: str | None = None
     ordered: bool = False
@@ -144,6 +153,30 @@ class Spec:
     fail_unparsable: bool = False
     notes: tuple[str, ...] = ()
     spark: SparkSettings = field(default_factory=SparkSettings)
+
+
+_PASSING = frozenset(
+    {"spark", "findings", "hide_keys", "notes", "ranges", "previous", "earlier", "stable_only"}
+    | {"since", "since_ms", "until", "properties", "options", "limit_bytes", "timestamp", "number"}
+)
+"""Members that differ between runs of the same question, or may hold credentials."""
+
+
+def question_of(spec: Spec) -> str:
+    """Return a hash of the question: sides, columns and rules, without offsets and access."""
+
+    def kept(value: object) -> object:
+        if isinstance(value, Mapping):
+            # Without what is not set: a member of a later version is not set in earlier ones.
+            members = {str(k): kept(v) for k, v in value.items() if str(k) not in _PASSING}
+            return {k: each for k, each in members.items() if each not in (None, False, "", [], {})}
+        if isinstance(value, list | tuple):
+            return [kept(each) for each in value]
+        # Parameters of an address may be a user and a password.
+        return value.partition("?")[0] if isinstance(value, str) and "://" in value else value
+
+    question = kept(asdict(replace(spec, clusters={}, registries={})))
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def read_spec(document: object) -> Spec:
@@ -200,6 +233,7 @@ def _require(spec: Spec) -> None:
             f"spec: `since` or `until` names a topic that is not read: {', '.join(sorted(unread))}"
         )
     _require_order(spec)
+    _require_continuable(spec)
     _require_extractions(spec)
     sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
     used = {side.cluster for side in sides if isinstance(side, TopicSide)}
@@ -216,6 +250,44 @@ def _require_order(spec: Spec) -> None:
         raise ReconcileError("spec: `ordered` needs sequence, or topic-topic in append mode")
     if not (isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)):
         raise ReconcileError("spec: `ordered` compares two topics, but a side is not a topic")
+
+
+def _require_continuable(spec: Spec) -> None:
+    """Refuse `since_last` where the records of one night cannot be told from those before."""
+    if not spec.since_last:
+        return
+    if spec.since or spec.since_ms is not None or spec.ranges is not None:
+        raise ReconcileError("spec: `since_last` excludes `since`, `since_ms` and `ranges`")
+    refused = {
+        "ranges": "it compares with the last run already",
+        "sequence": "numbers that are missing between two nights would not be noticed",
+        "source-topic": "the source holds the rows of all nights, and none says its night",
+        "offsets": "it needs the whole history",
+        "completeness": "records of one time may come in two nights",
+    }
+    reason = refused.get(spec.job)
+    if reason is None and spec.mode == "upsert":
+        reason = "the last version of a key may come from any night"
+    if reason is None and spec.ordered:
+        reason = "the order of a key's records goes on between two nights"
+    if reason is None and spec.arrived is not None:
+        reason = "dead letters do not say to which night they belong"
+    if reason is None and spec.job == "topic-sink" and not _has_offsets(spec):
+        reason = (
+            "rows of the sink do not say from which records they are; those of a SqlSink with"
+            " pk.mode=kafka do"
+        )
+    if reason is not None:
+        raise ReconcileError(
+            f"spec: `since_last` is not possible with {spec.job}: {reason}",
+            hint="run it without --since-last",
+        )
+
+
+def _has_offsets(spec: Spec) -> bool:
+    """Return whether rows of the right have the places of their records as their key."""
+    rule = spec.left.row if isinstance(spec.left, TopicSide) else None
+    return isinstance(spec.right, TableSide) and rule is not None and rule.of == KAFKA
 
 
 def _require_extractions(spec: Spec) -> None:

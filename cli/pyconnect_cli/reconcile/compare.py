@@ -55,7 +55,7 @@ def source_topic(context: typer.Context, names: ConnectorNames = None, *, key: K
 def topic_sink(context: typer.Context, names: ConnectorNames = None, *, key: Key = None) -> None:
     """Compare topics, up to the sinks' committed offsets, with the data that the sinks wrote."""
     session = session_of(context)
-    audits = [_sink(session, connector, key) for connector in _each(session, names)]
+    audits = [sink_audit(session, connector, key) for connector in _each(session, names)]
     reconcile_each(session, "topic-sink", audits)
 
 
@@ -98,7 +98,8 @@ def _source(session: Session, connector: str | None, key: str | None) -> Audit:
     return Audit(target=connector or "", resolved=document, secrets=secrets)
 
 
-def _sink(session: Session, connector: str | None, key: str | None) -> Audit:
+def sink_audit(session: Session, connector: str | None, key: str | None) -> Audit:
+    """Resolve the audit of a sink, or of the topic and the data that options name."""
     given, value = _common(session.given, key), session.given.get("value")
     right, named = _data(session.given), list(texts(session.given, "topic"))
     left: Document = {"kind": "topic", "topics": named}

@@ -43,13 +43,17 @@ def written_lake(connector: Audited) -> Resolved:
             hint="name it: --topic " + (connector.topics[0] if connector.topics else "TOPIC"),
         )
     (topic,) = connector.topics
-    exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
-    members: Document = {"mode": "append", "duplicates_allowed": not exactly_once}
     if written == "iceberg":
-        return _written_table(config, topic, members)
+        return _written_table(config, topic, written_once(config))
     topics_dir = config.get("topics.dir")
     path = posixpath.join(_directory(config), "topics" if topics_dir is None else topics_dir, topic)
-    return _resolved(config, [path], written, members)
+    return files_side(config, [path], written, written_once(config))
+
+
+def written_once(config: Config) -> Document:
+    """Return members for a comparison of rows that are never changed."""
+    exactly_once = (config.get("delivery.guarantee") or "exactly-once") == "exactly-once"
+    return {"mode": "append", "duplicates_allowed": not exactly_once}
 
 
 def read_lake(connector: Audited) -> Resolved:
@@ -69,7 +73,7 @@ def read_lake(connector: Audited) -> Resolved:
         )
     root = _directory(config)
     path = posixpath.join(root, (config.get("prefix") or "").strip("/")).rstrip("/")
-    found = _resolved(config, [path], config.get("format.class") or "parquet", {"mode": "append"})
+    found = files_side(config, [path], config.get("format.class") or "parquet", {"mode": "append"})
     if found.side["format"] == "csv":
         # The connector reads an empty text as null, with quotes or without.
         found.side["options"] = {**RECURSIVE, "emptyValue": ""}
@@ -77,7 +81,13 @@ def read_lake(connector: Audited) -> Resolved:
     return found
 
 
-def _resolved(config: Config, paths: list[str], written: str, members: Document) -> Resolved:
+def files_side(
+    config: Config, paths: list[str], written: str, members: Document, *, payloads: bool = False
+) -> Resolved:
+    """Return files that never change, on local paths or in S3, and how records are rows of them.
+
+    `payloads`: JSON files hold values as JsonConverter writes them, without their schemas.
+    """
     whole = hoisted_column(config, BY_HAND)
     side: Document = {
         "kind": "files",
@@ -92,6 +102,9 @@ def _resolved(config: Config, paths: list[str], written: str, members: Document)
         secrets = with_providers(_given(STORE_ACCESS, config))
     form = value_form(config)
     if written == "json" and not whole:
+        if payloads and form == "connect-json":
+            side["value"] = "json"
+            return Resolved(side=side, topic={"value": form}, members=members, secrets=secrets)
         if form != "json" and _has_schemas(config):
             raise UsageError(
                 "JSON files have no schemas, but the topic's values have",
@@ -99,6 +112,8 @@ def _resolved(config: Config, paths: list[str], written: str, members: Document)
             )
         side["value"] = "json"
         return Resolved(side=side, topic={"value": "json"}, members=members, secrets=secrets)
+    if written == "text":
+        return Resolved(side=side, topic={"value": "bytes"}, members=members, secrets=secrets)
     if written == "json":
         raise UsageError("hoisted values in JSON files are not audited", hint=BY_HAND)
     if written == "csv" and not whole and form not in {"connect-json", "json", None}:
@@ -121,7 +136,11 @@ def _written_table(config: Config, topic: str, members: Document) -> Resolved:
     if kind == "sql":
         if not uri:
             uri = f"sqlite:///{posixpath.join(_directory(config), 'catalog.db')}"
-        database: Config = {"connection.url": uri}
+        database: Config = {
+            "connection.url": uri,
+            "connection.user": config.get(f"{CATALOG}.jdbc.user"),
+            "connection.password": config.get(f"{CATALOG}.jdbc.password"),
+        }
         address = database_side(database)
         catalog |= {name: address[name] for name in ("url", "options") if name in address}
         catalog["name"] = config.get(CATALOG) or "iceberg"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pyconnect_cli.parsing.options import CRON_OPTIONS, OptionGroups, OptionSpec
-from pyconnect_cli.verbs import ActingVerb
+from pyconnect_cli.verbs import CronVerb
 
 REPORT_OPTIONS = (
     OptionSpec(("--report",), "directory of the report; it must be new or empty", "DIR"),
     OptionSpec(("--spec",), "spec file whose members replace the resolved ones", "FILE"),
     OptionSpec(("--ranges",), "report.json whose offset ranges are read again", "FILE"),
     OptionSpec(("--since",), "start time of the records (ISO 8601, or an age such as 2h)", "TIME"),
+    OptionSpec(("--since-last",), "only records after the last report with it that agreed"),
     OptionSpec(("--stable-only",), "check of only the offsets that no open transaction holds back"),
     OptionSpec(
         ("--findings",), "maximum number of stored findings of each kind (default 1000)", "N"
@@ -36,10 +37,9 @@ SPARK_OPTIONS = (
 )
 
 
-class ReconcileVerb(ActingVerb):
-    """A job: options of Spark, of the report and for cron. It changes nothing."""
+class ReconcileVerb(CronVerb):
+    """A job: options of Spark, of the report and for cron."""
 
-    changes = False
     shared_specs: OptionGroups = (
         ("Report", REPORT_OPTIONS),
         ("Schema registry", REGISTRY_OPTIONS),

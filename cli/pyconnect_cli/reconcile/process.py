@@ -11,7 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,15 +69,27 @@ def run_process(
 
     KeyboardInterrupt and every other exception end the process first: it cancels Spark's jobs.
     """
-    command = [
-        *(sys.executable, "-m", "pyconnect_reconcile", *map(str, runs)),
-        *(part for report in runs.values() for part in ("--report", str(report))),
-        *("--events", "--tethered"),
-    ]
+    reports = (part for report in runs.values() for part in ("--report", str(report)))
+    command = ("pyconnect_reconcile", *map(str, runs), *reports, "--events", "--tethered")
+    return run_module(command, log, told, environment)
+
+
+def run_module(
+    module: Sequence[str],
+    log: Path,
+    told: EventCalls,
+    environment: Mapping[str, str],
+    *,
+    silent_s: float | None = None,
+) -> ProcessEnd:
+    """Run a module with its arguments in a process of its own; `log` gets its other output.
+
+    It is killed when it reports nothing for `silent_s`.
+    """
     with log.open("wb") as stderr:
         # A separate process group: Ctrl-C reaches the child once, from this process.
         process = subprocess.Popen(
-            command,
+            (sys.executable, "-m", *module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -85,7 +98,7 @@ def run_process(
             start_new_session=True,
         )
     try:
-        refusals = _relay(process, told)
+        refusals = _relay(process, told, silent_s)
         code = process.wait()
     except BaseException:
         _end(process)
@@ -98,10 +111,11 @@ def run_process(
     return ProcessEnd(exit_code=code, refusals=refusals, log=_tail(log))
 
 
-def _relay(process: subprocess.Popen[str], told: EventCalls) -> dict[str | None, SparkRefusal]:
-    assert process.stdout is not None
+def _relay(
+    process: subprocess.Popen[str], told: EventCalls, silent_s: float | None
+) -> dict[str | None, SparkRefusal]:
     refusals: dict[str | None, SparkRefusal] = {}
-    for line in process.stdout:
+    for line in _lines(process, silent_s):
         try:
             event = json.loads(line)
         except ValueError:
@@ -116,6 +130,23 @@ def _relay(process: subprocess.Popen[str], told: EventCalls) -> dict[str | None,
                 refusal = SparkRefusal(message=event["message"], hint=event["hint"])
                 refusals[event["directory"]] = refusal
     return refusals
+
+
+def _lines(process: subprocess.Popen[str], silent_s: float | None) -> Iterator[str]:
+    """Yield the lines of the process; kill it when it has written none for `silent_s`."""
+    assert process.stdout is not None
+    while True:
+        watch = None if silent_s is None else threading.Timer(silent_s, _kill_group, (process,))
+        if watch is not None:
+            watch.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            if watch is not None:
+                watch.cancel()
+        if not line:
+            return
+        yield line
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -1,8 +1,9 @@
 """The data that a connector reads or writes beside its topics, by its class. Pure.
 
-`SOURCES` and `SINKS` name a function for each class. It makes the connector's side of a compare
-from the configuration and the offsets that the worker reports. Classes without an entry need
---files or --table.
+`SOURCES` and `SINKS` name a function for each class: our classes by their last part, those of
+other projects in full, because several have the same last part. The function makes the connector's
+side of a compare from the configuration and the offsets that the worker reports. Classes without
+an entry need --files or --table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ from pyconnect_cli.errors import Undecided, UsageError
 from pyconnect_cli.reconcile.audited import Audited, Config, Resolved
 from pyconnect_cli.reconcile.connectors import simple_class
 from pyconnect_cli.reconcile.lake import read_lake, written_lake
+from pyconnect_cli.reconcile.other_sinks import (
+    written_by_aiven_s3,
+    written_by_confluent_s3,
+    written_by_debezium,
+    written_by_iceberg,
+    written_by_jdbc,
+)
 from pyconnect_cli.reconcile.tables import read_table, written_table
 
 
@@ -61,9 +69,17 @@ SINKS: Mapping[str, Resolve] = {
     "LakeSinkConnector": written_lake,
     "SqlSink": written_table,
     "SqlSinkConnector": written_table,
+    "io.confluent.connect.jdbc.JdbcSinkConnector": written_by_jdbc,
+    "io.aiven.connect.jdbc.JdbcSinkConnector": written_by_jdbc,
+    "io.debezium.connector.jdbc.JdbcSinkConnector": written_by_debezium,
+    "io.confluent.connect.s3.S3SinkConnector": written_by_confluent_s3,
+    "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector": written_by_aiven_s3,
+    "org.apache.iceberg.connect.IcebergSinkConnector": written_by_iceberg,
+    "io.tabular.iceberg.connect.IcebergSinkConnector": written_by_iceberg,
 }
 
 
 def resolver(config: Config, resolvers: Mapping[str, Resolve]) -> Resolve | None:
     """Return the function for the connector's class, None for a class that is not known."""
-    return resolvers.get(simple_class(config))
+    whole = config.get("connector.class") or ""
+    return resolvers.get(whole) or resolvers.get(simple_class(config))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pyconnect_cli.acting.unattended import held_lock
 from pyconnect_cli.errors import ExitCode, PyconnectError, Undecided
 from pyconnect_cli.reconcile.audited import Document
 from pyconnect_cli.reconcile.spec import complete, report_directories
@@ -84,7 +87,13 @@ def reconcile_each(session: Session, job: str, audits: Sequence[Audit]) -> None:
     ]
     session.record = BatchRecord(job, [run.name for run in runs])
     try:
-        with tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-") as work:
+        with ExitStack() as stack:
+            if session.given.get("since_last"):
+                # Two runs that continue the same report would be two chains.
+                for target in dict.fromkeys(targets):
+                    name = hashlib.sha256(target.encode()).hexdigest()[:16]
+                    stack.enter_context(held_lock(session, f"since-last-{job}-{name}"))
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="pyconnect-reconcile-"))
             ended = _run(session, runs, Path(work))
     except PyconnectError as error:
         session.record = BatchRecord.of([_failed(run, job, error) for run in runs])
@@ -162,7 +171,7 @@ def _run(session: Session, runs: Sequence[_Run], work: Path) -> ProcessEnd:
             place = work / str(number)
             place.mkdir()
             _name_secrets(run.document, run.secrets, place)
-            _write_private(place / "spec.json", json.dumps(run.document))
+            write_private(place / "spec.json", json.dumps(run.document))
             specs[place / "spec.json"] = run.directory
 
         def progress(done: int, total: int) -> None:
@@ -184,11 +193,12 @@ def _name_secrets(document: Document, secrets: Secrets, work: Path) -> None:
         assert isinstance(side, dict)
         if properties and "properties" not in side:
             file = work / f"{name}.properties"
-            _write_private(file, javaproperties.dumps(dict(properties), timestamp=False))
+            write_private(file, javaproperties.dumps(dict(properties), timestamp=False))
             side["properties"] = str(file)
 
 
-def _write_private(file: Path, text: str) -> None:
+def write_private(file: Path, text: str) -> None:
+    """Write a new file that only its owner may read."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)

@@ -22,15 +22,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyconnect_cli.reconcile.process import EventCalls, ProcessEnd, run_process
-from pyconnect_sandbox.class_archive import (
+from pyconnect_sandbox.java import Java
+from pyconnect_sandbox.progress import Progress, silent
+from pyconnect_sandbox.runtime import (
     archive_name,
     archive_options,
     archives_root,
     keep_archives,
     remove_unused,
 )
-from pyconnect_sandbox.java import Java
-from pyconnect_sandbox.progress import Progress, silent
 
 MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"

@@ -1,14 +1,16 @@
 """Spark's Kafka source, Avro, JDBC drivers, Iceberg: the jars that PySpark lacks, fetched once.
 
-Each jar is known by its path in a Maven repository and its SHA-256.
+Each jar is known by its path in a Maven repository and its SHA-256: drivers here, those of Spark's
+releases in a table for each line.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,31 +23,12 @@ from pyconnect_sandbox.progress import Progress, on_stderr, silent
 from pyconnect_sandbox.repository import download
 
 EXTRA = "reconcile"
-KAFKA_SOURCE = {
-    "4.0.0": {
-        "org/apache/spark/spark-sql-kafka-0-10_2.13/4.0.0/spark-sql-kafka-0-10_2.13-4.0.0.jar": (
-            "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3"
-        ),
-        "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/"
-        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar": (
-            "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767"
-        ),
-        "org/apache/kafka/kafka-clients/3.9.0/kafka-clients-3.9.0.jar": (
-            "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18"
-        ),
-        "org/apache/commons/commons-pool2/2.12.0/commons-pool2-2.12.0.jar": (
-            "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b"
-        ),
-    }
-}
-"""Spark's reader of topics, by Spark's version."""
-AVRO = {
-    "4.0.0": {
-        "org/apache/spark/spark-avro_2.13/4.0.0/spark-avro_2.13-4.0.0.jar": (
-            "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709"
-        )
-    }
-}
+KAFKA, AVRO, ICEBERG = "kafka", "avro", "iceberg"
+"""Uses of jars in the tables of Spark's releases."""
+RELEASES = ("3.5", "4.0", "4.1", "4.2")
+"""Lines of Spark with a table (`scripts/spark_jars.py` writes it) for all their patch releases."""
+_LACKING = {KAFKA: "topics", AVRO: "Avro", ICEBERG: "Iceberg tables"}
+_VERSION = re.compile(r"^__version__[^=]*=\s*['\"](\d[\w.]*)", re.MULTILINE)
 _MARIADB = {
     "org/mariadb/jdbc/mariadb-java-client/3.5.6/mariadb-java-client-3.5.6.jar": (
         "a129703efd7b0f334564d46753de999f09b3a361489a2eb647e6020390981cc9"
@@ -61,29 +44,32 @@ JDBC = {
     "mysql": _MARIADB,
 }
 """The driver of a database, by the scheme of its JDBC URL."""
-ICEBERG = {
-    "org/apache/iceberg/iceberg-spark-runtime-4.0_2.13/1.10.0/"
-    "iceberg-spark-runtime-4.0_2.13-1.10.0.jar": (
-        "0480f1248e0a8b50ae2a730d7ad3e1a727351c362ca63f4a0c35182087a49323"
-    )
-}
-"""Spark's reader of Iceberg tables, for Spark 4.0."""
 
 
 def require_spark() -> str:
-    """Return the version of the installed PySpark; PreconditionFailed (exit 9) without it."""
-    if find_spec("pyspark") is None:
+    """Return the version of the installed PySpark, which is not imported for it.
+
+    Raises PreconditionFailed (exit 9) without PySpark, and for a release without known jars.
+    """
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
         raise PreconditionFailed(
             "Spark is not installed", hint=f"install it: {install_command(EXTRA)}"
         )
-    for name in ("pyspark", "pyspark-client"):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    raise PreconditionFailed(
-        "Spark is installed without its version", hint=f"install it: {install_command(EXTRA)}"
-    )
+    text = Path(found.origin).with_name("version.py").read_text("utf-8")
+    version = _VERSION.search(text)
+    if version is None or line_of(version[1]) not in RELEASES:
+        name = version[1] if version else "of an unknown release"
+        raise PreconditionFailed(
+            f"audits do not run on Spark {name}: they know Spark {', '.join(RELEASES)}",
+            hint=f"install one of these: {install_command(EXTRA)}",
+        )
+    return version[1]
+
+
+def line_of(version: str) -> str:
+    """Return the line of a release, `4.1` of `4.1.4`."""
+    return ".".join(version.split(".")[:2])
 
 
 def require_java(environment: Mapping[str, str] | None = None) -> Java:
@@ -99,15 +85,15 @@ def require_java(environment: Mapping[str, str] | None = None) -> Java:
 def kafka_source_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the jars of Spark's Kafka source, fetching them on first use.
 
-    Raises PreconditionFailed without Spark or Java, or when the jars of this Spark are not known;
+    Raises PreconditionFailed without Spark or Java, or when no jar serves this release of Spark;
     JarsUnavailable and JarResolutionFailed when they cannot be fetched.
     """
-    return _jars(_for_this_spark(KAFKA_SOURCE), progress)
+    return _jars(known_jars(KAFKA), progress)
 
 
 def avro_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
     """Return the jar with which Spark reads Avro, fetched on first use; it raises likewise."""
-    return _jars(_for_this_spark(AVRO), progress)
+    return _jars(known_jars(AVRO), progress)
 
 
 def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
@@ -117,19 +103,27 @@ def jdbc_jars(url: str, *, progress: Progress = silent) -> tuple[Path, ...]:
 
 
 def iceberg_jars(*, progress: Progress = silent) -> tuple[Path, ...]:
-    """Return the jar with which Spark reads Iceberg tables, fetched on first use."""
-    return _jars(ICEBERG, progress)
+    """Return the jar with which Spark reads Iceberg tables; it raises likewise."""
+    return _jars(known_jars(ICEBERG), progress)
 
 
-def _for_this_spark(known: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
-    spark = require_spark()
-    if spark not in known:
+def table_of(line: str) -> Path:
+    """Return the table of a line of Spark: SHA-256, use, path in a Maven repository."""
+    return Path(__file__).with_name(f"spark-{line}.sha256")
+
+
+def known_jars(use: str) -> Mapping[str, str]:
+    """Return the SHA-256 of each jar of a use, by its path; they fit the installed Spark."""
+    line = line_of(require_spark())
+    rows = map(str.split, table_of(line).read_text("utf-8").splitlines())
+    found = {path: checksum for checksum, its_use, path in rows if its_use == use}
+    if not found:
         raise PreconditionFailed(
-            f"The jars with which Spark {spark} reads Kafka are not known here",
-            hint=f"name them with --packages or --jars, or install Spark {', '.join(known)}:"
-            f" {install_command(EXTRA)}",
+            f"no jar is known with which Spark {line} reads {_LACKING[use]}",
+            hint="name one with --packages or --jars, or use another release of Spark:"
+            f" {', '.join(each for each in RELEASES if each != line)}",
         )
-    return known[spark]
+    return found
 
 
 def _cache(jars: Mapping[str, str]) -> JarCache:
@@ -162,7 +156,8 @@ def main(arguments: Sequence[str]) -> None:
     if "--kafka" in arguments:
         return
     avro_jars(progress=on_stderr)
-    iceberg_jars(progress=on_stderr)
+    with suppress(PreconditionFailed):  # Iceberg follows a new release of Spark later.
+        iceberg_jars(progress=on_stderr)
     for name in JDBC:
         jdbc_jars(f"jdbc:{name}:", progress=on_stderr)
     SparkArchive(require_java(), os.environ).make(on_stderr)

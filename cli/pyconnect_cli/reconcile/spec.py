@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from pyconnect_cli.errors import PreconditionFailed, UsageError
-from pyconnect_cli.parsing.moments import parse_moment
+from pyconnect_cli.parsing.durations import parse_moment
 from pyconnect_cli.reconcile.audited import Document
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.state_directory import state_directory
@@ -28,6 +28,9 @@ def complete(session: Session, job: str, target: str, resolved: Document) -> Doc
         document["ranges"] = str(Path(str(ranges)).absolute())
     if since := given.get("since"):
         document["since_ms"] = parse_moment(str(since), what="--since", now=datetime.now(UTC))
+    if given.get("since_last"):
+        document["since_last"] = True
+        document["earlier"] = [str(path) for path in earlier_reports(session, job, target)]
     if findings := given.get("findings"):
         document["findings"] = _number(str(findings))
     for name in ("hide_keys", "fail_unparsable", "stable_only"):
@@ -95,7 +98,12 @@ def earlier_reports(session: Session, job: str, target: str) -> list[Path]:
     Other targets and other clusters may share these names: the job checks the contents.
     """
     directory = _reports(session.environ)
-    return sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
+    found = sorted(directory.glob(f"{stem_of(job, target)}-[0-9]*/report.json"), reverse=True)
+    if given := session.given.get("report"):
+        # Reports beside the new one, which the user keeps there.
+        beside = Path(str(given)).expanduser().absolute().parent
+        found += [*beside.glob("*/report.json"), *beside.glob("*/*/report.json")]
+    return found
 
 
 def _spec_file(path: Path, job: str) -> Document:

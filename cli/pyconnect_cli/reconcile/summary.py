@@ -63,4 +63,6 @@ def _interval(finding: Mapping[str, Any]) -> str:
 def _place(copy: Mapping[str, Any]) -> str:
     if "file" in copy:
         return f"{copy['file']}:{copy['row']}"
+    if "table" in copy:
+        return f"{copy['table']}:{copy['key']}"
     return f"{copy['topic']}:{copy['partition']}@{copy['offset']}"

@@ -49,7 +49,7 @@ def read_table(connector: Audited) -> Resolved:
     prefix, tables = config.get("topic.prefix") or "", ["query"]
     if not query:
         tables = [topic.removeprefix(prefix) for topic in connector.topics]
-    (table,) = _single(tables, connector)
+    table = single_table(tables, connector)
     partition = "query" if query else "table"
     offsets = [
         entry.offset
@@ -84,7 +84,7 @@ def written_table(connector: Audited) -> Resolved:
     whole = hoisted_column(config)
     pattern = config.get("table.name.format") or "${topic}"
     names = [pattern.replace("${topic}", topic) for topic in connector.topics]
-    (name,) = _single(list(dict.fromkeys(names)), connector)
+    name = single_table(names, connector)
     schema, _, table = name.rpartition(".") if "." in pattern else ("", "", name)
     side = database_side(config)
     side["table"] = _quoted(config, schema, table)
@@ -138,11 +138,13 @@ def _position(config: Config, mode: str, offset: Mapping[str, object]) -> Docume
     return {name: value for name, value in position.items() if value is not None}
 
 
-def _single(names: list[str], connector: Audited) -> list[str]:
-    if len(names) == 1:
-        return names
+def single_table(names: list[str], connector: Audited) -> str:
+    """Return the only one of the names; UsageError says how to choose among several."""
+    found = list(dict.fromkeys(names))
+    if len(found) == 1 and found[0]:
+        return found[0]
     raise UsageError(
-        f"{connector.name} has {len(names)} tables, and a run compares one",
+        f"{connector.name} has {len(found)} tables, and a run compares one",
         hint="name its topic: --topic " + (connector.topics[0] if connector.topics else "TOPIC"),
     )
 
@@ -191,9 +193,9 @@ def database_side(config: Config) -> Document:
         return {"kind": "table", "url": f"jdbc:sqlite:{file}", **zone}
     database = _DATABASES.get(scheme)
     parts = urlsplit(url)
-    if database is None or not parts.hostname:
+    if database is None or not parts.hostname or "," in parts.netloc:
         raise UsageError(
-            "connection.url is not that of a PostgreSQL, MariaDB, MySQL or SQLite database",
+            "connection.url is not that of one PostgreSQL, MariaDB, MySQL or SQLite database",
             hint=BY_HAND,
         )
     parameters = {

@@ -19,13 +19,13 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.checks import key_order, not_representable
 from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
-from pyconnect_reconcile.compares.key_order import equal_sides
+from pyconnect_reconcile.compares.key_order import Identities
 from pyconnect_reconcile.compares.places import places_of_rows
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
-from pyconnect_reconcile.findings import CheckOutcome, Finding, Place, Severity
+from pyconnect_reconcile.findings import COPIES, CheckOutcome, Finding, Place, Severity
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
@@ -42,7 +42,11 @@ TOTALS = (
     f"coalesce(sum(IF({KNOWN}, 0, surplus)), 0) AS extra",
     f"coalesce(sum(IF({KNOWN}, surplus, 0)), 0) AS repeated",
     "coalesce(sum(greatest(committed - there, 0)), 0) AS absent",
+    "coalesce(sum(IF(missing > 0, 1, 0)), 0) AS rows_missing",
+    "coalesce(sum(IF(surplus > 0, 1, 0)), 0) AS rows_surplus",
 )
+# Both kinds of rows that differ lie side by side in most topics that differ much.
+LOOKED_AT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,7 @@ class _First:
     right: DataFrame
     sums: stages.Checksums
     absent: tuple[str, ...] = ()
-    known: DataFrame | None = None
+    known: Identities | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +125,8 @@ def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
         if changed is not None:
             right = right.join(changed, list(KEY_HASHES), "left_anti")
     buckets = stages.bucket_count(sides.left.length or sides.right.length)
-    known = key_order.known(bench, sides.left, sides.right).persist() if spec.ordered else None
-    sums = equal_sides(known) if known is not None and not _has_tail(bench, spec) else None
+    known = key_order.known(bench, sides.left, sides.right) if spec.ordered else None
+    sums = known.sums if known is not None and not _has_tail(bench, spec) else None
     if sums is None:
         bench.events.step(f"comparing {sides.left.name} with {sides.right.name}")
         sums = stages.checksums(left, right, buckets)
@@ -162,7 +166,7 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
     if spec.ordered:
         assert first.known is not None
         more, late = key_order.check(bench, sides.left, sides.right, first.known)
-        first.known.unpersist()
+        first.known.rows.unpersist()
         findings += more
         totals = {**totals, "disorder": late}
     findings += [*_changed(sides.left), *_changed(sides.right)]
@@ -342,20 +346,25 @@ def _rows(
     limit = bench.spec.findings
     counted = Observation()
     different = stages.differing_rows(bench, left, right, sums)
-    gone, many = (
-        rows.where(f"{kind} > 0").orderBy(f"{side}_lane", f"{side}_offset", *HASHES).limit(limit)
-        for rows, kind, side in (
-            (different.observe(counted, *map(sql.expr, TOTALS)), "missing", "left"),
-            (different, "surplus", "right"),
-        )
-    )
-    # In one action: the exchange of the rows is the same one for both.
-    rows = gone.unionByName(many).collect()
+    observed = different.observe(counted, *map(sql.expr, TOTALS))
+    place = (sql.expr(f"IF(missing > 0, left_{of}, right_{of})") for of in ("lane", "offset"))
+    first = observed.where("missing > 0 OR surplus > 0").orderBy(*place, *HASHES)
+    rows = first.limit(LOOKED_AT * limit).collect()
     total = counted.get
-    missing = [row for row in rows if row.missing]
-    surplus = [row for row in rows if not row.missing]
+    chosen = {}
+    for kind, side in (("missing", "left"), ("surplus", "right")):
+        chosen[kind] = [row for row in rows if row[kind]][:limit]
+        if len(chosen[kind]) < min(limit, total[f"rows_{kind}"]):
+            of_kind = different.where(f"{kind} > 0")
+            of_kind = of_kind.orderBy(f"{side}_lane", f"{side}_offset", *HASHES)
+            chosen[kind] = of_kind.limit(limit).collect()
+    missing, surplus = chosen["missing"], chosen["surplus"]
     lost = _copies(bench, sides.left, missing, "left")
     found = _copies(bench, sides.right, surplus, "right")
+    if isinstance(sides.right.side, TableSide):
+        # Rows without a key are known by a record that they are copies of.
+        known = _copies(bench, sides.left, [row for row in surplus if row.committed], "left")
+        found = {row: (*known.get(row, ())[:1], *found.get(row, ())) for row in {**known, **found}}
     findings = [_missing(row, lost, sides) for row in missing]
     if missing and not isinstance(sides.right.side, TopicSide):
         certain = sides.left.rows.where("NOT tail")
@@ -402,6 +411,9 @@ def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
         kind="missing",
         severity=Severity.ERROR,
         message=f"in {sides.left.name}, not in {sides.right.name}{there}",
+        of=COPIES if present else None,
+        first=row.committed if present else None,
+        last=present or None,
         count=row.missing,
         copies=tuple(found.get(_identity(row, HASHES), ())),
     )
@@ -422,6 +434,9 @@ def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
         kind="repeated",
         severity=Severity.NOTE if bench.spec.duplicates_allowed else Severity.ERROR,
         message=f"{row.there} times in {sides.right.name}, {known} times in {sides.left.name}",
+        of=COPIES,
+        first=known,
+        last=row.there,
         count=row.surplus,
         copies=copies,
     )
@@ -493,7 +508,14 @@ def _places(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Pla
             return places(rows.rows, wanted, on, last=on is KEY_HASHES)
         case FileSide(format="text" | "json") as side:
             return _lines(rows, side, wanted, on, limit)
-        case FileSide() | TableSide():
+        case TableSide():
+            named = rows.rows.where("NOT tail AND key IS NOT NULL")
+            found = places(named, wanted, on, last=on is KEY_HASHES)
+            return {
+                row: [replace(place, table=rows.name) for place in where]
+                for row, where in found.items()
+            }
+        case FileSide():
             return {}
     raise ReconcileError(f"a side of an unknown kind: {rows.side}")
 

@@ -13,30 +13,32 @@ from pyspark.sql import DataFrame
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares import key_order
+from pyconnect_reconcile.compares.key_order import Identities
 from pyconnect_reconcile.compares.places import places_of_rows
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows
 from pyconnect_reconcile.findings import Finding, Place, Severity
 
 
-def known(bench: Bench, left: Rows, right: Rows) -> DataFrame:
+def known(bench: Bench, left: Rows, right: Rows) -> Identities:
     """Return the identities of both sides, which `check` and the compare itself use."""
     bench.events.step(f"comparing {left.name} with {right.name}, and the order of each key")
     return key_order.identities(*(_certain(bench, side) for side in (left, right)))
 
 
-def check(bench: Bench, left: Rows, right: Rows, known: DataFrame) -> tuple[list[Finding], int]:
+def check(bench: Bench, left: Rows, right: Rows, known: Identities) -> tuple[list[Finding], int]:
     """Return findings, up to the spec's limit, and how many records are late."""
-    pairs = key_order.first_copies(known)
-    wanted = key_order.repeated(known)
-    if not wanted.isEmpty():
+    rows = known.rows
+    pairs = key_order.first_copies(rows)
+    if known.repeated:
         origin, copy = (_certain(bench, side) for side in (left, right))
-        pairs = pairs.unionByName(key_order.later_copies(origin, copy, wanted))
-    unordered = list(_keyless(known))
+        later = key_order.later_copies(origin, copy, key_order.repeated(rows))
+        pairs = pairs.unionByName(later)
+    unordered = list(_keyless(known.keyless))
     if key_order.is_proven(pairs):
         # Equal records in several partitions are in no pair.
-        several = key_order.unpaired(known).select(*KEY_HASHES).distinct().count()
-        return [*_spread(several), *unordered], 0
-    found, total = _one_by_one(bench, (left, right), known, pairs)
+        keys = key_order.unpaired(rows).select(*KEY_HASHES).distinct()
+        return [*_spread(keys.count() if known.unpaired else 0), *unordered], 0
+    found, total = _one_by_one(bench, (left, right), rows, pairs)
     return [*found, *unordered], total
 
 
@@ -87,13 +89,11 @@ def _spread(count: int) -> Iterator[Finding]:
         )
 
 
-def _keyless(known: DataFrame) -> Iterator[Finding]:
-    copies = "coalesce(greatest(left_copies, right_copies), 0)"
-    [row] = known.where("key_first IS NULL").selectExpr(f"sum({copies}) AS count").collect()
-    if row["count"]:
+def _keyless(count: int) -> Iterator[Finding]:
+    if count:
         yield Finding(
             kind="keyless",
             severity=Severity.UNKNOWN,
-            message=f"{row['count']:,} records have no key: their order was not checked",
-            count=row["count"],
+            message=f"{count:,} records have no key: their order was not checked",
+            count=count,
         )

@@ -349,7 +349,7 @@ def _copies(read: _Pass, repeated: DataFrame) -> Iterator[Finding]:
     first = repeated.orderBy("group", "bucket").limit(read.limit)
     suspects = sql.broadcast(first.select("group", "bucket"))
     numbers = (
-        read.numbers.withColumn("bucket", sql.expr("sequence >> 6"))
+        read.numbers.withColumn("bucket", sql.expr("shiftright(sequence, 6)"))
         .join(suspects, ["group", "bucket"], "left_semi")
         .groupBy("group", "sequence")
         .count()

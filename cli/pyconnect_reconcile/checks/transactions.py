@@ -81,8 +81,8 @@ def check(bench: Bench) -> CheckOutcome:
 def _masks(bench: Bench, ranges: tuple[PartitionRange, ...], isolation: str) -> DataFrame:
     """Fold offsets to masks of 64: topic, partition, bucket, mask."""
     records = bench.records(ranges, isolation=isolation)
-    return records.groupBy("topic", "partition", sql.expr("offset >> 6 AS bucket")).agg(
-        sql.expr("bit_or(1L << CAST(offset & 63 AS INT)) AS mask")
+    return records.groupBy("topic", "partition", sql.expr("shiftright(offset, 6) AS bucket")).agg(
+        sql.expr("bit_or(shiftleft(1L, CAST(offset & 63 AS INT))) AS mask")
     )
 
 

@@ -12,6 +12,8 @@ No window spans more than a chunk of 2^18 offsets, or the ends of a key's chunks
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
@@ -23,7 +25,17 @@ from pyconnect_reconcile.values.hashes import HASHES, hashes
 
 CHUNK_BITS = 18
 SINGLE = "key_first IS NOT NULL AND left_low = left_high AND right_low = right_high"
+REPEATED = f"{SINGLE} AND left_copies = right_copies AND left_copies > 1"
+KEYLESS = "key_first IS NULL"
+UNPAIRED = "key_first IS NOT NULL AND (left_low <> left_high OR right_low <> right_high)"
 EARLIER = (Window.unboundedPreceding, -1)
+OF_SIDES = {
+    "copies": "count(*)",
+    "unparsable": "sum(CAST(unparsable AS BIGINT))",
+    "low": "min(lane)",
+    "high": "max(lane)",
+    "offset": "min(offset)",
+}
 
 
 def with_order_keys(rows: DataFrame, key: str) -> DataFrame:
@@ -33,48 +45,63 @@ def with_order_keys(rows: DataFrame, key: str) -> DataFrame:
     return rows.withColumns({name: sql.when(text.isNotNull(), each) for name, each in hashed})
 
 
-def identities(left: DataFrame, right: DataFrame) -> DataFrame:
-    """Return a row for each HASHES: KEY_HASHES, per side copies, unparsable, low, high and offset.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identities:
+    """A row for each HASHES of both sides, kept in Spark's cache, and what was counted of them.
 
-    Low and high are lanes; the offset is the first one, which counts within one lane only. A side's
-    columns are null when it lacks the row.
+    Columns: HASHES, KEY_HASHES, per side copies, unparsable, low, high and offset. Low and high are
+    lanes; the offset is the first one, which counts within one lane only. A side's columns are null
+    when it lacks the row. `sums` are the first stage of a compare, None if the sides differ.
+    `repeated` and `unpaired` count identities, `keyless` records.
     """
-    sides = []
-    for rows, name in ((left, "left"), (right, "right")):
-        sides.append(
-            rows.groupBy(*HASHES).agg(
-                *(sql.first(key).alias(f"{name}_{key}") for key in KEY_HASHES),
-                sql.count("*").alias(f"{name}_copies"),
-                sql.count_if("unparsable").alias(f"{name}_unparsable"),
-                sql.min("lane").alias(f"{name}_low"),
-                sql.max("lane").alias(f"{name}_high"),
-                sql.min("offset").alias(f"{name}_offset"),
-            )
-        )
-    keys = [sql.coalesce(f"left_{key}", f"right_{key}").alias(key) for key in KEY_HASHES]
-    joined = sides[0].join(sides[1], list(HASHES), "full_outer")
-    return joined.select("*", *keys).drop(
-        *(f"{side}_{key}" for side in ("left", "right") for key in KEY_HASHES)
-    )
+
+    rows: DataFrame
+    sums: Checksums | None
+    repeated: int
+    unpaired: int
+    keyless: int
 
 
-def equal_sides(known: DataFrame) -> Checksums | None:
-    """Return the first stage of a compare from its identities, None if the sides differ."""
-    [row] = known.selectExpr(
+def identities(left: DataFrame, right: DataFrame) -> Identities:
+    """Group the rows of both sides by their hashes, with lanes; the caller unpersists them."""
+    sides = (left.withColumn("is_left", sql.lit(True)), right.withColumn("is_left", sql.lit(False)))
+    used = [*HASHES, *KEY_HASHES, "is_left", "unparsable", "lane", "offset"]
+    both = sides[0].select(*used).unionByName(sides[1].select(*used))
+    # One exchange of both sides and no join, for which each side would be sorted.
+    counted = [
+        sql.expr(f"{what} FILTER (WHERE {where}) AS {name}_{of}")
+        for name, where in (("left", "is_left"), ("right", "NOT is_left"))
+        for of, what in OF_SIDES.items()
+    ]
+    keys = (sql.first(key).alias(key) for key in KEY_HASHES)
+    found = both.groupBy(*HASHES).agg(*keys, *counted)
+    rows = found.withColumns(
+        {name: sql.expr(f"nullif({name}, 0)") for name in ("left_copies", "right_copies")}
+    ).persist()
+    [row] = rows.selectExpr(
         *(
             f"coalesce(sum({side}_{name}), 0) AS {side}_{name}"
             for side in ("left", "right")
             for name in ("copies", "unparsable")
         ),
         "count_if(NOT left_copies <=> right_copies) AS differing",
+        f"count_if({REPEATED}) AS repeated",
+        f"count_if({UNPAIRED}) AS unpaired",
+        f"coalesce(sum(greatest(left_copies, right_copies)) FILTER (WHERE {KEYLESS}), 0)"
+        " AS keyless",
     ).collect()
-    if row.differing:
-        return None
-    return Checksums(
+    sums = Checksums(
         left=row.left_copies,
         right=row.right_copies,
         unparsable_left=row.left_unparsable,
         unparsable_right=row.right_unparsable,
+    )
+    return Identities(
+        rows=rows,
+        sums=None if row.differing else sums,
+        repeated=row.repeated,
+        unpaired=row.unpaired,
+        keyless=row.keyless,
     )
 
 
@@ -93,9 +120,7 @@ def first_copies(known: DataFrame) -> DataFrame:
 
 def repeated(known: DataFrame) -> DataFrame:
     """Return the HASHES of rows that both sides have more than once, and as often."""
-    return known.where(f"{SINGLE} AND left_copies = right_copies AND left_copies > 1").select(
-        *HASHES
-    )
+    return known.where(REPEATED).select(*HASHES)
 
 
 def later_copies(left: DataFrame, right: DataFrame, wanted: DataFrame) -> DataFrame:
@@ -118,7 +143,7 @@ def later_copies(left: DataFrame, right: DataFrame, wanted: DataFrame) -> DataFr
 def _ranked(rows: DataFrame, wanted: DataFrame) -> DataFrame:
     """Return the wanted rows with `copy`, the number of each among its equals."""
     chosen = rows.join(wanted, list(HASHES), "left_semi").withColumn(
-        "chunk", sql.expr(f"offset >> {CHUNK_BITS}")
+        "chunk", sql.expr(f"shiftright(offset, {CHUNK_BITS})")
     )
     across = Window.partitionBy(*HASHES).orderBy("chunk").rowsBetween(*EARLIER)
     before = (
@@ -149,9 +174,7 @@ def is_proven(pairs: DataFrame) -> bool:
 
 def unpaired(known: DataFrame) -> DataFrame:
     """Return the rows that a side has in several lanes."""
-    return known.where(
-        "key_first IS NOT NULL AND (left_low <> left_high OR right_low <> right_high)"
-    )
+    return known.where(UNPAIRED)
 
 
 def spread_keys(known: DataFrame) -> DataFrame:
@@ -170,7 +193,7 @@ def spread_keys(known: DataFrame) -> DataFrame:
 def late(pairs: DataFrame, spread: DataFrame) -> DataFrame:
     """Return the pairs whose right copy comes after one of its key that follows it on the left."""
     chunked = pairs.join(spread, list(KEY_HASHES), "left_anti").withColumn(
-        "chunk", sql.expr(f"right_offset >> {CHUNK_BITS}")
+        "chunk", sql.expr(f"shiftright(right_offset, {CHUNK_BITS})")
     )
     within = Window.partitionBy(*KEY_HASHES, "chunk").orderBy("right_offset").rowsBetween(*EARLIER)
     across = Window.partitionBy(*KEY_HASHES).orderBy("chunk").rowsBetween(*EARLIER)

@@ -13,12 +13,11 @@ file a last line without an end.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
@@ -30,6 +29,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import ICEBERG, FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
+from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK, TIME
@@ -44,6 +44,7 @@ from pyconnect_reconcile.values.normal import (
     Columns,
     Content,
     field_of,
+    held_type,
     json_columns,
     quoted,
     typed_columns,
@@ -57,6 +58,10 @@ PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
 WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
+ROW = "pyconnect_row"
+"""The key of a table's row, as a finding names the row."""
+EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
+"""Types whose texts are those of the database."""
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
 TIME_FIELDS = "Spark does not support time fields"
@@ -160,11 +165,12 @@ def named_rows(bench: Bench, side: Side) -> DataFrame | None:
 
 
 def content_of(bench: Bench, records: DataFrame, side: TopicSide, columns: Columns) -> Content:
+    by_member = bench.spec.key.startswith("json:") and _key_at(bench, columns) is None
     if side.value in FRAMED_FORMS:
-        return framed_content(bench.schemas, records, side, columns)
+        return framed_content(bench.schemas, records, side, columns, all_marked=by_member)
     if columns.all:
         form = side.value if side.value == "connect-json" else "json"
-        return json_columns(records, form, columns)
+        return json_columns(records, form, columns, all_marked=by_member)
     return whole_values(records, side.value)
 
 
@@ -190,22 +196,22 @@ def _topic(
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
 
 
-def _compared_key(bench: Bench, content: Content, columns: Columns) -> Column | None:
-    """Return the compared column that is the key; it may be written in another case."""
+def _key_at(bench: Bench, columns: Columns) -> int | None:
+    """Return which compared column is the key; it may be written in another case."""
     path = (bench.spec.key.partition(":")[2] or bench.spec.key).removeprefix("$.")
     named = [{each.rule.name, each.rule.path} for each in columns.all]
     similar = [{name.lower() for name in names} for names in named]
     at = [n for n, names in enumerate(named) if path in names]
     at += [n for n, names in enumerate(similar) if path.lower() in names]
-    return content.columns[at[0]] if at else None
+    return at[0] if at else None
 
 
 def _key_of_record(bench: Bench, content: Content, columns: Columns) -> Column:
     key = bench.spec.key
     if key.startswith("json:") and MARKED in content.frame.columns:
-        found = _compared_key(bench, content, columns)
-        if found is not None:
-            return found
+        at = _key_at(bench, columns)
+        if at is not None:
+            return content.columns[at]
         return sql.get_json_object(sql.col(MARKED), json_path(key.removeprefix("json:")))
     return sql.col("key") if key == "key" else text_of(key)
 
@@ -254,14 +260,37 @@ def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None)
 
 def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None) -> Rows:
     table = bench.tables[side.place]
-    frame = table.frame.withColumn("tail", sql.lit(False))
+    frame = _of_this_run(bench, table.frame, plan).withColumn("tail", sql.lit(False))
     if side.position is not None:
         frame = with_tail_of(table.frame, side.position)
     if plan is None:
         rows = _from_columns(bench, frame, columns)
     else:
-        rows = _from_plan(bench, frame, plan, side.zone)
+        rows = _from_plan(bench, frame.withColumn(ROW, _row_key(frame, plan.keys)), plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
+
+
+def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFrame:
+    """Leave out the rows of records before the ends of the last report."""
+    left = bench.spec.left
+    if not bench.spec.since_last or plan is None or not isinstance(left, TopicSide):
+        return frame
+    topic, partition, offset = (sql.col(quoted(name)) for name in plan.keys)
+    for part in bench.snapshot(left.topics, left.cluster).partitions:
+        of_part = (topic == part.topic) & (partition == part.partition)
+        frame = frame.where(~(of_part & (offset < (part.asked_start or 0))))
+    return frame
+
+
+def _row_key(frame: DataFrame, keys: Sequence[str]) -> Column:
+    """Return a JSON object of the texts of a row's key; null where they are not the database's."""
+    shown = [name for name in keys if name in frame.columns and EXACT.match(held_type(frame, name))]
+    if not keys or len(shown) < len(keys):
+        return sql.lit(None).cast("binary")
+    texts = [sql.col(quoted(name)).cast("string") for name in keys]
+    whole = reduce(lambda one, other: one & other, (text.isNotNull() for text in texts))
+    named = (text.alias(name) for text, name in zip(texts, keys, strict=True))
+    return sql.when(whole, sql.to_json(sql.struct(*named)).cast("binary"))
 
 
 def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
@@ -276,15 +305,18 @@ def _from_lines(bench: Bench, frame: DataFrame, form: str, columns: Columns) -> 
     topics = (side for side in (bench.spec.left, bench.spec.right) if isinstance(side, TopicSide))
     if form == "text" and any(side.value not in {"bytes", "text"} for side in topics):
         form = "json"
-    content = json_columns(frame, "json", columns) if columns.all else whole_values(frame, form)
+    at = _key_at(bench, columns)
+    if columns.all:
+        by_member = bench.spec.mode == "upsert" and at is None
+        content = json_columns(frame, "json", columns, all_marked=by_member)
+    else:
+        content = whole_values(frame, form)
     key: list[Column] = []
     if bench.spec.mode == "upsert":
         if MARKED not in content.frame.columns:
             raise ReconcileError("lines of text have no keys: compare JSON lines, or rows")
-        found = _compared_key(bench, content, columns)
         path = json_path(bench.spec.key.partition(":")[2] or bench.spec.key)
-        if found is None:
-            found = sql.get_json_object(sql.col(MARKED), path)
+        found = sql.get_json_object(sql.col(MARKED), path) if at is None else content.columns[at]
         key = [_as_key(bench, found)]
     return _placeless(_shaped(bench, content, content.columns, key))
 
@@ -294,10 +326,9 @@ def _from_columns(bench: Bench, frame: DataFrame, columns: Columns) -> DataFrame
     content = typed_columns(frame, columns)
     key: list[Column] = []
     if bench.spec.mode == "upsert":
-        found = _compared_key(bench, content, columns)
-        if found is None:
-            path = bench.spec.key.partition(":")[2] or bench.spec.key
-            found = token(*field_of(frame, path))
+        at = _key_at(bench, columns)
+        path = bench.spec.key.partition(":")[2] or bench.spec.key
+        found = token(*field_of(frame, path)) if at is None else content.columns[at]
         key = [_as_key(bench, found)]
     return _without_place(_shaped(bench, content, content.columns, key))
 
@@ -311,12 +342,13 @@ def _as_key(bench: Bench, found: Column) -> Column:
 
 def _without_place(rows: DataFrame) -> DataFrame:
     """Return rows of named columns with the columns of a place and of a value, which are null."""
-    kept = [name for name in rows.columns if name in SHAPED]
+    kept = [name for name in rows.columns if name in {*SHAPED, ROW}]
     return _placeless(rows.select(*kept).withColumn("value", sql.lit(None).cast("binary")))
 
 
 def _placeless(rows: DataFrame) -> DataFrame:
-    for name, expression in NO_PLACE.items():
+    named = {"key": ROW} if ROW in rows.columns else {}
+    for name, expression in {**NO_PLACE, **named}.items():
         rows = rows.withColumn(name, sql.expr(expression))
     return rows.withColumn("tombstone", sql.lit(False))
 
@@ -357,7 +389,7 @@ def _parquet(
         frame = reader.load(located)
         # A Spark Connect server looks at the files now.
         frame.schema  # noqa: B018
-    except PySparkException as exc:
+    except spark_errors() as exc:
         if not any(refusal in str(exc) for refusal in REFUSALS):
             raise
         wanted = {rule.name.partition(".")[0] for rule in bench.spec.columns}
@@ -374,7 +406,7 @@ def _iceberg(reader: DataFrameReader, located: list[str], side: FileSide) -> Dat
     try:
         frame = reader.load(located)
         frame.schema  # noqa: B018
-    except PySparkException as exc:
+    except spark_errors() as exc:
         if TIME_FIELDS not in str(exc):
             raise
         raise ReconcileError(
@@ -400,9 +432,13 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     # Spark would leave out what a row has behind its last column.
     whole = StructType([StructField(name, StringType()) for name in (*names, CORRUPT)])
     reader = reader.schema(whole).option("columnNameOfCorruptRecord", CORRUPT)
+    corrupt = sql.col(CORRUPT)
+    if len(names) == 1:
+        # LakeSink's row of a null in the only column: an empty line would be no row.
+        corrupt = sql.when(corrupt != ",", corrupt).alias(CORRUPT)
     texts = (sql.col(quoted(name)) for name in names)
     kept = (
         sql.when(text != EMPTY, text).when(text == EMPTY, "").alias(name)
         for name, text in zip(names, texts, strict=True)
     )
-    return reader.load(located).select(*kept, CORRUPT)
+    return reader.load(located).select(*kept, corrupt)

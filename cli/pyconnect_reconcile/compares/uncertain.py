@@ -53,8 +53,7 @@ def _expired(bench: Bench, rows: Rows, kinds: frozenset[str]) -> Iterator[Doubt]
     if not isinstance(rows.side, TopicSide):
         return
     parts = bench.snapshot(rows.side.topics, rows.side.cluster).partitions
-    # Ranges that begin later were asked for.
-    removed = sum(part.earliest for part in parts if part.start == part.earliest)
+    removed = sum(len(part.removed) for part in parts)
     if removed:
         yield Doubt(
             kinds=kinds,

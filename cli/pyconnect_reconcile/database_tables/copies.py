@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from pyconnect_reconcile.database_tables import sqlite
 from pyconnect_reconcile.database_tables.committed import OFFSET_COLUMNS, bounds_of
 from pyconnect_reconcile.document import Bounds
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.files import FixedFiles
 from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.spark.errors import spark_errors_translated
@@ -50,22 +51,35 @@ def copied(session: Callable[[], SparkSession], side: TableSide, directory: Path
         # It imports Spark, which plans without tables do without.
         from pyconnect_reconcile.database_tables.exact import exact_rows
 
-        loaded = exact_rows(partial(_reader, session(), side), side.url, side.table)
-        loaded.write.parquet(str(rows))
-        return CopiedTable(
-            frame=session().read.parquet(str(rows)), files=files, committed=committed
+        loaded = exact_rows(partial(_reader, session(), side), side.url, side.table, side.zone)
+        # Executors write: a relative path would be one of the driver's JVM.
+        place = rows.absolute().as_uri()
+        loaded.write.parquet(place)
+        _require_shared(rows)
+        return CopiedTable(frame=session().read.parquet(place), files=files, committed=committed)
+
+
+def _require_shared(rows: Path) -> None:
+    """Refuse a copy on the disks of executors: Spark would read it as an empty table."""
+    from pyspark.sql.utils import is_remote
+
+    if not is_remote() and not any(rows.glob("*.parquet")):
+        raise ReconcileError(
+            f"{rows.parent} is not the same directory for the driver and its executors",
+            hint="tables are copied into the report's directory: name one with --report on storage"
+            " that all machines share",
         )
 
 
 def _reader(spark: SparkSession, side: TableSide, table: str) -> DataFrame:
-    from pyconnect_reconcile.database_tables.exact import exact_options
+    from pyconnect_reconcile.database_tables.exact import exact_address, exact_options
 
     options = {
         "fetchsize": FETCH_ROWS,
         "preferTimestampNTZ": "true",
         **exact_options(side.url, side.options),
         **table_properties(side.properties),
-        "url": side.url,
+        **exact_address(side.url),
         "dbtable": table,
     }
     return spark.read.format("jdbc").options(**options).load()

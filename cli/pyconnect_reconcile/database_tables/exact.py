@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructField
 
+from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.tokens import DOCUMENT, HELD, MARK, NUMERIC, TIME, TOKENS
 
 Read = Callable[[str], DataFrame]
@@ -32,6 +33,7 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Options of sessions whose texts are read."""
+_MARIADB = "jdbc:mariadb:"
 _JOINED = {"sessionInitStatement": "; ", "sessionVariables": ","}
 MOST_DIGITS, UNLIMITED = 38, 31
 _KINDS = (
@@ -54,7 +56,7 @@ _FORMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """What is selected for a column, and the type that its text is of; None: as Spark reads it."""
+    """The selected text of a column, and its type; None: as Spark reads it."""
 
     name: str
     selected: str
@@ -76,9 +78,32 @@ def exact_options(url: str, given: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-def exact_rows(read: Read, url: str, table: str) -> DataFrame:
-    """Return the rows of a table, or of a query with its alias; each value is what is stored."""
-    fields = read(table).schema.fields
+def exact_address(url: str) -> dict[str, str]:
+    """Return the options of an address: Spark knows MariaDB's quotes under MySQL's scheme only.
+
+    Under its own one, Spark would read the names of columns as their values.
+    """
+    if not url.startswith(_MARIADB):
+        return {"url": url}
+    # The driver accepts MySQL's scheme with this parameter.
+    permitted = f"{'&' if '?' in url else '?'}permitMysqlScheme=true"
+    address = f"jdbc:mysql:{url.removeprefix(_MARIADB)}{permitted}"
+    return {"url": address, "driver": "org.mariadb.jdbc.Driver"}
+
+
+def exact_rows(read: Read, url: str, table: str, zone: str) -> DataFrame:
+    """Return the rows of a table, or of a query with its alias; each value is what is stored.
+
+    `zone` is that of timestamps without one.
+    """
+    rows = read(table)
+    fields = rows.schema.fields
+    if _family(url) == "mysql" and zone != "UTC" and rows.sparkSession.version.startswith("3."):
+        raise ReconcileError(
+            f"{table} is not audited with the zone {zone}: Spark 3.5 does not tell DATETIME from"
+            " TIMESTAMP",
+            hint="run the audit on Spark 4.0 or newer",
+        )
     match _family(url):
         case "postgresql":
             names = [_quoted(field.name, '"') for field in fields]
@@ -90,13 +115,13 @@ def exact_rows(read: Read, url: str, table: str) -> DataFrame:
         case "mysql":
             columns = [_of_mysql(field, _quoted(field.name, "`")) for field in fields]
         case _:
-            return read(table)
+            return rows
     quote = "`" if _family(url) == "mysql" else '"'
     selected = ", ".join(
         f"{column.selected} AS {_quoted(column.name, quote)}" for column in columns
     )
-    rows = f"(SELECT {selected} FROM {_aliased(table)}) AS pyconnect_rows"  # noqa: S608
-    return _typed(read(rows), columns)
+    texts = f"(SELECT {selected} FROM {_aliased(table)}) AS pyconnect_rows"  # noqa: S608
+    return _typed(read(texts), columns)
 
 
 def _quoted(name: str, quote: str) -> str:
@@ -158,19 +183,20 @@ def _of_mysql(field: StructField, name: str) -> _Column:
     type_ = field.dataType.simpleString()
     selected, kind = f"CAST({name} AS CHAR)", None
     match type_:
-        case "float" if field.metadata.get("scale", UNLIMITED) >= UNLIMITED:
+        case _ if field.metadata.get("logical_time_type"):
+            kind = TIME
+        # A FLOAT is a double before Spark 4.
+        case "float" | "double" if field.metadata.get("scale", UNLIMITED) >= UNLIMITED:
             # The text of a FLOAT has six digits only.
             return _Column(name=field.name, selected=f"{name} * 1E0")
-        case "float":
+        case "float" | "double":
             kind = "double"
         case "boolean":
             selected, kind = f"LPAD(HEX({name}), 2, '0')", "binary"
-        case "binary" if "binarylong" in field.metadata:
+        case _ if "binarylong" in field.metadata:
             selected, kind = f"LPAD(HEX({name}), 2 * LENGTH({name}), '0')", "binary"
-        case "date" | "timestamp":
+        case "date" | "timestamp" | "timestamp_ntz":
             kind = type_
-        case "timestamp_ntz":
-            kind = TIME if field.metadata.get("logical_time_type") else type_
         case _ if type_.startswith("decimal"):
             kind = _decimal(field)
         case _ if not field.metadata.get(_CHAR, "").startswith("char"):

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pyconnect_clients.record_keys import COMMIT, CONNECTOR, TASK, split_task
+from pyconnect_clients.connect_names import COMMIT, CONNECTOR, TASK, split_task
 from pyconnect_reconcile.findings import Finding, Place, Severity
 
 KEYS = (CONNECTOR, TASK, COMMIT)

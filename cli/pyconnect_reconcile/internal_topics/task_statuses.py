@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_clients.record_keys import STATUS_CONNECTOR, STATUS_TASK, split_task
+from pyconnect_clients.connect_names import STATUS_CONNECTOR, STATUS_TASK, split_task
 from pyconnect_reconcile.findings import Finding, Place, Severity
 
 KEYS = (STATUS_TASK, STATUS_CONNECTOR)

@@ -83,7 +83,8 @@ def _is_data(name: str) -> bool:
 def _copy(system: Any, name: str, directory: Path) -> None:
     target = directory / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    with system.open_input_stream(name) as source, target.open("wb") as copy:
+    # Else pyarrow unpacks what ends in .gz, and Spark does so again.
+    with system.open_input_stream(name, compression=None) as source, target.open("wb") as copy:
         shutil.copyfileobj(source, copy, PIECE_BYTES)
 
 

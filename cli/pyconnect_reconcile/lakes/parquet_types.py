@@ -26,7 +26,12 @@ from pyconnect_reconcile.tokens import HELD, TIME
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REFUSALS = ("PARQUET_TYPE_ILLEGAL", "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION")
+REFUSALS = (
+    "PARQUET_TYPE_ILLEGAL",
+    "Illegal Parquet type",
+    "UNSUPPORTED_TIME_TYPE",
+    "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+)
 _MICROS_OF = {"ms": 1000, "us": 1}
 _MOST_DIGITS = 38
 

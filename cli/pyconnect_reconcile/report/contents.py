@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from pyconnect_reconcile.chain import Base
 from pyconnect_reconcile.findings import (
+    COPIES,
     CheckOutcome,
     Finding,
     Severity,
@@ -20,7 +22,7 @@ from pyconnect_reconcile.findings import (
     verdict_of,
     with_hidden_keys,
 )
-from pyconnect_reconcile.spec import MAIN, Spec
+from pyconnect_reconcile.spec import MAIN, Spec, question_of
 from pyconnect_reconcile.topics.snapshot import TopicsSnapshot
 
 SCHEMA_VERSION = 1
@@ -43,6 +45,7 @@ class Report:
     started_ms: int
     duration_ms: int
     spark_version: str
+    base: Base | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -64,6 +67,7 @@ class Report:
             "started_ms": self.started_ms,
             "duration_ms": self.duration_ms,
             "spark_version": self.spark_version,
+            "question": question_of(spec),
             "asked": _asked(spec),
             "counts": dict(outcome.counts),
             "totals": {kind: count for kind, count in outcome.totals.items() if count},
@@ -73,10 +77,17 @@ class Report:
             "partitions": [asdict(counts) for counts in outcome.partitions],
             "series": dict(outcome.series),
             "not_compared": list(outcome.not_compared),
+            **self._chain(),
             "notes": [GAP_NOTE, *spec.notes],
             "snapshot": _main_snapshot(self.snapshots),
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
+
+    def _chain(self) -> dict[str, object]:
+        """Return the reports that this one continues, if its run was to continue one."""
+        if not self.spec.since_last:
+            return {}
+        return {"chain": [asdict(link) for link in self.base.links] if self.base else []}
 
 
 def of_every_kind(findings: Sequence[Finding], limit: int) -> list[Finding]:
@@ -101,7 +112,7 @@ def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
     first = finding.copies[0] if finding.copies else None
     partition = finding.partition if finding.partition is not None else -1
     offset = finding.first if finding.first is not None else -1
-    if first is not None and finding.first is None:
+    if first is not None and (finding.first is None or finding.of == COPIES):
         partition = first.partition if first.partition is not None else -1
         offset = first.offset if first.offset is not None else first.row or -1
     return (

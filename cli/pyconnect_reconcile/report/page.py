@@ -253,6 +253,8 @@ def _places(finding: Json) -> str:
 def _place(copy: Json, key: str | None) -> str:
     if "file" in copy:
         return f"{copy['file']} line {copy['row']}"
+    if "table" in copy:
+        return f"{copy['table']} row {copy['key']}"
     own = f" key {copy['key']}" if copy.get("key", key) != key else ""
     shown = "" if copy.get("visible", True) else " (aborted)"
     return f"{copy['topic']}:{copy['partition']} offset {copy['offset']}{own}{shown}"

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
@@ -40,8 +41,10 @@ def connect(url: str, app_name: str) -> SparkSession:
 
     URLs may hold a token and are never shown. ImportError if packages of the client are missing.
     """
+    import pyspark
     from pyspark.sql import SparkSession
 
+    _require_release(f"the client is pyspark {pyspark.__version__}", pyspark.__version__)
     _require_reachable(url)
     os.environ.pop(REMOTE_VARIABLE, None)
     # Settings follow later: with them PySpark would send a request before its time limit is set.
@@ -55,6 +58,7 @@ def set_up(session: SparkSession, settings: SparkSettings) -> None:
     """Give the session the user's settings and jars; ReconcileError for what it cannot have."""
     from pyspark.errors import AnalysisException
 
+    _require_release(f"the server has Spark {session.version}", session.version)
     for key, value in _sql_settings(settings).items():
         try:
             session.conf.set(key, value)
@@ -124,7 +128,10 @@ def release(session: SparkSession) -> None:
     with suppress(PySparkException):
         session.interruptAll()
         _own_row(session).unpersist()
-    ExecutePlanResponseReattachableIterator.shutdown()
+    if hasattr(ExecutePlanResponseReattachableIterator, "shutdown"):
+        ExecutePlanResponseReattachableIterator.shutdown()
+    else:  # Spark 4.2: each client knows its own requests.
+        wait(session.client._release_futures, INTERRUPT_S * 20)  # noqa: SLF001
     session.stop()
 
 
@@ -146,6 +153,14 @@ def _own_row(session: SparkSession) -> DataFrame:
     """Return a row that no other session has: equal plans share one place in the cache."""
     number = cast("RemoteSession", session).session_id
     return session.range(1).selectExpr(f"'{number}' AS session")
+
+
+def _require_release(found: str, version: str) -> None:
+    if version.startswith("3."):
+        raise InvalidQuestion(
+            f"audits through Spark Connect need Spark 4.0 or newer, but {found}",
+            hint="run the audit with --master, or by spark-submit, which also work with Spark 3.5",
+        )
 
 
 def _require_reachable(url: str) -> None:

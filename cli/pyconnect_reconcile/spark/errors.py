@@ -48,7 +48,9 @@ _KNOWN = (
         " --remote its jars with --jars",
     ),
     _Known(
-        "RETRIES_EXCEEDED|Received incorrect server side session identifier|SESSION_CHANGED",
+        # The last ones are what clients say after all retries: before Spark 4.1, and since.
+        "Received incorrect server side session identifier|SESSION_CHANGED"
+        "|RETRIES_EXCEEDED|StatusCode[.]UNAVAILABLE",
         "the connection to the Spark Connect server was lost during the run",
         "run the command again when the server is back",
     ),
@@ -65,7 +67,8 @@ _KNOWN = (
     _Known(
         "PATH_NOT_FOUND|FileNotFoundException|FILE_NOT_EXIST",
         "a file is missing, or was replaced while it was read",
-        "compare files that are not being written, or copy them first",
+        "compare files that are not being written, or copy them first; with --master on several"
+        " machines, files and --report are on storage that these machines share",
     ),
 )
 
@@ -73,21 +76,22 @@ _KNOWN = (
 @contextmanager
 def spark_errors_translated() -> Iterator[None]:
     """Raise ReconcileError in place of Spark's errors within the block."""
-    from pyspark.errors import PySparkException
-
     try:
         yield
-    except (PySparkException, *_py4j_errors()) as exc:
+    except spark_errors() as exc:
         raise translated(str(exc)) from exc
 
 
-def _py4j_errors() -> tuple[type[Exception], ...]:
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Return the classes of Spark's errors; before Spark 4 some come as Py4J has them."""
+    from pyspark.errors import PySparkException
+
     try:
         from py4j.protocol import Py4JError
     except ImportError:
         # The client of Spark Connect alone has no JVM of its own.
-        return ()
-    return (Py4JError,)
+        return (PySparkException,)
+    return (PySparkException, Py4JError)
 
 
 def translated(text: str) -> ReconcileError:

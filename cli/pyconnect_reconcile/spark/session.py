@@ -48,6 +48,14 @@ TRUST_IN_COUNTS = (
 JOB_CONF = {
     # Sums and casts of the data must not end a run; the jobs count what does not parse.
     "spark.sql.ansi.enabled": "false",
+    # Times of day are texts: releases before 4.1 have no type for them.
+    "spark.sql.timeType.enabled": "false",
+    # Spark 3.5 refuses dates before 1900 in files, and texts of times that Spark 2 read otherwise.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.session.timeZone": "UTC",
     # Names of JSON members, Kafka fields and columns of Parquet are case-sensitive.
     "spark.sql.caseSensitive": "true",

@@ -63,7 +63,7 @@ class PartitionRange:
 
     @property
     def length(self) -> int:
-        """How many offsets are read."""
+        """The number of offsets that are read."""
         return max(self.end - self.start, 0)
 
     @property
@@ -114,7 +114,7 @@ class TopicsSnapshot:
 
     @property
     def length(self) -> int:
-        """How many offsets are read."""
+        """The number of offsets that are read."""
         return sum(part.length for part in self.partitions)
 
     def of_topics(self, names: Sequence[str]) -> TopicsSnapshot:

@@ -47,6 +47,7 @@ from pyspark.sql.types import (
 
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.tokens import MARK
+from pyconnect_reconcile.values.releases import canonical_json, member_of_first
 
 INTEGRAL: Mapping[str, int] = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _ESCAPED = "\\u0001"
@@ -108,15 +109,19 @@ def _written(number: Column) -> Column:
         sql.when(digits == "", "0")
         .when(
             exponent.between(0, _PLACES),
-            sql.concat(sign, digits, sql.repeat(sql.lit("0"), exponent)),
+            sql.concat(sign, digits, _zeros(exponent)),
         )
         .when(~exponent.between(-_PLACES, -1), sql.concat(sign, digits, sql.lit("E"), exponent))
         .when(
             point > 0,
             sql.concat(sign, sql.left(digits, point), sql.lit("."), sql.right(digits, -exponent)),
         )
-        .otherwise(sql.concat(sign, sql.lit("0."), sql.repeat(sql.lit("0"), -point), digits))
+        .otherwise(sql.concat(sign, sql.lit("0."), _zeros(-point), digits))
     )
+
+
+def _zeros(count: Column) -> Column:
+    return sql.call_function("repeat", sql.lit("0"), count)
 
 
 def with_marked(frame: DataFrame, text: Column, name: str) -> DataFrame:
@@ -164,12 +169,15 @@ def _quoted(token: str) -> str:
     return f'"{_ESCAPED}{token}"'
 
 
-def document(marked: Column, path: str = "") -> Column:
-    """Return the canonical JSON of a marked text, or what is at a path in it; else null."""
+def document(marked: Column, member: str = "") -> Column:
+    """Return the canonical JSON of a marked text, or of a member of it; else null."""
     # Spark does not look behind the end of a value: a text has to reach the mark behind it.
-    parsed = sql.try_parse_json(sql.concat(sql.lit("["), marked, sql.lit(f",{_END_MARK}]")))
-    whole = sql.to_json(parsed)
-    found = sql.to_json(sql.variant_get(parsed, f"$[0]{path}", "variant")) if path else whole
+    listed = sql.concat(sql.lit("["), marked, sql.lit(f",{_END_MARK}]"))
+    whole = canonical_json(listed)
+    found = whole
+    if member:
+        inner = member_of_first(listed, member)
+        found = sql.concat(sql.lit("["), inner, sql.lit(f",{_END_MARK}]"))
     return sql.when(whole.endswith(f",{_END_MARK}]"), found)
 
 
@@ -177,7 +185,7 @@ def typed_document(column: Column, kind: DataType) -> Column:
     """Return the canonical JSON of a column of a type, as `document` returns that of a text."""
     listed = sql.to_json(sql.array(_with_tokens(column, kind)), {"ignoreNullFields": "false"})
     text = sql.concat(listed.substr(sql.lit(1), sql.length(listed) - 1), sql.lit(f",{_END_MARK}]"))
-    return sql.to_json(sql.try_parse_json(text))
+    return canonical_json(text)
 
 
 def without_nulls(text: Column) -> Column:
@@ -192,7 +200,7 @@ def nested(text: Column) -> Column:
 
     A text that Spark does not parse, such as one with a member twice, stays what it is.
     """
-    found = sql.coalesce(sql.to_json(sql.try_parse_json(text)), text)
+    found = sql.coalesce(canonical_json(text), text)
     return sql.concat(sql.lit(f"{MARK}j"), found)
 
 

@@ -14,7 +14,7 @@ def decoded(text: Column, scale: int) -> Column:
     short = sql.length(number) <= _BYTES_OF_38_DIGITS
 
     def byte(index: Column) -> Column:
-        return sql.conv(sql.hex(sql.substring(number, index, sql.lit(1))), 16, 10).cast("int")
+        return sql.conv(sql.hex(number.substr(index, sql.lit(1))), 16, 10).cast("int")
 
     first = byte(sql.lit(1))
     signed = sql.when(first >= 128, first - 256).otherwise(first).cast("decimal(38,0)")
@@ -30,10 +30,10 @@ def decoded(text: Column, scale: int) -> Column:
 def _long_number(number: Column) -> Column:
     """Return the text of a number in two's complement, computed in parts of nine digits."""
     empty = sql.array().cast("array<bigint>")
-    negative = sql.conv(sql.hex(sql.substring(number, 1, 1)), 16, 10).cast("int") >= 128
+    negative = sql.conv(sql.hex(number.substr(1, 1)), 16, 10).cast("int") >= 128
 
     def with_byte(parts: Column, index: Column) -> Column:
-        found = sql.conv(sql.hex(sql.substring(number, index, sql.lit(1))), 16, 10).cast("bigint")
+        found = sql.conv(sql.hex(number.substr(index, sql.lit(1))), 16, 10).cast("bigint")
         # A negative number is the complement of what is one less than its opposite.
         last = sql.when(index == sql.length(number), 1).otherwise(0)
         added = sql.when(negative, 255 - found + last).otherwise(found)

@@ -26,6 +26,7 @@ from pyconnect_reconcile.findings import Finding, Severity
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.avro_schemas import END, MARK, VALUE, framed_schema
 from pyconnect_reconcile.values.registry import RegisteredSchema, SchemaRegistry
+from pyconnect_reconcile.values.releases import from_avro
 
 MOST_SCHEMAS = 100
 HEAD_BYTES = 5
@@ -123,8 +124,7 @@ def _type_of(records: DataFrame, text: str) -> DataType | str:
 
 def _decoded(text: str) -> Column:
     body = sql.expr(f"concat(substring(value, {HEAD_BYTES + 1}), X'{MARK.hex()}')")
-    permissive = sql.create_map(sql.lit("mode"), sql.lit("PERMISSIVE"))
-    return sql.call_function("from_avro", body, sql.lit(text), permissive)
+    return from_avro(body, text)
 
 
 def _unusable(number: int, count: int, why: str, *, fatal: bool) -> Finding:

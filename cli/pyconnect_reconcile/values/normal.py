@@ -1,4 +1,4 @@
-"""What is compared of values, as columns of Spark: documents as a whole, or tokens of columns.
+"""The compared part of values, as columns of Spark: documents as a whole, or tokens of columns.
 
 A side is its content, columns of texts (`canonical` says which), and what does not parse. A value
 that does not parse is compared by its bytes. The last column, `rest`, is null where the columns
@@ -31,11 +31,13 @@ from pyconnect_reconcile.tokens import CORRUPT, DOCUMENT, HELD, MARK, NUMERIC, T
 from pyconnect_reconcile.values import canonical
 from pyconnect_reconcile.values.canonical import INTEGRAL, Step, member_name, nested
 from pyconnect_reconcile.values.decimals import decoded
+from pyconnect_reconcile.values.flat import FlatObjects, with_flat_objects
+from pyconnect_reconcile.values.releases import canonical_json
 
 MARKED, PARSED, KEYS = "pyconnect_marked", "pyconnect_parsed", "pyconnect_keys"
 WRONG = "pyconnect_wrong"
 MOST_MEMBERS = 10_000
-_END = f"{MARK}end"
+END = f"{MARK}end"
 NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|numeric|number")
 _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
 _ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?$"
@@ -97,8 +99,8 @@ def whole_values(frame: DataFrame, form: str) -> Content:
     if form in {"bytes", "text"}:
         return Content(frame=frame, columns=[sql.col("value")], unparsable=sql.lit(False))
     frame = canonical.with_marked(frame, sql.col("value"), MARKED)
-    path = ".payload" if form == "connect-json" else ""
-    frame = frame.withColumn(PARSED, canonical.document(sql.col(MARKED), path))
+    member = "payload" if form == "connect-json" else ""
+    frame = frame.withColumn(PARSED, canonical.document(sql.col(MARKED), member))
     return documents(frame, sql.col(PARSED))
 
 
@@ -109,18 +111,20 @@ def documents(frame: DataFrame, document: Column) -> Content:
     return Content(frame=frame, columns=content, unparsable=wrong)
 
 
-def json_columns(frame: DataFrame, form: str, columns: Columns) -> Content:
-    """Return the columns of JSON objects, which are parsed once."""
-    frame = canonical.with_marked(frame, sql.col("value"), MARKED)
-    marked = sql.col(MARKED)
+def json_columns(
+    frame: DataFrame, form: str, columns: Columns, *, all_marked: bool = False
+) -> Content:
+    """Return the columns of JSON objects, which are parsed once.
+
+    Flat objects are not parsed, nor in MARKED unless `all_marked`.
+    """
+    flat = FlatObjects()
+    if form != "connect-json" and not all_marked:
+        frame, flat = with_flat_objects(frame, columns.known, closed=columns.closed)
+    frame = canonical.with_marked(frame, sql.when(~flat.holds, sql.col("value")), MARKED)
     if form == "connect-json":
-        frame = frame.withColumn(PARSED, objects(marked, ["payload"]))
+        frame = frame.withColumn(PARSED, objects(sql.col(MARKED), ["payload"]))
         frame = frame.withColumn(MARKED, first_object(sql.col(PARSED))["payload"])
-    return marked_columns(frame, columns)
-
-
-def marked_columns(frame: DataFrame, columns: Columns) -> Content:
-    """Return the columns of the JSON objects in MARKED; null: they do not parse."""
     names = dict.fromkeys(name for path in columns.known for name in (path, path.partition(".")[0]))
     frame = frame.withColumn(PARSED, objects(sql.col(MARKED), list(names)))
     keys = sql.json_object_keys(sql.col(MARKED))
@@ -129,10 +133,13 @@ def marked_columns(frame: DataFrame, columns: Columns) -> Content:
     whole = first_object(sql.col(PARSED)).isNotNull() & (
         sql.size(keys) == sql.size(sql.array_distinct(keys))
     )
-    wrong = sql.col("value").isNotNull() & ~sql.coalesce(whole, sql.lit(False))
+    wrong = sql.col("value").isNotNull() & ~flat.holds & ~sql.coalesce(whole, sql.lit(False))
     frame = frame.withColumn(WRONG, wrong)
     wrong = sql.col(WRONG)
-    found = [sql.when(~wrong, _member(each.rule)) for each in columns.all]
+    found = [
+        sql.when(flat.holds, flat.token(each.rule.path)).when(~wrong, _member(each.rule))
+        for each in columns.all
+    ]
     frame, kept = with_tokens(frame, found, columns.all)
     left_over = fields_without_column(columns) if columns.closed else sql.lit(None).cast("string")
     rest = (
@@ -220,14 +227,14 @@ def fields_without_column(columns: Columns) -> Column:
 def objects(marked: Column, names: Sequence[str]) -> Column:
     """Parse JSON objects, as the first of two in a list: what is behind them would be ignored."""
     fields = [StructField(member_name(name), StringType()) for name in names]
-    kind = ArrayType(StructType([*fields, StructField(_END, StringType())]))
+    kind = ArrayType(StructType([*fields, StructField(END, StringType())]))
     end = ',{"\\u0001end":""}]'
     return sql.from_json(sql.concat(sql.lit("["), marked, sql.lit(end)), kind)
 
 
 def first_object(parsed: Column) -> Column:
     """Return the object that `objects` parsed; null where the text is not one."""
-    return sql.when((sql.size(parsed) == 2) & parsed[1][_END].isNotNull(), parsed[0])
+    return sql.when((sql.size(parsed) == 2) & parsed[1][END].isNotNull(), parsed[0])
 
 
 def _member(rule: ColumnRule) -> Column:
@@ -381,7 +388,7 @@ def _with_read_leaves(kind: DataType, base64: bool, found: Column) -> Column:
     """
     text = canonical.without_nulls(found.substr(3, 2**31 - 1))
     parsed = sql.from_json(text, _with_texts(kind))
-    same = sql.to_json(sql.try_parse_json(sql.to_json(parsed))) == text
+    same = canonical_json(sql.to_json(parsed)) == text
     read = nested(sql.to_json(_read(parsed, kind, base64)))
     return sql.when(found.startswith(f"{MARK}j") & same, read).otherwise(found)
 

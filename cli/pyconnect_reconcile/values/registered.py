@@ -66,14 +66,19 @@ class TopicSchemas:
 
 
 def framed_content(
-    known: TopicSchemas, records: DataFrame, side: TopicSide, columns: Columns
+    known: TopicSchemas,
+    records: DataFrame,
+    side: TopicSide,
+    columns: Columns,
+    *,
+    all_marked: bool,
 ) -> Content:
-    """Return the records and what of their values is compared."""
+    """Return the records and what of their values is compared; JSON as by `json_columns`."""
     if side.value != AVRO:
         records = framed.without_frame(records)
-        return (
-            json_columns(records, "json", columns) if columns.all else whole_values(records, "json")
-        )
+        if not columns.all:
+            return whole_values(records, "json")
+        return json_columns(records, "json", columns, all_marked=all_marked)
     schemas = known.of(records, side.topics, side.cluster)
     decoded = framed.with_decoded(records, schemas)
     if columns.all:

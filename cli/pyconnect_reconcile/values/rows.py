@@ -37,8 +37,10 @@ from pyconnect_reconcile.values.canonical import (
     token,
     with_marked,
 )
+from pyconnect_reconcile.values.flat import FlatObjects, with_flat_objects
 from pyconnect_reconcile.values.normal import (
     CLOCK,
+    END,
     NUMBER_TYPES,
     Columns,
     Compared,
@@ -350,7 +352,11 @@ def _with_members(records: DataFrame, of: str, content: Fields, named: Sequence[
     text, parsed = sql.col(of).cast("string"), _PARSED[of]
     if content.form == TEXT:
         return records.withColumn(parsed, text_token(text))
-    records = with_marked(records, text, parsed)
+    flat, names = FlatObjects(), list(dict.fromkeys([*named, *content.fields]))
+    if content.single is None:
+        within = "payload" if content.form == CONNECT_JSON else ""
+        records, flat = with_flat_objects(records, names, closed=True, of=of, within=within)
+    records = with_marked(records, sql.when(~flat.holds, text), parsed)
     if content.single is not None:
         path = "$.payload" if content.form == CONNECT_JSON else "$"
         return records.withColumn(parsed, sql.get_json_object(sql.col(parsed), path))
@@ -358,9 +364,13 @@ def _with_members(records: DataFrame, of: str, content: Fields, named: Sequence[
         payload = objects(sql.col(parsed), ["payload"])
         records = records.withColumn(parsed, payload)
         records = records.withColumn(parsed, first_object(sql.col(parsed))["payload"])
-    names = dict.fromkeys([*named, *content.fields])
-    records = records.withColumn(parsed, objects(sql.col(parsed), list(names)))
-    return records.withColumn(parsed, first_object(sql.col(parsed)))
+    records = records.withColumn(parsed, objects(sql.col(parsed), names))
+    if not flat.names:
+        return records.withColumn(parsed, first_object(sql.col(parsed)))
+    tokens = (flat.token(name).alias(member_name(name)) for name in names)
+    object_ = sql.struct(*tokens, sql.lit("").alias(END))
+    found = sql.when(flat.holds, object_).otherwise(first_object(sql.col(parsed)))
+    return records.withColumn(parsed, found)
 
 
 def _of_record(column: RowColumn, plan: RowPlan) -> tuple[Column, Compared]:

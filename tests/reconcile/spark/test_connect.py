@@ -56,6 +56,10 @@ def test_only_secrets_are_cut_out_of_a_request_s_text(option: str) -> None:
             "[RETRIES_EXCEEDED] The maximum number of retries has been exceeded.",
             "was lost during the run",
         ),
+        (
+            "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE",
+            "was lost during the run",
+        ),
         ("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid.", "was lost during the run"),
         ("NoSuchAlgorithmException: PBES2 SecretKeyFactory not available", "encrypted PEM key"),
         ("Failed to find data source: kafka. Deploy the application", "no Kafka source"),

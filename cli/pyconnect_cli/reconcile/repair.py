@@ -1,0 +1,295 @@
+"""`reconcile repair` and `reconcile undo`: rows that an audit found missing, doubled or different.
+
+The process `pyconnect_repair` plans and changes rows; here are the question, the journal and the
+audit's second run.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pyconnect_cli.acting.wait import describe, has_state
+from pyconnect_cli.errors import (
+    ExitCode,
+    PreconditionFailed,
+    PyconnectError,
+    Undecided,
+    UsageError,
+)
+from pyconnect_cli.parsing.options import PLAN_OPTIONS
+from pyconnect_cli.reconcile.compare import Key, sink_audit
+from pyconnect_cli.reconcile.connectors import simple_class
+from pyconnect_cli.reconcile.options import DataVerb
+from pyconnect_cli.reconcile.repairs import (
+    Repair,
+    RepairProgress,
+    Repairs,
+    RepairStarted,
+    RepairState,
+)
+from pyconnect_cli.reconcile.run import Audit, reconcile_each, write_private
+from pyconnect_cli.reconcile.secrets import with_providers
+from pyconnect_cli.reconcile.spec import complete
+from pyconnect_cli.session import Session, session_of
+
+JOB = "topic-sink"
+SINKS = frozenset({"SqlSink", "SqlSinkConnector"})
+SILENT_S = 400.0
+"""The longest time without a word of the process: one statement may take 300 seconds."""
+
+
+class RepairVerb(DataVerb):
+    """A verb that changes rows: the options of the audit, and those of a plan."""
+
+    changes = True
+    shared_specs = (("Plan", PLAN_OPTIONS), *DataVerb.shared_specs)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to a noun."""
+    app.command("repair", cls=RepairVerb)(repair)
+    app.command("undo", cls=RepairVerb)(undo)
+
+
+def repair(
+    context: typer.Context,
+    # Not `report`: that is the directory of the audit that follows (--report).
+    found: Annotated[
+        Path, typer.Argument(metavar="REPORT", help="report of topic-sink: its directory")
+    ],
+    *,
+    key: Key = None,
+) -> None:
+    """Repair the rows that a report names in a sink's table, then audit again."""
+    session = session_of(context)
+    repairs = Repairs(session.environ)
+    directory = _directory(found)
+    name = str(_document(directory / "report.json").get("target") or "")
+    with repairs.journal.lock():
+        begun = repairs.unfinished(str(directory))
+        if begun is not None and begun.state is RepairState.UNDOING:
+            raise PreconditionFailed(
+                f"the undo of repair {begun.id} has not ended",
+                hint=f"end it: pyconnect reconcile undo {begun.id}",
+            )
+        work = _Work(session, begun.begun.connector if begun else name, key)
+        if begun is None:
+            begun = _planned(work, repairs, directory)
+            if begun is None:
+                return
+        elif session.ends_with_plan(changes=begun.state is RepairState.STARTED):
+            session.output.message(f"repair {begun.id} of {begun.begun.table} has not ended")
+            return
+        elif begun.state is RepairState.STARTED:
+            session.confirm(f"continue repair {begun.id} of {begun.begun.table}?")
+        if begun.state is RepairState.STARTED:
+            work.require_stopped()
+            session.output.message(f"undo: pyconnect reconcile undo {begun.id}")
+            progress = partial(_progress, repairs, begun)
+            work.run("apply", repairs.rows(begun.id), progress=progress)
+            repairs.note(begun.id, RepairState.APPLIED)
+        _audit_again(work, repairs, begun)
+
+
+def undo(
+    context: typer.Context,
+    identity: Annotated[
+        str | None,
+        typer.Argument(metavar="[ID]", help="id of the repair (default: the newest one)"),
+    ] = None,
+    *,
+    key: Key = None,
+) -> None:
+    """Restore the rows from before a repair, unless they have changed since."""
+    session = session_of(context)
+    repairs = Repairs(session.environ)
+    with repairs.journal.lock():
+        found = repairs.find(identity)
+        rows = repairs.rows(found.id)
+        if found.state is RepairState.UNDONE or not rows.is_file():
+            gone = "is undone already" if rows.is_file() else "has no rows any more"
+            raise PreconditionFailed(f"repair {found.id} {gone}")
+        work = _Work(session, found.begun.connector, key)
+        work.require_stopped()
+        total = found.begun.rows
+        if session.ends_with_plan(changes=True):
+            return
+        session.confirm(f"restore {total:,} rows of {found.begun.table} from before {found.id}?")
+        work.require_stopped()
+        repairs.note(found.id, RepairState.UNDOING)
+        work.run("undo", rows, progress=partial(_progress, repairs, found))
+        repairs.note(found.id, RepairState.UNDONE)
+    session.output.message(f"restored {total:,} rows of {found.begun.table}")
+
+
+class _Work:
+    """A sink's connector and table, for the process that changes rows."""
+
+    def __init__(self, session: Session, connector: str, key: str | None) -> None:
+        self.session = session
+        self._connector = connector
+        self._key = key
+        if not connector:
+            raise UsageError(
+                "the report names no connector, and only tables of a SqlSink are repaired",
+                hint="audit the sink by its name: pyconnect reconcile topic-sink CONNECTOR",
+            )
+        self._config = session.client.connector(connector).config
+        if simple_class(self._config) not in SINKS:
+            raise UsageError(
+                f"{connector} is no SqlSink: rows of other sinks cannot be repaired yet",
+                hint="files and tables of lakes have no rows that a transaction could change",
+            )
+
+    def audit(self) -> Audit:
+        """Resolve the audit of the sink as it is now."""
+        return sink_audit(self.session, self._connector, self._key)
+
+    def require_stopped(self) -> None:
+        """Raise PreconditionFailed unless the sink is STOPPED: it would write the same rows."""
+        status = self.session.client.connector_status(self._connector)
+        if not has_state(status, "STOPPED"):
+            raise PreconditionFailed(
+                f"{self._connector} is {describe(status)}: it may change the rows meanwhile",
+                hint=f"pyconnect connectors stop {self._connector} --wait",
+            )
+
+    def run(
+        self,
+        action: str,
+        rows: Path,
+        *,
+        progress: Callable[[int, int], None],
+        report: Path | None = None,
+    ) -> None:
+        """Have the process do one thing; raise its error."""
+        from pyconnect_cli.reconcile.process import EventCalls, run_module
+        from pyconnect_cli.render.step_line import StepLine
+
+        session = self.session
+        audit = self.audit()
+        document = {
+            "action": action,
+            "rows": str(rows),
+            "report": str(report or ""),
+            "audit": complete(session, JOB, audit.target, audit.resolved),
+            "config": with_providers(self._config),
+        }
+        with tempfile.TemporaryDirectory(prefix="pyconnect-repair-") as work:
+            spec, log = Path(work) / "spec.json", Path(work) / "log"
+            # The configuration may hold passwords: it is here for as long as the process runs.
+            write_private(spec, json.dumps(document))
+            with StepLine(session.output) as line:
+                calls = EventCalls(step=line, progress=progress)
+                command = ("pyconnect_repair", str(spec), "--events", "--tethered")
+                ended = run_module(command, log, calls, session.environ, silent_s=SILENT_S)
+        if ended.exit_code == 0:
+            return
+        refusal = ended.refusals.get(None)
+        if refusal is None and "ModuleNotFoundError" in ended.log:
+            from pyconnect_clients.installation import install_command
+
+            raise PreconditionFailed(
+                f"a repair writes as the agent's sink does, which is not installed: {ended.log}",
+                hint=f"install it: {install_command('agent,sql')}",
+            )
+        if refusal is None:
+            raise Undecided(
+                f"the repair process ended with status {ended.exit_code}: {ended.log}",
+                hint="run the same command again: it continues" if action != "plan" else None,
+            )
+        raise PreconditionFailed(refusal.message, hint=refusal.hint)
+
+
+def _planned(work: _Work, repairs: Repairs, directory: Path) -> Repair | None:
+    """Plan, ask and note the start; None: only the plan was asked for."""
+    session = work.session
+    work.require_stopped()
+    identity = repairs.new_id()
+    rows = repairs.rows(identity)
+    try:
+        work.run("plan", rows, progress=lambda *_: None, report=directory)
+        head = json.loads(rows.open(encoding="utf-8").readline())
+        counts: Mapping[str, int] = head["counts"]
+        _show(session, head)
+        if session.ends_with_plan(changes=bool(counts)):
+            return None
+        if not counts:
+            raise PreconditionFailed("no finding of the report can be repaired")
+        session.confirm(f"change {sum(counts.values()):,} rows of {head['table']}?")
+        begun = RepairStarted(
+            id=identity,
+            report=str(directory),
+            connector=head["target"],
+            table=head["table"],
+            rows=sum(counts.values()),
+        )
+        repairs.journal.append(begun)
+    finally:
+        # A file of rows without an entry is no backup of anything.
+        if identity not in repairs.all():
+            rows.unlink(missing_ok=True)
+    return Repair(begun=begun)
+
+
+def _audit_again(work: _Work, repairs: Repairs, begun: Repair) -> None:
+    """Audit the repaired table; a difference that is left is the command's result."""
+    try:
+        reconcile_each(work.session, JOB, [work.audit()])
+    except PyconnectError as error:
+        if error.exit_code == ExitCode.NEGATIVE:
+            repairs.note(begun.id, RepairState.VERIFIED)
+        raise
+    repairs.note(begun.id, RepairState.VERIFIED)
+
+
+def _progress(repairs: Repairs, begun: Repair, done: int, total: int) -> None:
+    repairs.journal.append(RepairProgress(id=begun.id, done=done, total=total))
+
+
+_PLANNED = {
+    "missing": "write {count:,} missing rows again from the topic",
+    "different": "write {count:,} rows again that differ from the topic",
+    "extra": "delete {count:,} rows that the topic does not have",
+    "repeated": "delete the surplus copies of {count:,} rows",
+}
+
+
+def _show(session: Session, head: Mapping[str, Any]) -> None:
+    """Print the plan: a line for each kind of change, examples, and what is not repaired."""
+    output = session.output
+    if output.machine:
+        output.document({name: head[name] for name in ("table", "counts", "examples", "refused")})
+        return
+    output.message(f"plan for {head['table']}:")
+    for kind, count in head["counts"].items():
+        output.message(f"  {_PLANNED[kind].format(count=count)}")
+    output.message("such as:")
+    for example in head["examples"]:
+        output.message(f"  {example}")
+    for reason in head["refused"]:
+        output.warning(f"not repaired: {reason}")
+
+
+def _directory(report: Path) -> Path:
+    directory = report.expanduser().absolute()
+    return directory.parent if directory.name == "report.json" else directory
+
+
+def _document(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as exc:
+        raise UsageError(
+            f"{file}: is not a report: {exc}", hint="give the directory of a report"
+        ) from exc
+    if not isinstance(found, dict):
+        raise UsageError(f"{file}: is not a report")
+    return found

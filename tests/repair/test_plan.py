@@ -1,0 +1,128 @@
+"""What a report's findings ask for, and what is decided about rows. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_repair.plan import (
+    Image,
+    RowChange,
+    RowState,
+    Wanted,
+    decided,
+    difference,
+    findings_of,
+    read_change,
+)
+
+RECORD = {"topic": "orders", "partition": 1, "offset": 5}
+ROW = {"table": "orders", "key": '{"id":"7"}'}
+ONE: Image = {"id": "1", "note": None}
+TWO: Image = {"id": "2", "note": "b"}
+
+
+def finding(kind: str, *copies: dict[str, Any], **members: Any) -> dict[str, Any]:
+    severity = {"severity": "error", "message": "m", "count": 1}
+    return {"kind": kind, **severity, "copies": list(copies), **members}
+
+
+def report(*findings: dict[str, Any], **members: Any) -> dict[str, Any]:
+    totals = {each["kind"]: each["count"] for each in findings}
+    about = {"job": "topic-sink", "target": "out", "verdict": "differ", "totals": totals}
+    return {**about, **members}
+
+
+def test_each_finding_becomes_a_target() -> None:
+    """A record's place for what is written or doubled, a key for what no record has."""
+    lines = [
+        finding("missing", RECORD, count=2, of="copies", first=3, last=1),
+        finding("different", RECORD, ROW),
+        finding("extra", ROW),
+        finding("repeated", RECORD, ROW, count=4, of="copies", first=1, last=5),
+        finding("under-way", severity="note"),
+    ]
+    found = findings_of(report(*lines), lines)
+    place = ("orders", 1, 5)
+    assert found.refused == ()
+    assert found.targets == (
+        Wanted(kind="missing", place=place, expected=3, there=1),
+        Wanted(kind="different", place=place, expected=1, there=0),
+        Wanted(kind="extra", key={"id": "7"}, expected=0, there=1),
+        Wanted(kind="repeated", place=place, expected=1, there=5),
+    )
+
+
+def test_a_finding_without_a_safe_repair_is_refused_with_the_reason() -> None:
+    """Rows without a name, rows of one key that differ, records without a form in the table."""
+    lines = [
+        finding("extra", {"table": "orders", "key": "sha256:0"}),
+        finding("extra"),
+        finding("repeated"),
+        finding("not-representable", RECORD),
+    ]
+    found = findings_of(report(), lines)
+    assert found.targets == ()
+    assert [reason.partition(":")[0] for reason in found.refused] == [
+        "extra",
+        "repeated",
+        "not-representable",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "lines", "reason"),
+    [
+        (report(job="duplicates"), [], "only rows of the table of a SqlSink"),
+        (report(target=""), [], "only rows of the table of a SqlSink"),
+        (report(verdict="agree"), [], "nothing to repair"),
+        (report(verdict="unknown"), [], "verdict of the report is unknown"),
+        (report(), [finding("expired", severity="unknown")], "could not decide"),
+        (
+            report(totals={"missing": 5}),
+            [finding("missing", RECORD, count=3)],
+            "names 3 of 5 rows that are missing",
+        ),
+    ],
+)
+def test_a_report_that_is_no_basis_is_refused(
+    document: dict[str, Any], lines: list[dict[str, Any]], reason: str
+) -> None:
+    """Of another job, without a difference, undecided, or with examples only."""
+    with pytest.raises(ReconcileError, match=reason):
+        findings_of(document, lines)
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "image", "after"),
+    [
+        (Wanted(kind="missing", expected=1, there=0), [], ONE, [ONE]),
+        (Wanted(kind="missing", expected=3, there=1), [ONE], ONE, [ONE, ONE, ONE]),
+        (Wanted(kind="missing", expected=1, there=0), [TWO], ONE, None),
+        (Wanted(kind="different", expected=1, there=0), [TWO], ONE, [ONE]),
+        (Wanted(kind="different", expected=1, there=0), [ONE], ONE, None),
+        (Wanted(kind="different", expected=1, there=0), [], ONE, None),
+        (Wanted(kind="extra", expected=0, there=1), [ONE], None, []),
+        (Wanted(kind="extra", expected=0, there=1), [ONE, TWO], None, None),
+        (Wanted(kind="repeated", expected=1, there=3), [ONE, ONE, ONE], ONE, [ONE]),
+        (Wanted(kind="repeated", expected=1, there=3), [ONE, ONE], ONE, None),
+    ],
+)
+def test_rows_that_are_not_those_of_the_report_are_left(
+    target: Wanted, before: list[Image], image: Image | None, after: list[Image] | None
+) -> None:
+    """The number of rows, or the row itself, shows that the table has changed."""
+    assert decided(target, before, image) == after
+
+
+def test_a_change_knows_what_was_done_and_undoes_it() -> None:
+    """In any order of the rows; a row that is neither is not touched."""
+    change = RowChange(kind="missing", name="x", identity={}, before=[ONE], after=[ONE, TWO])
+    assert change.state_of([ONE]) is RowState.TO_DO
+    assert change.state_of([TWO, ONE]) is RowState.DONE
+    assert change.state_of([TWO]) is RowState.CHANGED
+    assert change.undone.state_of([TWO, ONE]) is RowState.TO_DO
+    assert read_change(change.to_json()) == change
+    assert difference([ONE, ONE, TWO], [ONE]) == [ONE, TWO]

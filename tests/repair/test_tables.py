@@ -1,0 +1,292 @@
+"""Plans, changes and undos of rows on real databases, beside the sink that wrote them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_api import (
+    BYTES_SCHEMA,
+    INT64_SCHEMA,
+    OPTIONAL_STRING_SCHEMA,
+    SchemaBuilder,
+    SinkRecord,
+    Struct,
+    TimestampType,
+    TopicPartition,
+    decimal_builder,
+    timestamp_builder,
+)
+from pyconnect_api.testing import SinkHarness
+from pyconnect_connectors.sql.database import open_engine
+from pyconnect_connectors.sql.settings import SinkSettings
+from pyconnect_connectors.sql.sink_task import SqlSinkTask
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_repair.plan import Place, RowChange, Wanted
+from pyconnect_repair.work import BATCH, sink_table
+from tests.support.servers.mariadb import MariaDbServer
+from tests.support.servers.postgres import PostgresServer
+
+pytestmark = pytest.mark.wire
+
+QUIET = Events(machine=True, stream=io.StringIO())
+ODD_NAME = 'a "b" c'
+ORDER = (
+    SchemaBuilder.struct()
+    .field("id", SchemaBuilder.int64())
+    .field("price", decimal_builder(2).build())
+    .field("at", timestamp_builder().build())
+    .field("raw", BYTES_SCHEMA)
+    .field("ratio", SchemaBuilder.float64())
+    .field("small", SchemaBuilder.float32())
+    .field("paid", SchemaBuilder.boolean())
+    .field(ODD_NAME, OPTIONAL_STRING_SCHEMA)
+    .build()
+)
+UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id"}
+PLAIN = {"insert.mode": "insert", "pk.mode": "none"}
+KAFKA_KEY = {"insert.mode": "insert", "pk.mode": "kafka"}
+
+
+def order(number: int, note: str | None = None) -> Struct:
+    return (
+        Struct(ORDER)
+        .put("id", 2**53 + number)
+        .put("price", Decimal(number) / 4)
+        .put("at", datetime(2024, 1, 1, 10, number % 60, 5, 123000, tzinfo=UTC))
+        .put("raw", bytes([number % 256, 0, 255]))
+        .put("ratio", number / 7)
+        .put("small", 0.5 * number)
+        .put("paid", number % 2 == 0)
+        .put(ODD_NAME, note if note is not None else (None if number % 3 == 0 else f"n{number}  "))
+    )
+
+
+def record(number: int, note: str | None = None) -> SinkRecord:
+    return SinkRecord(
+        "orders",
+        0,
+        INT64_SCHEMA,
+        2**53 + number,
+        ORDER,
+        order(number, note),
+        number,
+        1,
+        TimestampType.CREATE_TIME,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A sink's table with the rows of `count` records."""
+
+    config: dict[str, str]
+    count: int
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        engine = open_engine(SinkSettings.parse(self.config).connection, writes=True)
+        with engine.begin() as connection:
+            found = connection.exec_driver_sql(statement)
+            return [tuple(row) for row in found] if found.returns_rows else []
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        return sorted(self.sql("SELECT * FROM orders"), key=repr)
+
+    @property
+    def family(self) -> str:
+        return self.config["connection.url"].partition(":")[0].partition("+")[0]
+
+    @property
+    def expected(self) -> dict[TopicPartition, int]:
+        return {TopicPartition("orders", 0): self.count}
+
+    def plan(
+        self, targets: Sequence[Wanted], records: Iterable[SinkRecord] = ()
+    ) -> tuple[tuple[RowChange, ...], tuple[str, ...]]:
+        made: dict[Place, SinkRecord | None] = {
+            ("orders", 0, int(each.original_kafka_offset)): each for each in records
+        }
+        with sink_table(self.config, "orders") as table:
+            planned = table.plan(targets, made)
+        return planned.changes, planned.refused
+
+    def carry_out(self, changes: Sequence[RowChange]) -> None:
+        with sink_table(self.config, "orders") as table:
+            table.carry_out(changes, self.expected, QUIET)
+
+
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    """The access to a new database of each kind."""
+    if request.param == "sqlite":
+        return {"connection.url": f"sqlite:///{tmp_path / 'shop.db'}"}
+    name = {"postgresql": "postgres"}.get(request.param, request.param)
+    server: PostgresServer | MariaDbServer = request.getfixturevalue(name)
+    return server.settings(server.new_database())
+
+
+def world(settings: dict[str, str], mode: dict[str, str], count: int = 9) -> World:
+    config = {"name": "out", **settings, **mode, "auto.create": "true", "topics": "orders"}
+    made = World(config, count)
+    harness = SinkHarness(SqlSinkTask, config, partitions=[TopicPartition("orders", 0)])
+    harness.start()
+    for number in range(count):
+        harness.send(
+            order(number),
+            value_schema=ORDER,
+            key=2**53 + number,
+            key_schema=INT64_SCHEMA,
+            partition=TopicPartition("orders", 0),
+        )
+    harness.deliver()
+    harness.stop()
+    # Columns that no record has: a default, and one that the database computes.
+    now = "TEXT DEFAULT 'now'" if made.family == "sqlite" else "TIMESTAMP DEFAULT CURRENT_TIMESTAMP"
+    made.sql(f"ALTER TABLE orders ADD COLUMN added {now}")
+    if made.family != "sqlite":
+        twice = "DECIMAL(40, 2) GENERATED ALWAYS AS (price * 2) STORED"
+        made.sql(f"ALTER TABLE orders ADD COLUMN twice {twice}")
+    return made
+
+
+def place(number: int) -> Place:
+    return "orders", 0, number
+
+
+def identity(number: int) -> dict[str, str]:
+    return {"id": str(2**53 + number)}
+
+
+def test_rows_of_keys_are_written_replaced_and_deleted_and_come_back(
+    settings: dict[str, str],
+) -> None:
+    """Each row is that of its record, others are untouched; an undo restores every value."""
+    shop = world(settings, UPSERT)
+    whole = shop.rows()
+    shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
+    shop.sql(f"UPDATE orders SET price = 99 WHERE id = {2**53 + 2}")
+    shop.sql(f"UPDATE orders SET id = {2**53 + 50} WHERE id = {2**53 + 3}")
+    damaged = shop.rows()
+    targets = [
+        Wanted(kind="missing", place=place(1), expected=1, there=0),
+        Wanted(kind="different", place=place(2), expected=1, there=0),
+        Wanted(kind="missing", place=place(3), expected=1, there=0),
+        Wanted(kind="extra", key=identity(50), expected=0, there=1),
+    ]
+    changes, refused = shop.plan(targets, [record(n) for n in (1, 2, 3)])
+    assert (len(changes), refused) == (4, ())
+    assert shop.rows() == damaged
+    shop.carry_out(changes)
+    assert without_defaults(shop.rows()) == without_defaults(whole)
+    shop.carry_out(changes)
+    assert without_defaults(shop.rows()) == without_defaults(whole)
+    shop.carry_out([change.undone for change in reversed(changes)])
+    assert shop.rows() == damaged
+
+
+def without_defaults(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Leave out the column whose default is the time of the write."""
+    return [row[:8] for row in rows]
+
+
+def test_copies_of_rows_without_a_key_are_found_by_their_record(settings: dict[str, str]) -> None:
+    """As many are deleted or written as are too many or too few."""
+    shop = world(settings, PLAIN)
+    whole = without_defaults(shop.rows())
+    names = "id, price, at, raw, ratio, small, paid"
+    shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
+    quoted = '"a ""b"" c"' if shop.family != "mariadb" else '`a "b" c`'
+    for _ in range(2):
+        shop.sql(
+            f"INSERT INTO orders ({names}, {quoted}) SELECT {names}, {quoted} FROM orders"
+            f" WHERE id = {2**53 + 4} LIMIT 1"
+        )
+    damaged = shop.rows()
+    targets = [
+        Wanted(kind="missing", place=place(1), expected=1, there=0),
+        Wanted(kind="repeated", place=place(4), expected=1, there=3),
+    ]
+    changes, refused = shop.plan(targets, [record(1), record(4)])
+    assert refused == ()
+    shop.carry_out(changes)
+    assert without_defaults(shop.rows()) == whole
+    shop.carry_out([change.undone for change in reversed(changes)])
+    assert shop.rows() == damaged
+
+
+def test_rows_that_changed_since_the_report_or_the_plan_are_refused(
+    settings: dict[str, str],
+) -> None:
+    """A plan of a report that is no longer true is none; a row that changes ends its batch."""
+    shop = world(settings, UPSERT)
+    there = [Wanted(kind="missing", place=place(1), expected=1, there=0)]
+    with pytest.raises(ReconcileError, match="changed since the report"):
+        shop.plan(there, [record(1)])
+    shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
+    shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 2}")
+    targets = [Wanted(kind="missing", place=place(n), expected=1, there=0) for n in (1, 2)]
+    changes, _ = shop.plan(targets, [record(1), record(2)])
+    columns = "id, price, at, raw, ratio, small, paid"
+    shop.sql(
+        f"INSERT INTO orders ({columns}) SELECT {2**53 + 2}, 7, at, raw, ratio, small, paid"
+        f" FROM orders WHERE id = {2**53 + 4}"
+    )
+    before = shop.rows()
+    with pytest.raises(ReconcileError, match="has changed in the table meanwhile"):
+        shop.carry_out(changes)
+    assert shop.rows() == before
+
+
+def test_a_sink_that_has_moved_on_ends_the_repair(settings: dict[str, str]) -> None:
+    """The sink's own offsets are read again in each transaction."""
+    shop = world(settings, UPSERT)
+    shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
+    changes, _ = shop.plan(
+        [Wanted(kind="missing", place=place(1), expected=1, there=0)], [record(1)]
+    )
+    shop.sql("UPDATE pyconnect_offsets SET next_offset = 20")
+    with pytest.raises(ReconcileError, match="moved on since the report: its offset"):
+        shop.carry_out(changes)
+
+
+def test_a_record_that_its_table_cannot_hold_is_refused(settings: dict[str, str]) -> None:
+    """The plan says which and why; the others are planned."""
+    shop = world(settings, UPSERT)
+    shop.sql(f"DELETE FROM orders WHERE id = {2**53 + 1}")
+    odd = record(5, note="\ud800" if shop.family == "sqlite" else "x\0y")
+    targets = [
+        Wanted(kind="different", place=place(5), expected=1, there=0),
+        Wanted(kind="missing", place=place(1), expected=1, there=0),
+    ]
+    changes, refused = shop.plan(targets, [odd, record(1)])
+    assert [change.kind for change in changes][-1] == "missing"
+    if shop.family == "postgresql":
+        assert len(refused) == 1
+        assert "orders:0@5" in refused[0]
+
+
+def test_batches_are_transactions(settings: dict[str, str]) -> None:
+    """Many changes are carried out; those of a batch that fails are not, those before are."""
+    count = BATCH + 20
+    shop = world(settings, KAFKA_KEY, count)
+    whole = without_defaults(shop.rows())
+    shop.sql("DELETE FROM orders")
+    targets = [Wanted(kind="missing", place=place(n), expected=1, there=0) for n in range(count)]
+    changes, refused = shop.plan(targets, [record(n) for n in range(count)])
+    assert (len(changes), refused) == (count, ())
+    shop.carry_out([changes[-1]])
+    shop.sql("UPDATE orders SET price = 1000")
+    with pytest.raises(ReconcileError, match=f"orders:0@{count - 1} has changed"):
+        shop.carry_out(changes)
+    assert len(shop.rows()) == BATCH + 1
+    shop.sql("DELETE FROM orders WHERE price = 1000")
+    shop.carry_out(changes)
+    assert without_defaults(shop.rows()) == whole
