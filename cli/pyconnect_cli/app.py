@@ -151,6 +151,9 @@ def usage_error(error: typer.TyperException) -> UsageError:
     if "Missing command" in message:
         return UsageError(f"`{path}` needs a verb", hint=f"list them: {path} --help")
     hint = f"see: {path} --help"
+    options = [name for each in context.command.params for name in each.opts] if context else []
+    if "extra argument" in message and "--file" in options:
+        hint = f"a file follows -f: {path} -f FILE"
     if known := getattr(error, "possibilities", None):
         # The parser appends similar options, and not the nearest first.
         message, _, _ = message.partition(" (Possible options")

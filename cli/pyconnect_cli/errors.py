@@ -96,7 +96,7 @@ class Conflict(PyconnectError):
 
 
 class Unreachable(PyconnectError):
-    """None of the worker's URLs answered; raised by `client`."""
+    """All of the worker's URLs failed to answer; raised by `client`."""
 
     exit_code = ExitCode.UNREACHABLE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -13,12 +14,20 @@ from typer.core import TyperGroup
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.parsing.help_page import HelpPage
-from pyconnect_cli.parsing.near_names import near_verbs
-from pyconnect_cli.parsing.nouns import NOUNS, Noun, find_noun
+from pyconnect_cli.parsing.near_names import near_names, near_verbs
+from pyconnect_cli.parsing.nouns import (
+    NOUNS,
+    VERB_ALIASES,
+    KnownCommand,
+    Noun,
+    find_noun,
+    known_commands,
+    meant_line,
+)
 from pyconnect_cli.parsing.root_help import root_help
+from pyconnect_cli.rest.masking import mask_command
 from pyconnect_cli.verbs import Context, Sections, SharedOptions, Verb, records_of
 
-VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
 
@@ -72,6 +81,16 @@ class RootGroup(NounGroup):
         noun = find_noun(cmd_name)
         return None if noun is None else load_noun(noun)
 
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the noun. A verb before its noun is understood, unless it changes something."""
+        line = None if find_noun(args[0]) else meant_line(args)
+        if line and known_commands()[line[0]].verbs[line[1]].changes:
+            raise UsageError(
+                f"`{ctx.command_path} {mask_command(args)}` is not a command: the noun comes first",
+                hint=f"write: {ctx.command_path} {mask_command(line)}",
+            )
+        return super().resolve_command(ctx, list(line or args))
+
     def get_help(self, ctx: Context) -> str:  # noqa: ARG002 - the parser's signature
         """Return the text that `pyconnect --help` prints without a parser."""
         return root_help()
@@ -88,16 +107,72 @@ def unknown_word(context: Context, word: str, group: NounGroup) -> UsageError:
     A verb that changes something is proposed only for a word that is nearer to it than to every
     verb that reads.
     """
+    path = context.command_path
+    if isinstance(group, RootGroup):
+        verbs = {name for command in known_commands().values() for name in command.verbs}
+        found = near_names(word, [*group.list_commands(context), *verbs], limit=1)
+        near = [name for name in found if find_noun(name)]
+        verb_hint = f"a verb follows its noun, as in `{path} connectors list`"
+        hint = f"did you mean `{path} {near[0]}`?" if near else verb_hint if found else None
+        return UsageError(
+            f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help"
+        )
     known = group.list_commands(context)
     changing = [name for name, verb in group.commands.items() if getattr(verb, "changes", False)]
     near = near_verbs(word, [name for name in known if name not in changing], changing)
-    path = context.command_path
     hint = f"did you mean {' or '.join(f'`{path} {name}`' for name in near)}?" if near else None
     return UsageError(f"`{path} {word}` is not a command", hint=hint or f"list them: {path} --help")
 
 
+class VerbsOnDemand(Mapping[str, Any]):
+    """The verbs of a noun by name; the module of a verb is imported when the verb is looked up."""
+
+    def __init__(self, known: Mapping[str, KnownCommand]) -> None:
+        self._known = known
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name, self._known[name])
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def _load(self, name: str, known: KnownCommand) -> Any:
+        if known.plain:
+            return _plain_noun(name, known)
+        app: typer.Typer = import_module(known.module).app
+        adopt(app)
+        commands = {
+            info.name or typer.main.get_command_name(info.callback.__name__): info
+            for info in app.registered_commands
+            if info.callback is not None
+        }
+        return typer.main.get_command_from_info(
+            commands[name], pretty_exceptions_short=False, rich_markup_mode=None
+        )
+
+
+def _plain_noun(name: str, known: KnownCommand) -> NounGroup:
+    group = NounGroup(
+        name=name, help=known.help, rich_markup_mode=None, context_settings=CONTEXT_SETTINGS
+    )
+    group.commands = VerbsOnDemand(known.verbs)  # type: ignore[assignment] # it is only read
+    return group
+
+
 def load_noun(noun: Noun) -> Any:
-    """Import a noun's module and build its commands with our classes."""
+    """Return a noun's commands; verbs of a plain noun are imported when they are looked up."""
+    known = known_commands().get(noun.name)
+    return _plain_noun(noun.name, known) if known and known.plain else import_noun(noun)
+
+
+def import_noun(noun: Noun) -> Any:
+    """Import a noun's module and build all its commands with our classes."""
     app: typer.Typer = import_module(noun.module).app
     adopt(app)
     command = typer.main.get_command(app)

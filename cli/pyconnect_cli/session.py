@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -33,12 +33,14 @@ from pyconnect_cli.settings.resolved import (
 if TYPE_CHECKING:
     from pyconnect_cli.rest.client import ConnectClient
     from pyconnect_cli.rest.endpoint import Endpoint
-    from pyconnect_cli.rest.exchange import Exchange
+    from pyconnect_cli.rest.exchange import DeadAddresses, Exchange
     from pyconnect_cli.rest.model import ConnectorView, WorkerInfo
+    from pyconnect_cli.settings.contexts import ConfigFiles
     from pyconnect_clients.security import Security
 
 
 LOOK_S = 2.0
+DEAD_S = 60.0
 
 
 class Session:
@@ -48,18 +50,22 @@ class Session:
         self.given: dict[str, object] = {}
         self.environ = os.environ if environ is None else environ
         self.arguments: tuple[str, ...] = ()
+        self.files: ConfigFiles | None = None
+        """The files of contexts, if another session of this command has read them."""
         self.record = BatchRecord()
         self.heading = ""
         """The name of the context in the output of a command that runs on several."""
         self.changes = False
         """Whether the command is one that changes what it acts on."""
+        self.live = False
+        """Whether the command owns the whole screen, on which a message would be out of place."""
         self._clients: list[ConnectClient] = []
         self._further: tuple[str, ...] = ()
 
     @cached_property
     def settings(self) -> Settings:
         """The settings in force."""
-        settings = resolve_settings(self.given, self.environ, working_directory())
+        settings = resolve_settings(self.given, self.environ, working_directory(), self.files)
         for name, secret in (("password", settings.password), ("token", settings.token)):
             if secret and secret.kind == "value" and settings.origins[name] == "flag":
                 # Settings come before the output that they configure.
@@ -83,6 +89,7 @@ class Session:
                 colour=colour_wanted(settings, self.environ, terminal=sys.stdout.isatty()),
                 error_colour=colour_wanted(settings, self.environ, terminal=sys.stderr.isatty()),
                 width=terminal_width(),
+                summary=bool(self.given.get("summary_json")),
             ),
             proposer(self.given, self.arguments),
             heading=self.heading,
@@ -94,7 +101,13 @@ class Session:
         from pyconnect_cli.rest.client import ConnectClient
         from pyconnect_cli.rest.exchange import Exchange
 
-        exchange = Exchange(self.endpoint, verbosity=self.settings.verbose, budget=self.budget)
+        exchange = Exchange(
+            self.endpoint,
+            verbosity=self.settings.verbose,
+            budget=self.budget,
+            notice=self._notice,
+            dead=self._dead_addresses(),
+        )
         client = ConnectClient(exchange, on_views=self._keep_names)
         self._clients.append(client)
         return client
@@ -112,7 +125,7 @@ class Session:
     @cached_property
     def kafka_security(self) -> Security:
         """Security of Kafka clients; settings of the file without effect are reported here once."""
-        from pyconnect_cli.settings.client_properties import read_security
+        from pyconnect_cli.settings.given_files import read_security
         from pyconnect_clients.security import Security
 
         path = self.settings.kafka_properties
@@ -127,14 +140,17 @@ class Session:
     def endpoint(self) -> Endpoint:
         """Addresses and credentials of the workers. Secrets are fetched here, once."""
         from pyconnect_cli.rest.endpoint import Endpoint
-        from pyconnect_cli.settings.inventory import read_inventory
 
         settings = self.settings
         named = () if settings.origins["url"] == NO_ORIGIN and self._further else settings.urls
-        inventory = settings.inventory
+        admins: Mapping[str, str] = {}
+        if settings.inventory:
+            from pyconnect_cli.settings.inventory import read_inventory
+
+            admins = read_inventory(Path(settings.inventory)).admin_interfaces()
         return Endpoint(
             urls=(*named, *(url for url in self._further if url not in named)),
-            admins=read_inventory(Path(inventory)).admin_interfaces() if inventory else {},
+            admins=admins,
             username=settings.username,
             password=settings.password.reveal(self.environ) if settings.password else None,
             token=settings.token.reveal(self.environ) if settings.token else None,
@@ -180,6 +196,23 @@ class Session:
         for kind, names in (("connectors", list(views)), ("tasks", tasks)):
             write_cache(cache_of(kind, self.settings.urls, self.environ), names)
 
+    def _notice(self, text: str) -> None:
+        """Tell the user what the command waits for."""
+        if not self.live:
+            self.output.message(text)
+
+    def _dead_addresses(self) -> DeadAddresses:
+        """Return the addresses that did not answer a run of the last minute."""
+        from pyconnect_cli.rest.exchange import DeadAddresses
+        from pyconnect_cli.rest.kept_names import cache_of, read_cache, write_cache
+
+        urls = self.endpoint.urls
+        if len(urls) < 2:
+            return DeadAddresses()
+        cache = cache_of("dead", urls, self.environ)
+        kept, age_s = read_cache(cache)
+        return DeadAddresses(kept if age_s < DEAD_S else (), partial(write_cache, cache))
+
     def exchange_with(self, url: str) -> Exchange:
         """Return an exchange with one worker only, one of the addresses in force or another."""
         from pyconnect_cli.rest.exchange import Exchange
@@ -188,7 +221,10 @@ class Session:
         if url in exchange.urls:
             return exchange.only(url)
         return Exchange(
-            replace(self.endpoint, urls=(url,)), verbosity=self.settings.verbose, budget=self.budget
+            replace(self.endpoint, urls=(url,)),
+            verbosity=self.settings.verbose,
+            budget=self.budget,
+            notice=self._notice,
         )
 
     def client_of(self, url: str) -> ConnectClient:
@@ -295,5 +331,7 @@ def session_of_context(session: Session, name: str) -> Session:
     names = {option.name for option in of_cluster}
     other.given = {k: v for k, v in session.given.items() if k not in names} | {"context": name}
     other.arguments = session.arguments
+    other.files = session.settings.files
+    other.live = session.live
     other.budget = session.budget
     return other

@@ -38,9 +38,10 @@ else:
 Context = Any
 """The parser passes contexts of a class that it does not export."""
 Sections = list[tuple[str, list[tuple[str, str]]]]
-FILE_PARAMETERS = frozenset({"file", "files"})
-SUBJECTS = frozenset({"Selection", "Data"})
-"""Groups of options that say what a command acts on."""
+SUBJECT_PARAMETERS = frozenset({"file", "files", "connectors", "topics"})
+"""Parameters that say what a command acts on."""
+SUBJECTS = frozenset({"Selection", "Data", "Grants"})
+"""Groups of options that do."""
 NAMES_ONLY = "pyconnect.names_only"
 """Key of a context in which help pages name their shared options and explain none."""
 BRACES = re.compile(r"\{(.*)\}")
@@ -230,22 +231,17 @@ class BatchVerb(ChangingVerb):
     shared_specs = (("Batch", BATCH_OPTIONS),)
 
 
-class ActingVerb(ChangingVerb):
-    """A command that changes connectors, also by cron: selection, batches, waiting."""
+class CronVerb(Verb):
+    """A command that cron runs: lock, jitter, deadline, summary, textfile."""
 
-    shared_specs: OptionGroups = (
-        ("Selection", SELECTION_OPTIONS),
-        ("Batch", SELECTED_BATCH_OPTIONS),
-        ("Waiting", WAIT_OPTIONS),
-        ("Cron", CRON_OPTIONS),
-    )
+    shared_specs: OptionGroups = (("Cron", CRON_OPTIONS),)
 
     def invoke(self, ctx: Context) -> object:
         """Run the command under its lock, jitter and deadline, and report the run."""
         from pyconnect_cli.acting.unattended import cron_run
 
         session = session_of(ctx)
-        session.changes = True
+        session.changes = self.changes
         with cron_run(session, ctx.command_path, self._selection(ctx, session.given)):
             return super().invoke(ctx)
 
@@ -256,8 +252,8 @@ class ActingVerb(ChangingVerb):
             value = ctx.params.get(param.name or "")
             if param.param_type_name == "argument":
                 words += _texts(value)
-            elif param.name in FILE_PARAMETERS:
-                words += [word for text in _texts(value) for word in ("--file", text)]
+            elif param.name in SUBJECT_PARAMETERS:
+                words += [word for text in _texts(value) for word in (param.opts[0], text)]
         chosen_by = [specs for title, specs in self.shared_specs if title in SUBJECTS]
         for spec in chain.from_iterable(chosen_by):
             value = given.get(spec.name)
@@ -266,6 +262,23 @@ class ActingVerb(ChangingVerb):
             else:
                 words += [word for text in _texts(value) for word in (spec.flags[0], text)]
         return words
+
+
+class SelectingCronVerb(CronVerb):
+    """A command that reads a selection of connectors, also by cron."""
+
+    shared_specs = (("Selection", SELECTION_OPTIONS), ("Cron", CRON_OPTIONS))
+
+
+class ActingVerb(CronVerb, ChangingVerb):
+    """A command that changes connectors, also by cron: selection, batches, waiting."""
+
+    shared_specs: OptionGroups = (
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", SELECTED_BATCH_OPTIONS),
+        ("Waiting", WAIT_OPTIONS),
+        ("Cron", CRON_OPTIONS),
+    )
 
 
 class BatchCronVerb(ActingVerb):

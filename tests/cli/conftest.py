@@ -37,6 +37,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "XDG_CONFIG_DIRS": str(tmp_path / "system"),
         "PATH": "/usr/bin:/bin",
     }

@@ -87,6 +87,13 @@ def test_drain_waits_and_is_safe_to_run_twice(run: Run, agent: str, admin: FakeA
     assert admin.drains == [False, True]
 
 
+def test_the_plan_of_a_drain_changes_nothing(run: Run, agent: str, admin: FakeAdmin) -> None:
+    """It names the worker."""
+    planned = run("agent", "drain", "--dry-run", address=agent)
+    assert (planned.code, planned.out) == (0, f"would drain {agent}\n")
+    assert admin.drains == []
+
+
 def test_drain_needs_a_confirmation(run: Run, agent: str, admin: FakeAdmin) -> None:
     """Without a terminal nothing is done, exit 9."""
     assert run("agent", "drain", address=agent).code == 9

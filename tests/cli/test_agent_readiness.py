@@ -16,6 +16,7 @@ from pyconnect_cli.agents.readiness import (
 )
 from pyconnect_cli.rest.model import ConnectorInfo, Plugin
 from tests.cli.conftest import Run
+from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 DEBEZIUM = "io.debezium.connector.postgresql.PostgresConnector"
 FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -122,6 +123,7 @@ def test_unsupported_parts_of_a_connector_are_named(
     ("key", "value", "status"),
     [
         ("rest.extension.classes", "com.example.Auth", "failed"),
+        ("rest.extension.classes", "BasicAuthSecurityRestExtension", "warning"),
         ("connector.client.config.override.policy", "com.example.Policy", "failed"),
         ("metric.reporters", "com.example.Reporter", "warning"),
         ("plugin.path", "", "warning"),
@@ -178,3 +180,18 @@ def test_the_command_fails_when_something_would_not_run(run: Run, tmp_path: Path
         "rest.extension.classes"
     ]
     assert run("agent", "readiness", "--worker-config", str(tmp_path / "none")).code == 2
+
+
+@pytest.mark.wire
+def test_the_jars_of_this_machine_are_read(run: Run, tmp_path: Path) -> None:
+    """An agent gives each location the release of Kafka that it needs."""
+    sanitizer = "org.apache.kafka.common.utils.Sanitizer"
+    old = class_file("a.Old", SOURCE_CONNECTOR, names=(sanitizer,))
+    make_jar(tmp_path / "plugins" / "old" / "old.jar", {"a.Old": old})
+    file = tmp_path / "worker.properties"
+    file.write_text(f"plugin.path={tmp_path / 'plugins'}\n")
+    outcome = run("agent", "readiness", "--worker-config", str(file), "-o", "json")
+    assert outcome.code == 0
+    [location] = [each for each in json.loads(outcome.out) if each["about"] == "location"]
+    assert (location["name"], location["status"]) == ("old", "ok")
+    assert location["detail"].startswith("Kafka 3.9 to 4.3: ")

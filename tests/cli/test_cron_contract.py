@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.parsing.nouns import NOUNS
 from tests.cli.conftest import Run
 from tests.support.fakes.connect_server import FakeConnect
 
@@ -129,3 +132,57 @@ def test_the_deadline_ends_a_run_that_hangs(run: Run) -> None:
 def test_a_bad_lock_name_is_a_usage_error(run: Run) -> None:
     """A lock's name never leads out of the lock directory."""
     assert run("connectors", "pause", "orders", "--lock", "../x").code == 2
+
+
+CHECKS: dict[tuple[str, ...], list[str]] = {
+    ("health",): [],
+    ("status",): ["worker-1:8083", "broken"],
+    ("connectors", "export", "--dir", "out"): [],
+    ("offsets", "export", "--all", "--dir", "out"): [],
+}
+"""Verbs that only read, with the objects that are not well here."""
+
+
+@pytest.mark.parametrize("verb", CHECKS, ids=" ".join)
+def test_verbs_that_read_have_the_contract_too(
+    run: Run, connect: FakeConnect, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    """Lock, one line of JSON, textfile, deadline: the counts are those of the objects."""
+    textfile = tmp_path / "run.prom"
+    outcome = run(*verb, "--summary-json", "--textfile", str(textfile), "--lock", "nightly")
+    summary = json.loads(outcome.out)
+    assert summary["exit_code"] == outcome.code
+    results = {each["name"]: each["ok"] for each in summary["results"]}
+    assert len(results) > len(CHECKS[verb])
+    assert [name for name, ok in results.items() if not ok] == CHECKS[verb]
+    assert f"}} {outcome.code}\n" in textfile.read_text()
+    assert f'noun="{verb[0]}"' in textfile.read_text()
+    assert "objects_failed{" in textfile.read_text()
+    connect.slow["GET /"] = threading.Event()
+    connect.slow["GET /connectors"] = connect.slow["GET /"]
+    assert run(*verb, "--deadline", "1s").code == 124
+    connect.slow["GET /"].set()
+
+
+def test_every_verb_that_cron_runs_takes_its_options() -> None:
+    """The names are those of the issue of the cron options; acting verbs have them by class."""
+    cron = {"lock", "jitter", "deadline", "summary_json", "textfile"}
+    verbs = {
+        "backup", "restore", "status", "health", "acls check", "transactions find-hanging",
+        "connectors export", "offsets export", "reconcile sequence", "reconcile topic-sink",
+    }  # fmt: skip
+    for path in verbs:
+        noun, _, verb = path.partition(" ")
+        command = load_noun(next(each for each in NOUNS if each.name == noun))
+        command = command.commands[verb] if verb else command
+        given = {spec.name for _, group in command.shared_specs for spec in group}
+        assert cron <= given, path
+
+
+def test_two_checks_of_one_verb_have_labels_of_their_own(run: Run, tmp_path: Path) -> None:
+    """Options that say what is checked are part of them."""
+    textfile = tmp_path / "run.prom"
+    run("transactions", "find-hanging", "--topic", "a", "--topic", "b", "--textfile", str(textfile))
+    assert 'selection="--topic a --topic b"' in textfile.read_text()
+    run("acls", "check", "--connector", "orders", "--textfile", str(textfile))
+    assert 'selection="--connector orders"' in textfile.read_text()

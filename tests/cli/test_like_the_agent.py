@@ -6,7 +6,6 @@ and settings that the agent gives its clients.
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -17,7 +16,7 @@ from pyconnect_agent.core.config.connector_keys import PluginDefaults
 from pyconnect_agent.core.config.sink_keys import sink_config_def
 from pyconnect_agent.core.config.source_keys import source_config_def
 from pyconnect_agent.core.config.worker_config import DistributedConfig
-from pyconnect_agent.core.ids import ConnectorTaskId
+from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.offsets.source import partition_key
 from pyconnect_agent.core.protocol.messages import (
@@ -33,8 +32,8 @@ from pyconnect_api import ConfigType
 from pyconnect_cli.kafka import reader
 from pyconnect_cli.offsets.plan.orphans import connector_of
 from pyconnect_cli.upgrade.cluster import kafka_group
+from pyconnect_clients.acls.facts import SECURITY_KEYS, client_config
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.acls.principals import SECURITY_KEYS, client_config
 from pyconnect_clients.connect_names import leader_transactional_id
 from pyconnect_clients.secret_keys import is_secret_key
 from tests.support.agents.worker_properties import distributed
@@ -97,10 +96,30 @@ def test_a_key_of_offsets_names_its_connector_to_both(
     assert connector_of(partition_key(connector, partition)) == connector
 
 
-def test_a_task_count_is_read_as_it_is_written() -> None:
-    """It is the one record of the config topic that the command line reads."""
-    _, value = config_records.task_count_record("c", 3)
-    assert reader._task_count(value) == 3 == json.loads(value or b"")["task-count"]
+def test_records_of_the_config_topic_are_read_as_they_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The command line reads task count records and target states; a tombstone means STARTED."""
+    written = [
+        config_records.task_count_record("c", 3),
+        config_records.target_state("paused", TargetState.PAUSED),
+        config_records.target_state("stopped", TargetState.STOPPED),
+        config_records.target_state("again", TargetState.STOPPED),
+        config_records.target_state("again", TargetState.STARTED),
+        (config_records.target_state("gone", TargetState.PAUSED)[0], None),
+    ]
+    messages = [
+        SimpleNamespace(key=lambda key=key: key, value=lambda value=value: value)
+        for key, value in written
+    ]
+    monkeypatch.setattr(reader, "records", lambda *_: iter(messages))
+    assert reader.task_counts({}, "configs") == {"c": 3}
+    assert reader.stored_target_states({}, "configs") == {
+        "paused": "PAUSED",
+        "stopped": "STOPPED",
+        "again": "STARTED",
+        "gone": "STARTED",
+    }
 
 
 def test_the_command_line_masks_the_agents_password_keys() -> None:

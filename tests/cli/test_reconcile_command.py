@@ -230,6 +230,27 @@ def test_an_audit_that_ends_in_an_error_has_failed_in_the_summary(
     assert result["error"] == "the Spark process ended"
 
 
+def test_two_runs_do_not_continue_the_same_report(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one ends at once; runs of other targets go on."""
+    command = ("reconcile", "duplicates", "--since-last", "--kafka-bootstrap", "127.0.0.1:1")
+    codes = []
+
+    def meanwhile(*_: object) -> int:
+        if not codes:
+            codes.append(0)
+            codes.append(run(*command, "t").code)
+            codes.append(run(*command, "other").code)
+        raise ServerError("the Spark process ended")
+
+    monkeypatch.setattr("pyconnect_cli.reconcile.run._run", meanwhile)
+    assert run(*command, "t").code == 10
+    assert codes == [0, 6, 10]
+    spec = json.loads(run(*command, "t", "--print-spec", "-o", "json").out)
+    assert (spec["since_last"], spec["earlier"]) == (True, [])
+
+
 def two_sinks(connect: FakeConnect) -> None:
     for name in ("one", "two"):
         connect.connectors[name] = FakeConnector(

@@ -37,6 +37,7 @@ NAMING = {
     "connectors stop": "orders --wait",
     "connectors restart": "orders",
     "connectors delete": "orders --yes --wait",
+    "backup": "saved orders",
     "tasks list": "broken",
     "tasks describe": "broken/0",
     "tasks restart": "broken-0",
@@ -62,17 +63,24 @@ WITHOUT_NAMES = {
     "offsets lag": "it needs brokers",
     "connectors logs": "it asks all workers, because the connector may have moved",
     "connectors dlq": "it needs brokers",
+    "dlq": "it needs brokers",
     "connectors init": "it names a plugin",
+    "connectors try": "it needs no worker",
     "offsets orphans": "deleted connectors are those that no list names",
     "topics read": "it names a topic",
     "acls": "grants concern all workers",
     "transactions": "ids belong to a cluster",
+    "restore": "it compares the cluster with the backup's",
     "plugins": "it names a plugin",
     "loggers": "it names a logger",
     "reconcile": "audits read topics",
     "upgrade": "it concerns all workers",
     "agent": "it names a worker",
+    "connectors history": "it asks agents for their journal",
+    "connectors rollback": "it asks agents for their journal",
+    "journal": "it asks agents for their journal",
     "status": "it shows all connectors",
+    "fleet": "it names contexts",
     "top": "it shows all connectors",
     "health": "it asks workers",
     "info": "it counts all connectors",
@@ -157,3 +165,20 @@ def _paths(command: Any, path: str) -> Iterator[str]:
         yield path
     for name, verb in verbs.items():
         yield from _paths(verb, f"{path} {name}")
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("new", [0, 1, 11])
+def test_a_list_has_connectors_without_a_status_too(
+    run: Run, connect: FakeConnect, new: int
+) -> None:
+    """Workers leave them out when the status is asked for; two requests unless there are some."""
+    for number in range(new):
+        connect.connectors[f"new-{number}"] = FakeConnector(config={"topic": "t"}, state="")
+    listed = run("connectors", "list", "-o", "name")
+    assert listed.out.split() == sorted(connect.connectors)
+    state = run("connectors", "list", "--jq", ".orders.status.connector.state").out
+    assert state == f"{connect.connectors['orders'].state}\n"
+    if not new:
+        assert connect.requests[:2] == ["GET /connectors", "GET /connectors"]
+        assert len(connect.requests) == 4

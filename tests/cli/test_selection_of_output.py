@@ -20,6 +20,15 @@ def test_jq_selects_from_the_document(run: Run) -> None:
     assert states.out == '[{"state":"RUNNING"}]\n'
 
 
+@pytest.mark.parametrize("noun", ["connectors", "loggers", "tasks", "plugins"])
+def test_jq_finds_names_in_every_list(run: Run, noun: str) -> None:
+    """Also in lists that are objects by name in JSON."""
+    names = run(noun, "list", "--jq", ".[].name")
+    assert names.code == 0
+    assert names.out.split()
+    assert "null" not in names.out
+
+
 def test_jq_sees_no_secret(run: Run) -> None:
     """It works on what is printed without it."""
     outcome = run("connectors", "get", "orders", "--jq", '."db.password"')

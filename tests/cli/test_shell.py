@@ -28,7 +28,8 @@ from pyconnect_cli.completion.offers import TypedWords, offers
 from pyconnect_cli.noun_groups import load_noun
 from pyconnect_cli.parsing.examples import EXAMPLES
 from pyconnect_cli.parsing.near_names import near_verbs
-from pyconnect_cli.parsing.nouns import NOUNS
+from pyconnect_cli.parsing.nouns import NOUNS, meant_line
+from pyconnect_cli.parsing.root_help import first_screen
 from tests.cli.conftest import NAME_WORDS, Run
 from tests.support.eventually import eventually
 from tests.support.fakes.connect_server import FakeConnect
@@ -132,6 +133,87 @@ def test_help_answers_within_its_budget() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < HELP_BUDGET_S, f"median {statistics.median(times):.3f} s"
+
+
+def test_the_first_screen_fits_a_small_terminal() -> None:
+    """80 columns, 24 lines with the prompt, and every noun."""
+    lines = first_screen(80).splitlines()
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= 80
+    assert {noun.name for noun in NOUNS} <= set(re.findall("[a-z]+", "\n".join(lines)))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("get connectors", "connectors list"),
+        ("get connectors -o json", "connectors list -o json"),
+        ("get connector/orders", "connectors get orders"),
+        ("get orders", "connectors get orders"),
+        ("describe connector orders", "connectors describe orders"),
+        ("describe task orders/0", "tasks describe orders/0"),
+        ("restart connector/orders", "connectors restart orders"),
+        ("restart orders/0", "tasks restart orders/0"),
+        ("logs orders", "connectors logs orders"),
+        ("rm orders", "connectors delete orders"),
+        ("ls", "connectors list"),
+        ("ls plugins", "plugins list"),
+        ("get offsets orders", "offsets get orders"),
+        ("seek orders", "offsets seek orders"),
+        ("set x", None),
+        ("stacks plugins", None),
+        ("orders get", None),
+    ],
+)
+def test_a_line_with_the_verb_first_has_a_meaning(typed: str, meant: str | None) -> None:
+    """The words of other tools; a verb of several nouns without its noun has none."""
+    line = meant_line(typed.split())
+    assert (line and " ".join(line)) == meant
+
+
+def test_a_reading_verb_before_its_noun_is_understood(run: Run) -> None:
+    """The result is that of the right line."""
+    assert run("get", "connectors") == run("connectors", "list")
+    assert run("describe", "connector", "orders") == run("connectors", "describe", "orders")
+
+
+def test_a_changing_verb_before_its_noun_is_answered_with_the_line(
+    run: Run, connect: FakeConnect
+) -> None:
+    """Nothing is sent."""
+    ended = run("rm", "connector/orders")
+    assert ended.code == 2
+    assert ended.err == (
+        "error: `pyconnect rm connector/orders` is not a command: the noun comes first\n"
+        "hint: write: pyconnect connectors delete orders\n"
+    )
+    assert not connect.requests
+
+
+@pytest.mark.parametrize("word", ["restrt", "set", "resum", "undo"])
+def test_a_wrong_verb_never_proposes_a_noun(run: Run, word: str) -> None:
+    """`restart` is near `status`, and means something else."""
+    assert "did you mean" not in run(word).err
+
+
+def test_a_verb_is_imported_without_the_others_of_its_noun() -> None:
+    """`connectors get` needs no module that changes connectors."""
+    script = """
+import sys
+from pyconnect_cli.app import run
+code = run(["connectors", "get", "orders"], {"PYCONNECT_URL": "http://127.0.0.1:9"})
+print(int(code), [name for name in sys.modules if name.startswith("pyconnect_cli.connectors.")])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT / "cli"
+    )
+    assert done.stdout == "7 ['pyconnect_cli.connectors.show']\n", done.stderr
+
+
+def test_the_words_of_the_tab_key_are_those_of_the_commands() -> None:
+    """words.json is what scripts/generate-words writes."""
+    script = ROOT / "scripts" / "generate-words"
+    assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0
 
 
 @pytest.mark.wire
@@ -480,6 +562,14 @@ def test_a_misspelt_option_is_answered_with_the_near_one(run: Run) -> None:
 
 
 @pytest.mark.wire
+def test_a_file_without_its_option_is_answered_with_it(run: Run) -> None:
+    """As kubectl's users may expect arguments."""
+    outcome = run("connectors", "apply", "orders.json")
+    assert outcome.code == 2
+    assert "hint: a file follows -f: pyconnect connectors apply -f FILE" in outcome.err
+
+
+@pytest.mark.wire
 def test_a_misspelt_verb_is_answered_with_the_near_one(run: Run) -> None:
     """Exit 2 and a suggestion."""
     outcome = run("connectors", "pasue", "x")
@@ -538,9 +628,9 @@ def test_every_verb_that_changes_something_says_so() -> None:
     }
     assert {path.rpartition(" ")[2] for path in changing} == {
         "abandon", "abort", "alter", "apply", "copy", "create", "delete", "down", "drain", "edit",
-        "import", "kill", "patch", "pause", "promote", "purge", "reset", "restart", "resume", "run",
-        "seek", "set", "stop", "terminate", "trust", "undo", "undrain", "untrust", "up", "use",
-        "demo",
+        "import", "kill", "patch", "pause", "promote", "purge", "rename", "repair", "replay",
+        "reset", "restart", "restore", "resume", "rollback", "run", "seek", "set", "stop",
+        "terminate", "trust", "undo", "undrain", "untrust", "up", "use", "demo", "new",
     }  # fmt: skip
 
 

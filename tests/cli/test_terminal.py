@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.rest.client import ConnectClient
+from pyconnect_cli.session import Session
 from tests.cli.conftest import Run
 from tests.cli.offsets_world import sink_entry
 from tests.support.eventually import eventually
@@ -60,7 +62,7 @@ main(["connectors", "list"])
         "pyconnect_cli.app",
         "typer",
         "pyconnect_cli.settings.resolved",
-        "pyconnect_cli.connectors.commands",
+        "pyconnect_cli.connectors.show",
         "pyconnect_cli.rest.exchange",
         "httpx",
     ],
@@ -140,7 +142,7 @@ def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
 
 def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
     """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
-    outcome = run("loggers", "set", "root", "DEBUG", "--for", "700ms", "--timeout", "500ms")
+    outcome = run("loggers", "set", "root", "DEBUG", "--for", "2500ms", "--timeout", "2s")
     assert outcome.code == 0, outcome.err
     assert connect.loggers["root"] == "INFO"
 
@@ -363,6 +365,32 @@ def test_an_edit_that_is_refused_is_not_lost(
     assert json.loads(kept.read_text())["db.password"] == "other"
     kept.unlink()
     assert "hunter2" not in outcome.err
+
+
+@pytest.mark.wire
+def test_the_editor_opens_again_after_a_text_that_is_not_valid(
+    run: Run,
+    connect: FakeConnect,
+    environ: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First the text is no JSON, then a worker finds an error, then it is right."""
+    script = tmp_path / "editor"
+    script.write_text(
+        'n=$(cat "$0.n" 2>/dev/null || echo 0); echo $((n + 1)) > "$0.n"\n'
+        'case $n in 0) sed -i "s/{/{{/" "$1" ;; 1) sed -i "s/{{/{\\"bad\\": \\"1\\",/" "$1" ;;\n'
+        '2) sed -i "s/bad/good/" "$1" ;; esac\n'
+    )
+    environ["EDITOR"] = f"sh {script}"
+    connect.invalid_keys = ("bad",)
+    monkeypatch.setattr(Session, "interactive", True)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\ny\n"))
+    ended = run("connectors", "edit", "orders")
+    assert ended.code == 0, ended.err
+    assert ended.err.count("open the editor again?") == 2
+    assert connect.connectors["orders"].config["good"] == "1"
+    assert connect.connectors["orders"].config["db.password"] == "hunter2"
 
 
 def test_an_editor_that_cannot_be_run_leaves_nothing_behind(

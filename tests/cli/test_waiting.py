@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
 from pyconnect_cli.acting import wait as _wait
 from pyconnect_cli.acting.wait import has_state
+from pyconnect_cli.connectors import validation
+from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.client import FEW
+from pyconnect_cli.rest.exchange import DeadAddresses
 from pyconnect_cli.rest.model import ConnectorStatus, InstanceState, TaskState
 from tests.cli.conftest import Run
-from tests.support.fakes.connect_server import FakeConnect, FakeConnector
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector, frozen
 
 
 class Clock:
@@ -182,3 +186,71 @@ def test_a_wait_for_an_answer_that_does_not_come_is_exit_124(
     connect.slow["GET /connectors/orders/status"].set()
     assert outcome.code == 124, outcome.err
     assert "not RUNNING in time: orders" in outcome.err
+
+
+@pytest.mark.wire
+def test_a_late_answer_is_announced_with_worker_and_request(
+    run: Run, connect: FakeConnect, url: str
+) -> None:
+    """Once, on standard error, after a second."""
+    late = connect.slow["GET /connectors/orders"] = threading.Event()
+    timer = threading.Timer(1.3, late.set)
+    timer.start()
+    ended = run("connectors", "get", "orders")
+    timer.join()
+    assert ended.code == 0
+    assert ended.err == f"waiting for {url}: GET /connectors/orders\n"
+
+
+@pytest.mark.wire
+def test_an_address_without_an_answer_is_tried_last_for_a_minute(run: Run, url: str) -> None:
+    """The first run says that it goes on to the next address; the second run does not wait."""
+    with frozen() as dead:
+        both = ("connectors", "get", "orders", "--url", dead, "--url", url)
+        first = run(*both, "--request-timeout", "1200ms")
+        assert first.code == 0
+        assert first.err.splitlines() == [
+            f"waiting for {dead}: GET /connectors/orders",
+            f"{dead}: no answer within 1.2s (--request-timeout); trying {url}",
+        ]
+        assert run(*both) == first._replace(err="")
+
+
+def test_an_address_that_answers_again_is_forgotten_as_dead(run: Run, url: str) -> None:
+    """It was tried although it was last, and has its place again."""
+    kept: list[list[str]] = []
+    dead = DeadAddresses([url], lambda urls: kept.append(list(urls)))
+    dead.mark(url, dead=True)
+    dead.mark(url, dead=False)
+    assert kept == [[]]
+    assert url not in dead
+
+
+def test_a_wait_names_the_state_that_it_waits_for(
+    run: Run, connect: FakeConnect, clock: Clock
+) -> None:
+    """One line after a second, without a terminal."""
+    paused = FakeConnector(config={}, state="PAUSED", tasks=["RUNNING"])
+    connect.stale_statuses["orders"] = [paused] * 8
+    ended = run("connectors", "wait", "orders")
+    assert clock.now_s > 2
+    assert ended.err.splitlines() == [
+        "waiting for RUNNING: orders is PAUSED with tasks 0:RUNNING",
+        "orders: RUNNING",
+    ]
+
+
+def test_long_validations_are_counted_on_terminals(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file is a request to a worker that may take long."""
+    shown: list[tuple[int, int]] = []
+    monkeypatch.setattr(validation, "NOTICED_S", 0)
+    monkeypatch.setattr(
+        StepLine, "count", lambda _self, _what, done, all_: shown.append((done, all_))
+    )
+    for name in ("a", "b"):
+        config = '{"connector.class": "org.example.FileSource"}'
+        Path(f"{name}.json").write_text(f'{{"name": "{name}", "config": {config}}}')
+    assert run("connectors", "apply", "-f", "a.json", "-f", "b.json").code == 0
+    assert shown == [(0, 2), (1, 2)]

@@ -55,6 +55,8 @@ Verbs that act on connectors take names, and conditions that must all hold:
   --type source|sink    --class CLASS    --worker HOST:PORT
   --failed              the connector or one of its tasks is FAILED
 
+Labels for -l are keys that no connector defines: `team`, and any key that begins with `label.`.
+
 An empty selection is exit 3 unless --allow-empty. Destructive verbs show the set first and ask;
 without a terminal they need --yes. --dry-run only prints, with --exit-code it exits 1 when
 something would change. --parallel N works on N at once, --max-failures N stops starting more.
@@ -89,7 +91,8 @@ Values of secret keys are masked; ${provider:path:key} references are shown as t
 """
 
 CRON = """\
-For unattended runs the verbs that act on connectors, and audits, take:
+For unattended runs the verbs that act on connectors, audits, `backup`, `status`, `health`,
+`acls check`, `transactions find-hanging`, and `export` of connectors and of offsets take:
 
   --yes             no questions
   -q                silent on success

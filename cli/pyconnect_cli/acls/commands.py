@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pyconnect_cli.acls.gather import Gathered, gather
-from pyconnect_cli.acls.options import AclVerb, GrantsVerb, acl_options
+from pyconnect_cli.acls.options import AclCheckVerb, AclVerb, GrantsVerb, acl_options
 from pyconnect_cli.acls.plan.check import AclReport
 from pyconnect_cli.acls.plan.explain import Explanation
 from pyconnect_cli.acls.plan.explain import explain as explain_text
@@ -21,20 +21,20 @@ from pyconnect_cli.acls.plan.grants import (
     terraform,
 )
 from pyconnect_cli.errors import ExitCode, NotFound, PreconditionFailed, PyconnectError
+from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.output import Output
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity
+from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, NeedSeverity, ResourceType
 from pyconnect_clients.acls.rules import RULES
-from pyconnect_clients.acls.words import ResourceType
 
 app = typer.Typer(help="Check, explain and generate the ACLs that connectors and workers need.")
 
 EverythingOption = Annotated[bool, typer.Option("--all", help="also the grants that exist already")]
 
 
-@app.command(cls=AclVerb)
+@app.command(cls=AclCheckVerb)
 def check(
     context: typer.Context,
     *,
@@ -50,10 +50,35 @@ def check(
     """
     session = session_of(context)
     report = gather(session, acl_options(session.given)).report()
+    wanting = [*report.blockers, *(() if accept_unknown else report.undecided)]
+    session.record = BatchRecord.of_checks(
+        "check",
+        {
+            finding.need.text: finding.verdict.value if finding in wanting else None
+            for finding in report.findings
+        },
+    )
     ready = report.exit_code(accept_unknown=accept_unknown) is ExitCode.OK
     if not session.output.silent(success=ready and not report.notes):
         show_report(session.output, report, everything=everything)
-    _end(report, accept_unknown=accept_unknown)
+    code = report.exit_code(accept_unknown=accept_unknown)
+    if code is ExitCode.OK:
+        return
+    hints = {
+        ExitCode.NEGATIVE: "print the grants to add: pyconnect acls generate --phase"
+        f" {report.phase.value}",
+        ExitCode.FORBIDDEN: "grant this command Describe on the cluster, or use --probe",
+        ExitCode.PRECONDITION: "give --kafka-bootstrap and --principal, or --accept-unknown",
+    }
+    what = {
+        ExitCode.NEGATIVE: f"missing: {counted(len(report.blockers), 'blocker')}",
+        ExitCode.FORBIDDEN: f"listing the ACLs is denied; unknown:"
+        f" {counted(len(report.undecided), 'blocker')}",
+        ExitCode.PRECONDITION: f"undecided: {counted(len(report.undecided), 'blocker')}",
+    }
+    raise PyconnectError(
+        f"not ready for {report.phase.value}: {what[code]}", hint=hints[code], exit_code=code
+    )
 
 
 @app.command(cls=AclVerb)
@@ -197,27 +222,6 @@ def _prefixes(session: Session, gathered: Gathered, report: AclReport) -> dict[s
                 hint="leave out --prefixed, or accept this with --yes",
             )
     return prefixes
-
-
-def _end(report: AclReport, *, accept_unknown: bool) -> None:
-    code = report.exit_code(accept_unknown=accept_unknown)
-    if code is ExitCode.OK:
-        return
-    hints = {
-        ExitCode.NEGATIVE: "print the grants to add: pyconnect acls generate --phase"
-        f" {report.phase.value}",
-        ExitCode.FORBIDDEN: "grant this command Describe on the cluster, or use --probe",
-        ExitCode.PRECONDITION: "give --kafka-bootstrap and --principal, or --accept-unknown",
-    }
-    what = {
-        ExitCode.NEGATIVE: f"missing: {counted(len(report.blockers), 'blocker')}",
-        ExitCode.FORBIDDEN: f"listing the ACLs is denied; unknown:"
-        f" {counted(len(report.undecided), 'blocker')}",
-        ExitCode.PRECONDITION: f"undecided: {counted(len(report.undecided), 'blocker')}",
-    }
-    raise PyconnectError(
-        f"not ready for {report.phase.value}: {what[code]}", hint=hints[code], exit_code=code
-    )
 
 
 _STYLES = {

@@ -31,9 +31,17 @@ from pyconnect_cli.rest.model import ConnectorView, Json, as_list, as_object, op
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.given_files import worker_properties
 from pyconnect_clients.acls.facts import SHARED_TOPICS, ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_clients.acls.model import CLUSTER, Evidence, ProbeAnswer, ProbeKey, Role
+from pyconnect_clients.acls.model import (
+    CLUSTER,
+    Evidence,
+    GrantOperation,
+    ProbeAnswer,
+    ProbeKey,
+    Resource,
+    ResourceType,
+    Role,
+)
 from pyconnect_clients.acls.needs import TOOL
-from pyconnect_clients.acls.words import GrantOperation, Resource, ResourceType
 from pyconnect_clients.phases import Phase
 
 _AT_ONCE = 8
@@ -243,11 +251,12 @@ def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts,
         return facts, Evidence()
     with kafka_protocol(session, PURPOSE) as protocol:
         listed = list_acls(protocol)
+        username = kafka_cluster(session, PURPOSE).username
         completed = replace(
             facts,
             existing_topics={"": existing_topics(protocol, facts.topic_names())},
             old_brokers=has_old_brokers(protocol),
-            tool=_tool_principal(session),
+            tool=f"User:{username}" if username else None,
         )
     refused = listed.bindings is None and not listed.open
     looked = ProbeAnswer(not refused, f"listing the ACLs was {'refused' if refused else 'allowed'}")
@@ -257,12 +266,6 @@ def _asked_brokers(session: Session, facts: ClusterFacts) -> tuple[ClusterFacts,
         refused=frozenset({""} if refused else ()),
         probes={ProbeKey(Role.TOOL, TOOL, GrantOperation.DESCRIBE, CLUSTER): looked},
     )
-
-
-def _tool_principal(session: Session) -> str | None:
-    """Return the principal of this command for the brokers, if it logs in by name."""
-    username = kafka_cluster(session, PURPOSE).username
-    return f"User:{username}" if username else None
 
 
 def _probes(reports: Mapping[str, Json]) -> dict[ProbeKey, ProbeAnswer]:

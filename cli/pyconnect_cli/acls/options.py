@@ -8,61 +8,43 @@ from dataclasses import dataclass, field
 
 from pyconnect_cli.acting.conditions import texts
 from pyconnect_cli.errors import UsageError
-from pyconnect_cli.parsing.options import OptionSpec
-from pyconnect_cli.verbs import Verb
+from pyconnect_cli.parsing.options import CRON_OPTIONS, option_specs
+from pyconnect_cli.verbs import CronVerb, Verb
 from pyconnect_clients.acls.facts import Named
 from pyconnect_clients.acls.model import Role
 from pyconnect_clients.phases import Phase
 
-BROKER_OPTIONS = (
-    OptionSpec(
-        ("--worker-config",), "worker.properties file of a Java worker", "FILE", repeatable=True
-    ),
-    OptionSpec(
-        ("--super-user",),
-        "Kafka superuser principal (brokers do not report them)",
-        "PRINCIPAL",
-        repeatable=True,
-    ),
-    OptionSpec(
-        ("--allow-everyone",),
-        "brokers have allow.everyone.if.no.acl.found=true (brokers do not report it)",
-    ),
-    OptionSpec(
-        ("--probe",),
-        "test of each grant by a harmless request from this host with the clients of"
-        " --worker-config (default: only if listing the ACLs is denied)",
-    ),
-)
+BROKER_OPTIONS = option_specs("""
+--worker-config  FILE  repeatable
+    worker.properties file of a Java worker
+--super-user  PRINCIPAL  repeatable
+    Kafka superuser principal (brokers do not report them)
+--allow-everyone
+    brokers have allow.everyone.if.no.acl.found=true (brokers do not report it)
+--probe
+    test of each grant by a harmless request from this host with the clients of --worker-config
+    (default: only if listing the ACLs is denied)
+""")
 ACL_OPTIONS = (
-    OptionSpec(
-        ("--phase",),
-        "phase of exactly-once that needs the grants: disabled, preparing or enabled (default:"
-        " the phase after the workers' own)",
-        "PHASE",
-        choices=tuple(Phase),
-    ),
-    OptionSpec(("--connector",), "connector (default: all)", "NAME", repeatable=True),
-    OptionSpec(
-        ("--worker-property",),
-        "worker property, instead of a file or over it",
-        "KEY=VALUE",
-        repeatable=True,
-    ),
-    OptionSpec(
-        ("--principal",),
-        "principal of a client (worker, producer, consumer, admin) if the configuration does not"
-        " show it",
-        "[OWNER:]CLIENT=PRINCIPAL",
-        repeatable=True,
-    ),
-    OptionSpec(("--topic",), "topic that a source writes to", "CONNECTOR=TOPIC", repeatable=True),
-    OptionSpec(
-        ("--host",),
-        "address from which a worker or connector connects to Kafka, for grants that are limited"
-        " to hosts",
-        "OWNER=ADDRESS",
-        repeatable=True,
+    *option_specs(
+        """
+--phase  PHASE
+    phase of exactly-once that needs the grants: disabled, preparing or enabled (default: the
+    phase after the workers' own)
+--connector  NAME  repeatable
+    connector (default: all)
+--worker-property  KEY=VALUE  repeatable
+    worker property, instead of a file or over it
+--principal  [OWNER:]CLIENT=PRINCIPAL  repeatable
+    principal of a client (worker, producer, consumer, admin) if the configuration does not
+    show it
+--topic  CONNECTOR=TOPIC  repeatable
+    topic that a source writes to
+--host  OWNER=ADDRESS  repeatable
+    address from which a worker or connector connects to Kafka, for grants that are limited to
+    hosts
+""",
+        {"--phase": tuple(Phase)},
     ),
     *BROKER_OPTIONS,
 )
@@ -72,6 +54,12 @@ class AclVerb(Verb):
     """A command about the grants of one phase."""
 
     shared_specs = (("Grants", ACL_OPTIONS),)
+
+
+class AclCheckVerb(CronVerb):
+    """A command that judges the grants of one phase, also by cron."""
+
+    shared_specs = (*AclVerb.shared_specs, ("Cron", CRON_OPTIONS))
 
 
 class GrantsVerb(AclVerb):

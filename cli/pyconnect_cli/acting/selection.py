@@ -11,8 +11,9 @@ from pyconnect_cli.acting.conditions import (
     selection_from,
     unknown_connector,
 )
-from pyconnect_cli.errors import NotFound, UsageError
+from pyconnect_cli.errors import NotFound, PartialFailure, PyconnectError, UsageError
 from pyconnect_cli.rest.model import ConnectorInfo, ConnectorView
+from pyconnect_cli.rest.offset_entries import ConnectorOffsets
 from pyconnect_cli.session import Session
 
 
@@ -54,3 +55,29 @@ def known_connector(session: Session, name: str) -> ConnectorInfo:
         return session.client.connector(name)
     except NotFound as exc:
         raise unknown_connector(name, session.client.connector_names()) from exc
+
+
+def known_offsets(session: Session, name: str) -> ConnectorOffsets:
+    """Return a connector's offsets; NotFound (exit 3) lists similar names."""
+    try:
+        return session.client.connector_offsets(name)
+    except NotFound as exc:
+        raise unknown_connector(name, session.client.connector_names()) from exc
+
+
+def unread_error(name: str, error: PyconnectError) -> PyconnectError:
+    """Return the error of one connector of several with its name, for the reports at the end."""
+    return PyconnectError(f"{name}: {error.message}", hint=error.hint, exit_code=error.exit_code)
+
+
+def report_unread(session: Session, unread: Sequence[PyconnectError], asked: int) -> None:
+    """Raise PartialFailure for connectors that were left out, each after its own error."""
+    if not unread:
+        return
+    if len(unread) == asked and len({error.exit_code for error in unread}) == 1:
+        if asked > 1:
+            unread[0].message += f"; {asked - 1} more failed with the same exit code"
+        raise unread[0]
+    for error in unread:
+        session.output.error(error)
+    raise PartialFailure(f"{len(unread)} of {asked} could not be read")

@@ -52,13 +52,13 @@ def cron_run(session: Session, command: str, selection: Sequence[str]) -> Iterat
     code = int(ExitCode.OK)
     error: str | None = None
     try:
-        with _lock(session, given.get("lock")), _deadline(given.get("deadline")):
+        with held_lock(session, given.get("lock")), _deadline(given.get("deadline")):
             if jitter := given.get("jitter"):
                 time.sleep(random.uniform(0, parse_duration(str(jitter), what="--jitter")))
             limit_requests(session, given.get("deadline"))
             yield
     except PyconnectError as failure:
-        code, error = int(failure.exit_code), failure.message
+        code, error = int(failure.exit_code), failure.message or None
         raise
     except KeyboardInterrupt:
         code, error = int(ExitCode.INTERRUPTED), "interrupted"
@@ -160,7 +160,7 @@ def write_textfile(path: Path, run: _Run, labels: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _lock(session: Session, name: object) -> Iterator[None]:
+def held_lock(session: Session, name: object) -> Iterator[None]:
     """Hold a lock below the state directory, which cron and logins of a user share.
 
     XDG_RUNTIME_DIR is set in logins only: two locks there would not exclude each other.

@@ -17,6 +17,7 @@ from pyconnect_cli.errors import (
     WaitTimedOut,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.model import ConnectorStatus, ConnectorView, root_cause
 from pyconnect_cli.session import Session
 from pyconnect_cli.settings.resolved import NO_ORIGIN
@@ -30,6 +31,8 @@ SETTLE_S = 2.0
 NO_TASKS_S = 10.0
 # A worker other than the leader reads the deletion in its config topic.
 GONE_S = 10.0
+NOTICED_S = 1.0
+"""Time after which a user is told what the command waits for."""
 
 
 def wait_if_asked(session: Session, goals: Mapping[str, str], *, restarted: bool = False) -> None:
@@ -81,40 +84,57 @@ def wait_for_state(
     since: dict[str, float] = {}
     pause = FIRST_PAUSE_S
     started = time.monotonic()
-    while True:
-        # A connector that was in the state is read again as long as the state has to last.
-        looked_at = list(names) if stable_s else waiting
-        with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
-            statuses = session.client.connector_statuses(looked_at)
-        now = time.monotonic()
-        for name in looked_at:
-            if has_state(statuses.get(name), state):
-                since.setdefault(name, now)
-            else:
-                since.pop(name, None)
-        settled = now - started >= settle_s
-        waiting = [
-            name
-            for name in looked_at
-            if (hold and not settled)
-            or name not in since
-            or now - since[name] < max(stable_s, _least_s(statuses.get(name), state))
-        ]
-        if settled:
-            for name in waiting:
-                _refuse_failed(statuses.get(name), name, state)
-        if not waiting:
-            return
-        if session.budget.remaining_s() <= pause:
-            lasting = f" for {format_duration(stable_s)}" if stable_s else ""
-            raise WaitTimedOut(
-                f"not {state}{lasting} after {format_duration(now - started)}: "
-                + "; ".join(f"{name} is {describe(statuses.get(name))}" for name in waiting),
-                hint="wait longer with --timeout 10m, or see why: pyconnect connectors describe "
-                + waiting[0],
-            )
-        time.sleep(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE_S)
+    told = False
+    with StepLine(session.output) as progress:
+        while True:
+            # A connector that was in the state is read again as long as the state has to last.
+            looked_at = list(names) if stable_s else waiting
+            with within_time(session, f"not {state} in time: {', '.join(waiting)}"):
+                statuses = session.client.connector_statuses(looked_at)
+            now = time.monotonic()
+            for name in looked_at:
+                if has_state(statuses.get(name), state):
+                    since.setdefault(name, now)
+                else:
+                    since.pop(name, None)
+            settled = now - started >= settle_s
+            waiting = [
+                name
+                for name in looked_at
+                if (hold and not settled)
+                or name not in since
+                or now - since[name] < max(stable_s, _least_s(statuses.get(name), state))
+            ]
+            if settled:
+                for name in waiting:
+                    _refuse_failed(statuses.get(name), name, state)
+            if not waiting:
+                return
+            if session.budget.remaining_s() <= pause:
+                lasting = f" for {format_duration(stable_s)}" if stable_s else ""
+                raise WaitTimedOut(
+                    f"not {state}{lasting} after {format_duration(now - started)}: "
+                    + "; ".join(f"{name} is {describe(statuses.get(name))}" for name in waiting),
+                    hint="wait longer with --timeout 10m, or see why: pyconnect connectors describe"
+                    f" {waiting[0]}",
+                )
+            if now - started >= NOTICED_S:
+                progress(_waited_for(names, waiting, state, statuses), passing=told)
+                told = True
+            time.sleep(pause)
+            pause = min(pause * 1.5, LONGEST_PAUSE_S)
+
+
+def _waited_for(
+    names: Sequence[str],
+    waiting: Sequence[str],
+    state: str,
+    statuses: Mapping[str, ConnectorStatus],
+) -> str:
+    """Return the text about a wait: the first connector that is waited for, and how many."""
+    count = f" ({len(names) - len(waiting)} of {len(names)} done)" if len(names) > 1 else ""
+    first = waiting[0]
+    return f"waiting for {state}{count}: {first} is {describe(statuses.get(first))}"
 
 
 def looks(

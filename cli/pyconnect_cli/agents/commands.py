@@ -22,8 +22,9 @@ from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.rest.agent_client import AgentChild, AgentClient, AgentInfo
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ChangingVerb
+from pyconnect_cli.verbs import PlannedVerb
 from pyconnect_clients.errors import ClientPropertyError
+from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
 from pyconnect_clients.properties_file import load_properties
 
 app = typer.Typer(help="Show, check and drain pyconnect's own workers.")
@@ -53,7 +54,16 @@ CHILD_COLUMNS: Sequence[Column[AgentChild]] = (
     Column("MEMORY", right=True, value=lambda child: _memory(child.rss_bytes, child.memory_limit)),
     Column("CPU", right=True, value=lambda child: _processor(child.cpu_percent, child.cpu_limit)),
     Column(
-        "ANSWERS", lambda child: "-" if child.pid is None else "yes" if child.responsive else "no"
+        "ANSWERS",
+        lambda child: (
+            "asleep"
+            if child.asleep
+            else "-"
+            if child.pid is None
+            else "yes"
+            if child.responsive
+            else "no"
+        ),
     ),
     Column("ACTIVE", lambda child: _ago(child.last_activity_ms), right=True),
     Column("COMMIT", lambda child: _ago(child.last_commit_ms), right=True),
@@ -117,7 +127,7 @@ def status(
     raise_last(session, failures)
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=PlannedVerb)
 def drain(
     context: typer.Context, worker: WorkerArgument = None, *, no_wait: NoWaitOption = False
 ) -> None:
@@ -129,7 +139,7 @@ def drain(
     _change_state(context, worker, "drained", no_wait=no_wait)
 
 
-@app.command(cls=ChangingVerb)
+@app.command(cls=PlannedVerb)
 def undrain(
     context: typer.Context, worker: WorkerArgument = None, *, no_wait: NoWaitOption = False
 ) -> None:
@@ -146,6 +156,10 @@ def _change_state(
     with AgentClient(session.exchange_with(url)) as agent:
         if agent.info().state == wanted:
             session.output.message(f"{url} is {wanted} already")
+            return
+        if session.given.get("dry_run"):
+            session.output.line(f"would {verb} {url}")
+        if session.ends_with_plan(changes=True):
             return
         if verb == "drain":
             session.confirm(f"drain {url}: stop all its connectors and tasks?")
@@ -217,6 +231,9 @@ def readiness(
 ) -> None:
     """Check whether agents can run a Java cluster: plugins, connectors, worker properties.
 
+    With --worker-config the jars of its plugin.path are read, too, if they are on this machine: as
+    by `pyconnect plugins check`.
+
     The command changes nothing. Exit 1 if agents cannot run a part, 0 with warnings alone.
     """
     session = session_of(context)
@@ -228,6 +245,17 @@ def readiness(
         worker,
         agent=session.client.worker_info().agent,
     )
+    # The file may be that of another machine, whose plugins are not here.
+    here = [entry for entry in plugin_path_of(worker or {}) if entry.exists()]
+    findings += [
+        Readiness(
+            about="location",
+            name=Path(each.location).name,
+            status=each.status,
+            detail=f"Kafka {each.kafka}: {each.detail}",
+        )
+        for each in check_locations(here)
+    ]
     if not session.output.silent(success=all(finding.status == "ok" for finding in findings)):
         session.output.listing(
             READINESS_COLUMNS, findings, document=[finding.to_json() for finding in findings]

@@ -244,14 +244,24 @@ def _worker(worker: Mapping[str, str] | None, plugins: Sequence[Plugin]) -> Iter
         )
 
 
+_EXTENSIONS = "rest.extension.classes"
+_EXTENSION_PACKAGE = "org.apache.kafka.connect.rest.basic.auth.extension."
+
+
 def _worker_keys(worker: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    extensions = worker.get("rest.extension.classes", "").strip()
-    if extensions:
-        detail = (
-            f"{extensions}: agents run no REST extensions and do not start with the key; use "
-            "client certificates or a proxy that authenticates"
-        )
-        yield "rest.extension.classes", "failed", detail
+    for extension in filter(None, map(str.strip, worker.get(_EXTENSIONS, "").split(","))):
+        if extension.removeprefix(_EXTENSION_PACKAGE) == "BasicAuthSecurityRestExtension":
+            detail = (
+                "agents have this extension with its PropertyFileLoginModule: give them the JAAS"
+                " file as the Java workers have it (KAFKA_OPTS)"
+            )
+            yield _EXTENSIONS, "warning", detail
+        else:
+            detail = (
+                f"{extension}: agents run no REST extensions of Java and do not start with the key;"
+                " use client certificates or a proxy that authenticates"
+            )
+            yield _EXTENSIONS, "failed", detail
     policy = worker.get("connector.client.config.override.policy", "All").strip()
     if policy.rpartition(".")[2].removesuffix(_POLICY_SUFFIX) not in _POLICIES:
         yield (

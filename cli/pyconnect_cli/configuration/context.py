@@ -199,14 +199,30 @@ def delete(context: typer.Context, name: NameArgument) -> None:
     """Remove a context from the user's file."""
     session = session_of(context)
     files = _files(session)
-    file, _ = files.find_context(name)
-    if file.path != files.user_path:
-        raise UsageError(
-            f"context `{name}` is defined in {file.path}, which this command does not change"
-        )
+    _own_context(files, name)
     session.confirm(f"delete context {name}?")
     update_user_file(files.user_path, ConfigChange(remove=(name,)))
     session.output.message(f"context {name}: deleted")
+
+
+@app.command(cls=ChangingVerb)
+def rename(
+    context: typer.Context,
+    name: NameArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="new name of the context")],
+) -> None:
+    """Give a context of the user's file another name; it stays the current one."""
+    session = session_of(context)
+    files = _files(session)
+    values = _own_context(files, name)
+    if new in files.context_names():
+        raise UsageError(f"context `{new}` exists already")
+    is_current = files.find_context(name)[0].current == name
+    change = ConfigChange(
+        contexts={new: values}, remove=(name,), current=new if is_current else None
+    )
+    update_user_file(files.user_path, change)
+    session.output.message(f"context {name}: renamed to {new}")
 
 
 @app.command("import", cls=ChangingVerb)
@@ -239,6 +255,16 @@ def _files(session: Session) -> ConfigFiles:
     config = session.given.get("config")
     path = Path(str(config)).expanduser() if config else None
     return load_config_files(session.environ, working_directory(), path)
+
+
+def _own_context(files: ConfigFiles, name: str) -> Mapping[str, Setting]:
+    """Return the settings of a context of the user's file; UsageError for another file's."""
+    file, values = files.find_context(name)
+    if file.path != files.user_path:
+        raise UsageError(
+            f"context `{name}` is defined in {file.path}, which this command does not change"
+        )
+    return values
 
 
 def _refuse_unusable(values: Mapping[str, Setting]) -> None:

@@ -45,7 +45,6 @@ def edit(context: typer.Context, name: NameArgument) -> None:
     session = session_of(context)
     before = dict(known_connector(session, name).config)
     with _edited(session, name, before) as edited:
-        session.renew_time()
         found = differences(before, edited.config)
         if not found:
             session.output.message("nothing was changed")
@@ -53,7 +52,6 @@ def edit(context: typer.Context, name: NameArgument) -> None:
         for difference in found:
             for line in difference.lines(show_secrets=False):
                 session.output.message(line)
-        check_settings(session, name, edited.config, [difference.key for difference in found])
 
         def act() -> None:
             session.client.put_connector_config(name, edited.config)
@@ -77,7 +75,10 @@ def _run_editor(editor: str, path: str) -> None:
 
 @contextmanager
 def _edited(session: Session, name: str, config: dict[str, str | None]) -> Iterator[ConnectorFile]:
-    """Let the user edit a configuration; the text is kept when storing it fails."""
+    """Let the user edit a configuration, again while it is not valid, if the user is there to ask.
+
+    The text is kept when storing it fails.
+    """
     editor = session.environ.get("VISUAL") or session.environ.get("EDITOR")
     if not editor:
         raise PreconditionFailed(
@@ -89,11 +90,18 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
         file.write("\n")
     before = Path(path).read_bytes()
     try:
-        _run_editor(editor, path)
-        files = read_connector_files([path], name=name)
-        if len(files) != 1:
-            raise UsageError(f"one configuration was expected, not {len(files)}")
-        yield files[0]
+        while True:
+            _run_editor(editor, path)
+            session.renew_time()
+            try:
+                edited = _read_edited(session, name, config, path)
+                break
+            except UsageError as error:
+                if session.settings.yes or not session.interactive:
+                    raise
+                session.output.error(error)
+                session.confirm("open the editor again?")
+        yield edited
     except PyconnectError:
         if Path(path).read_bytes() != before:
             session.output.message(f"your text is kept in {path}")
@@ -101,6 +109,19 @@ def _edited(session: Session, name: str, config: dict[str, str | None]) -> Itera
         Path(path).unlink(missing_ok=True)
         raise
     Path(path).unlink(missing_ok=True)
+
+
+def _read_edited(
+    session: Session, name: str, before: dict[str, str | None], path: str
+) -> ConnectorFile:
+    """Read an edited configuration; UsageError if it cannot be read or a worker finds errors."""
+    files = read_connector_files([path], name=name)
+    if len(files) != 1:
+        raise UsageError(f"one configuration was expected, not {len(files)}")
+    changed = [difference.key for difference in differences(before, files[0].config)]
+    if changed:
+        check_settings(session, name, files[0].config, changed, refuses=True)
+    return files[0]
 
 
 @app.command(cls=ActingVerb)

@@ -99,21 +99,18 @@ def read_connector_files(places: Iterable[str], *, name: str | None = None) -> l
 
 def _read(place: str, name: str | None) -> list[ConnectorFile]:
     text, shown = read_given(place)
-    return _parse(text, Path(place).suffix.lower(), shown, name)
-
-
-def _parse(text: str, suffix: str, place: str, name: str | None) -> list[ConnectorFile]:
+    suffix = Path(place).suffix.lower()
     if not text.strip():
-        raise UsageError(f"{place}: is empty")
+        raise UsageError(f"{shown}: is empty")
     if suffix == ".properties":
-        documents: list[object] = [parse_properties(text, place)]
+        documents: list[object] = [parse_properties(text, shown)]
     else:
-        documents = _documents(text, suffix, place)
+        documents = _documents(text, suffix, shown)
     if not documents:
-        raise UsageError(f"{place}: is empty")
+        raise UsageError(f"{shown}: is empty")
     many = len(documents) > 1
     return [
-        _connector(document, f"{place} (document {number})" if many else place, name)
+        _connector(document, f"{shown} (document {number})" if many else shown, name)
         for number, document in enumerate(documents, 1)
     ]
 

@@ -51,11 +51,12 @@ from pyconnect_cli.offsets.plan.change import Action, OffsetsView, Planned, Stat
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, require_fitting, same_class
 from pyconnect_cli.offsets.run import Around, change_new_connector
 from pyconnect_cli.parsing.arguments import FilesOption, NamesArgument
+from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.whole_files import PRIVATE
 from pyconnect_cli.rest.masking import mask_config, mask_document
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingVerb
+from pyconnect_cli.verbs import ActingVerb, CreatingVerb, SelectingCronVerb
 
 app = typer.Typer()
 
@@ -266,7 +267,7 @@ def validate(
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-@app.command(cls=SelectingVerb)
+@app.command(cls=SelectingCronVerb)
 def export(
     context: typer.Context,
     names: NamesArgument = None,
@@ -306,9 +307,11 @@ def export(
         config = dict(view.info.config) if show_secrets else mask_config(view.info.config)
         if config != dict(view.info.config):
             session.output.warning(
-                f"{view.name}: secrets are masked and `apply` will refuse them; see --show-secrets"
+                f"{view.name}: secrets are masked; `apply` takes them from the connector, another"
+                " cluster needs --show-secrets"
             )
         documents.append({"name": view.name, "config": config})
+    session.record = BatchRecord.of_checks("export", {view.name: None for view in views})
     if directory is None:
         session.output.document(documents)
         return

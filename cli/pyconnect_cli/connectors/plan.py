@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from pyconnect_cli.errors import UsageError
@@ -78,8 +78,9 @@ def plan_apply(
 ) -> list[PlannedChange]:
     """Compare files with the stored configs; `prune` are names to delete when no file has them.
 
-    UsageError for a connector that two documents describe, or for a masked value in a file;
-    `masked` allows these, for a plan that is only shown.
+    A mask in a file stands for the secret that the connector holds. UsageError for a connector that
+    two documents describe, or for another masked value; `masked` allows these, for a plan that is
+    only shown.
     """
     places: dict[str, str] = {}
     plan = []
@@ -89,20 +90,32 @@ def plan_apply(
                 f"connector `{file.name}` is described in {places[file.name]} and in {file.place}"
             )
         places[file.name] = file.place
+        known = unmasked(file, configs.get(file.name, {}))
         if not masked:
-            refuse_masked(file)
-        plan.append(_planned(file, configs.get(file.name)))
+            refuse_masked(known)
+        plan.append(_planned(known, configs.get(file.name)))
     plan.extend(
         PlannedChange(name=name, change=Change.DELETE) for name in prune if name not in places
     )
     return plan
 
 
+def unmasked(file: ConnectorFile, stored: Config) -> ConnectorFile:
+    """Return a file with stored values where it has the masks that `get` prints for them."""
+    held = {
+        key: value
+        for key in masked_keys(file.config)
+        if (value := stored.get(key)) and mask_value(key, value) == file.config[key]
+    }
+    return replace(file, config={**file.config, **held})
+
+
 def refuse_masked(file: ConnectorFile) -> None:
     """Raise UsageError for a config that was printed with its secrets hidden."""
     if hidden := masked_keys(file.config):
         raise UsageError(
-            f"{file.place}: {', '.join(hidden)} holds {MASK}, the mask of a secret",
+            f"{file.place}: {', '.join(hidden)} holds {MASK}, the mask of a secret"
+            " that the connector does not have",
             hint="write the secret or a ${provider:path:key} reference; get prints them with"
             " --show-secrets",
         )

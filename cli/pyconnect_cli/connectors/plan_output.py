@@ -1,4 +1,4 @@
-"""How the plan of `apply` is shown: key by key, with a total."""
+"""The plan of `apply` as text: key by key, with a total."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ SIGNS = {
     Change.CREATE: ("+", "good"),
     Change.UPDATE: ("~", "warning"),
     Change.DELETE: ("-", "bad"),
-    Change.UNCHANGED: ("=", "dim"),
 }
 
 
@@ -25,17 +24,18 @@ def total(plan: Sequence[PlannedChange]) -> str:
 
 
 def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool) -> None:
-    """Print a plan: on stdout if `as_data`, else as a message on stderr."""
+    """Print the changes of a plan: on stdout if `as_data`, else as a message on stderr."""
     output = session.output
+    changes = [planned for planned in plan if planned.change is not Change.UNCHANGED]
     if output.machine:
         if as_data:
             output.listing(
                 (Column("NAME", _planned_name),),
-                [planned for planned in plan if planned.change is not Change.UNCHANGED],
+                changes,
                 document=[_plan_json(planned) for planned in plan],
             )
         return
-    for planned in plan:
+    for planned in changes:
         sign, style = SIGNS[planned.change]
         lines = [(f"{sign} {planned.change.value} {planned.name}", style)]
         if planned.change is Change.UPDATE:
@@ -46,7 +46,7 @@ def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool)
                 output.line(output.paint(line, line_style))
             else:
                 output.message(line, style=line_style)
-    if len(plan) > 1:
+    if len(plan) > 1 or not changes:
         output.message(f"total: {total(plan)}")
 
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pyconnect_cli.acting.conditions import selection_from
 from pyconnect_cli.acting.selection import known_connector, listed_views, selected_views
 from pyconnect_cli.acting.wait import looks, stable_seconds, wait_for_state
-from pyconnect_cli.acting.workers import (
-    Restarts,
-    automatic_restarts,
-    describe_restarts,
-    restarts_document,
-)
 from pyconnect_cli.errors import Forbidden, NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
 from pyconnect_cli.parsing.durations import parse_duration
@@ -35,6 +29,9 @@ from pyconnect_cli.rest.model import (
 )
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.verbs import SelectingVerb
+
+if TYPE_CHECKING:
+    from pyconnect_cli.acting.workers import Restarts
 
 app = typer.Typer()
 
@@ -68,11 +65,12 @@ def list_connectors(context: typer.Context, names: NamesArgument = None) -> None
     session = session_of(context)
     selection = selection_from(session.given, names or ())
     shown = listed_views(session, selection)
+    masked = {view.name: _masked_view(view) for view in shown if session.output.machine}
     session.output.listing(
         view_columns(),
         shown,
-        document={view.name: _masked_view(view) for view in shown},
-        entries=[{"name": view.name, **_masked_view(view)} for view in shown],
+        document=masked,
+        entries=({"name": name, **view} for name, view in masked.items()),
         names=[view.name for view in shown],
         empty="no connectors" if not (names or selection.filters) else "no connector matches",
     )
@@ -82,7 +80,7 @@ def list_connectors(context: typer.Context, names: NamesArgument = None) -> None
 def get(context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False) -> None:
     """Print a connector's configuration; `create -f` and `apply -f` accept its -o json."""
     session = session_of(context)
-    config = _config(session, name)
+    config = dict(known_connector(session, name).config)
     shown = config if show_secrets else mask_config(config)
     if session.output.machine:
         session.output.document(shown, name=name)
@@ -96,6 +94,8 @@ def describe(
     context: typer.Context, name: NameArgument, *, show_secrets: ShowSecrets = False
 ) -> None:
     """Show state, tasks, errors, topics and configuration of one connector."""
+    from pyconnect_cli.acting.workers import automatic_restarts, restarts_document
+
     session = session_of(context)
     info = known_connector(session, name)
     status = _status_or_none(session, name)
@@ -213,10 +213,6 @@ def _instances(view: ConnectorView) -> list[WatchedInstance]:
     return found
 
 
-def _config(session: Session, name: str) -> dict[str, str | None]:
-    return dict(known_connector(session, name).config)
-
-
 def _used_topics(session: Session, name: str) -> list[str]:
     """Return the topics; none where tracking is off or the worker is older than KIP-558."""
     try:
@@ -241,6 +237,8 @@ def _description(
     *,
     restarts: Restarts,
 ) -> list[str]:
+    from pyconnect_cli.acting.workers import describe_restarts
+
     output = session.output
     view = ConnectorView(name=info.name, info=info, status=status)
     lines = key_value_lines(
@@ -275,6 +273,8 @@ def _description(
 
 def _task_lines(output: Output, tasks: Sequence[TaskState], restarts: Restarts) -> list[str]:
     """Return a line for each task; with restarts a headed table."""
+    from pyconnect_cli.acting.workers import describe_restarts
+
     if not tasks:
         return []
     columns = list(TASK_COLUMNS)

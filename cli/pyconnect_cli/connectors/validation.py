@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Sequence
 
+from pyconnect_cli.acting.wait import NOTICED_S
 from pyconnect_cli.connectors.plan import Config, ConnectorFile
 from pyconnect_cli.errors import PyconnectError, UsageError
 from pyconnect_cli.parsing.near_names import near_names
+from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.rest.model import Validation
 from pyconnect_cli.session import Session
 
 
 def validate_all(session: Session, files: Sequence[ConnectorFile]) -> None:
     """Raise an error for the first wrong file; call it before the first change."""
-    for file in files:
-        answer = validation(session, file)
-        if answer.error_count:
-            lines = "\n".join(validation_lines(file, answer))
-            raise UsageError(
-                f"{file.place}: the worker finds {answer.error_count} error(s); nothing was changed"
-                f"\n{lines}"
-            )
+    began_s = time.monotonic()
+    with StepLine(session.output) as progress:
+        for number, file in enumerate(files):
+            if time.monotonic() - began_s >= NOTICED_S:
+                progress.count("configurations validated", number, len(files))
+            answer = validation(session, file)
+            if answer.error_count:
+                lines = "\n".join(validation_lines(file, answer))
+                raise UsageError(
+                    f"{file.place}: the worker finds {answer.error_count} error(s);"
+                    " nothing was changed"
+                    f"\n{lines}"
+                )
 
 
 def validation(session: Session, file: ConnectorFile) -> Validation:
@@ -47,17 +55,18 @@ PASSED_ON = (
     "producer.override.",
     "consumer.override.",
     "admin.override.",
+    "label.",
 )
-"""Settings of other classes; a validation lists them only in part, or not at all."""
-OF_JAVA_PROCESSES = frozenset({"agent.java.heap", "agent.java.options"})
-"""Settings of an agent for Java connectors, which validations do not list."""
+"""Settings of other classes, which a validation lists only in part, and labels of users."""
+UNLISTED = frozenset({"agent.java.heap", "agent.java.options", "team"})
+"""Settings of an agent for Java connectors, and the label of `pyconnect help selectors`."""
 
 
 def unknown_settings(keys: Iterable[str], defined: Collection[str]) -> dict[str, str | None]:
     """Return the keys that are not defined, each with the most similar defined key, or None."""
     if not defined:
         return {}
-    unknown = sorted({*keys} - {*defined, "name"} - OF_JAVA_PROCESSES)
+    unknown = sorted({*keys} - {*defined, "name"} - UNLISTED)
     return {
         key: next(iter(near_names(key, defined, limit=1)), None)
         for key in unknown
@@ -76,9 +85,17 @@ def warn_of_unknown(session: Session, name: str, answer: Validation, keys: Itera
 
 
 def check_settings(
-    session: Session, name: str, config: Config, keys: Iterable[str] | None = None
+    session: Session,
+    name: str,
+    config: Config,
+    keys: Iterable[str] | None = None,
+    *,
+    refuses: bool = False,
 ) -> None:
-    """Ask a worker for the settings of the config's class, and warn; the change reports errors."""
+    """Ask a worker for the settings of the config's class, and warn; the change reports errors.
+
+    With `refuses` errors are a UsageError already.
+    """
     plugin = config.get("connector.class")
     if not plugin:
         return
@@ -87,3 +104,6 @@ def check_settings(
     except PyconnectError:
         return
     warn_of_unknown(session, name, answer, config if keys is None else keys)
+    if refuses and answer.error_count:
+        file = ConnectorFile(name=name, config=config, initial_state=None, place=name)
+        raise UsageError("\n".join(validation_lines(file, answer)))

@@ -9,9 +9,11 @@ import typer
 from pyconnect_cli.acting.workers import WorkerHealth, worker_urls, workers_health
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.parsing.arguments import AllWorkersOption
+from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import state_style
 from pyconnect_cli.render.tables import Column, worker_column
 from pyconnect_cli.session import session_of
+from pyconnect_cli.verbs import CronVerb
 
 app = typer.Typer(help="Check the health of each worker.")
 
@@ -23,7 +25,7 @@ COLUMNS: Sequence[Column[WorkerHealth]] = (
 )
 
 
-@app.command()
+@app.command(cls=CronVerb)
 def health(context: typer.Context, *, all_workers: AllWorkersOption = False) -> None:
     """Check the health of each worker.
 
@@ -32,6 +34,13 @@ def health(context: typer.Context, *, all_workers: AllWorkersOption = False) -> 
     session = session_of(context)
     urls = worker_urls(session, everywhere=all_workers)
     answers = workers_health(session, urls)
+    session.record = BatchRecord.of_checks(
+        "check",
+        {
+            answer.url: None if answer.status == "healthy" else f"{answer.status}: {answer.message}"
+            for answer in answers
+        },
+    )
     healthy = all(answer.status == "healthy" for answer in answers)
     if not session.output.silent(success=healthy):
         session.output.listing(

@@ -186,13 +186,24 @@ def levels_to_restore(
     name = ROOT if logger.lower() == ROOT else logger
     wanted = {known: before[known] for known in before if _affects(name, known)}
     wanted.setdefault(name, _inherited(before, name))
-    now = dict.fromkeys(wanted, level)
+    return levels_to_set(wanted, dict.fromkeys(wanted, level))
+
+
+def levels_to_set(
+    wanted: Mapping[str, str], present: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return the loggers to set, with their levels, in the order in which they have to be set.
+
+    A logger that only `present` has gets the level that it inherits.
+    """
+    every = {name: wanted.get(name) or _inherited(wanted, name) for name in {*wanted, *present}}
+    now = {name: present.get(name) or _inherited(present, name) for name in every}
     steps = []
     # A level applies to all names that begin with the logger's name: set those after it.
-    for known in sorted(wanted, key=lambda known: (known != ROOT, len(known), known)):
-        if now[known] != wanted[known]:
-            steps.append((known, wanted[known]))
-            now.update({other: wanted[known] for other in now if _affects(known, other)})
+    for known in sorted(every, key=lambda known: (known != ROOT, len(known), known)):
+        if now[known] != every[known]:
+            steps.append((known, every[known]))
+            now.update({other: every[known] for other in now if _affects(known, other)})
     return tuple(steps)
 
 

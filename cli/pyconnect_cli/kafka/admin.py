@@ -72,6 +72,11 @@ class KafkaAdmin(AdminConnection):
                     raise answer
         return found
 
+    def cluster_id(self) -> str:
+        """Return the id of the cluster, empty from a broker that has none."""
+        with translated_errors("describe the cluster"):
+            return self._requests().cluster_id(self._timeout_s()) or ""
+
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end offsets of partitions; all of them must exist."""
         from pyconnect_clients.brokers.requests import LATEST

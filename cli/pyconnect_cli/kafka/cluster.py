@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import PreconditionFailed
-from pyconnect_cli.settings.client_properties import property_errors_translated
-from pyconnect_clients.security import Security
-from pyconnect_clients.security_settings import librdkafka_settings
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session
+    from pyconnect_clients.security import Security
+
+
+def _no_security() -> Security:
+    from pyconnect_clients.security import Security
+
+    return Security()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +23,7 @@ class KafkaAccess:
     """Addresses of brokers (`host:port,…`) and credentials; key stores have been read."""
 
     bootstrap: str
-    security: Security = field(default_factory=Security)
+    security: Security = field(default_factory=_no_security)
 
     @property
     def username(self) -> str | None:
@@ -31,7 +35,9 @@ class KafkaAccess:
 
         UsageError when the authorization server refuses.
         """
+        from pyconnect_cli.settings.given_files import property_errors_translated
         from pyconnect_clients.connections import with_token_callback
+        from pyconnect_clients.security_settings import librdkafka_settings
 
         settings = {**librdkafka_settings(self.security), "bootstrap.servers": self.bootstrap}
         with property_errors_translated():
@@ -39,6 +45,7 @@ class KafkaAccess:
 
     def kafka_python(self) -> dict[str, Any]:
         """Return arguments of kafka-python's clients; UsageError for unsupported settings."""
+        from pyconnect_cli.settings.given_files import property_errors_translated
         from pyconnect_clients.connections import secured_arguments
 
         with property_errors_translated():

@@ -29,6 +29,19 @@ class OffsetRange:
 Ranges = Mapping[TopicPartition, OffsetRange]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRecord:
+    """One record; None is a Kafka null. `timestamp_ms` is negative when it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
 class SinkPosition(NamedTuple):
     """A sink's position in one partition; None: no committed offset, or no such partition.
 
@@ -176,6 +189,11 @@ class OpenProducer:
     coordinator_epoch: int
     last_ms: int
     first_offset: int
+
+    @property
+    def name(self) -> str:
+        """`topic:0 producer 7`, which no other open transaction is."""
+        return f"{self.partition.topic}:{self.partition.partition} producer {self.producer_id}"
 
     def to_json(self, now_ms: int) -> dict[str, object]:
         """The stable form for machines."""

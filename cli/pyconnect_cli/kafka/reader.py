@@ -1,6 +1,7 @@
 """Reads a topic to its end, or a few of its records, as `read_committed` or not; writes nothing.
 
-In Connect's config topic it reads only task count records; configurations come over REST.
+In Connect's config topic it reads only task count records and target states; configurations come
+over REST.
 """
 
 # ruff: noqa: SLF001 - the names of librdkafka's own codes start with an underscore
@@ -11,14 +12,13 @@ import json
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyconnect_cli.errors import NotFound
 from pyconnect_cli.kafka.admin import translated_errors
-from pyconnect_cli.kafka.model import TopicPartition
-from pyconnect_clients.record_keys import TASK_COUNT
+from pyconnect_cli.kafka.model import TopicPartition, TopicRecord
+from pyconnect_clients.connect_names import TARGET_STATE, TASK_COUNT
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -30,39 +30,41 @@ _SLICE_S = 0.2
 """A call waits so long for a whole batch, also when the ends were reached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecord:
-    """One record; None is a Kafka null. `timestamp_ms` is negative when it has none."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
 def task_counts(settings: Mapping[str, str], config_topic: str) -> dict[str, int]:
     """Return the number of tasks of each connector at its last fencing (KIP-618).
 
     Deleted connectors are included: a new connector of the name fences the tasks of the old one.
     """
     counts: dict[str, int] = {}
-    for record in records(settings, config_topic, "read_committed"):
-        key = bytes(record.key() or b"").decode(errors="replace")
-        if key.startswith(TASK_COUNT):
-            count = _task_count(record.value())
-            if count is not None:
-                counts[key.removeprefix(TASK_COUNT)] = count
+    for name, value in _config_records(settings, config_topic, TASK_COUNT):
+        with suppress(ValueError, KeyError, TypeError):
+            counts[name] = int(str(value["task-count"]))
     return counts
 
 
-def _task_count(value: bytes | str | None) -> int | None:
-    try:
-        return int(json.loads(value or "")["task-count"])
-    except (ValueError, KeyError, TypeError):
-        return None  # workers also leave out records that they cannot read
+def stored_target_states(settings: Mapping[str, str], config_topic: str) -> dict[str, str]:
+    """Return the target state of each connector that had another one than STARTED (KIP-875)."""
+    return {
+        # Workers before 3.5 read `state`, where a stopped connector is PAUSED.
+        name: str(value.get("state.v2") or value.get("state") or "STARTED")
+        for name, value in _config_records(settings, config_topic, TARGET_STATE)
+    }
+
+
+def _config_records(
+    settings: Mapping[str, str], config_topic: str, beginning: str
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the values of these keys by the rest of the key; a tombstone is an empty object.
+
+    Other values that are no objects are left out, as workers do.
+    """
+    for record in records(settings, config_topic, "read_committed"):
+        key = bytes(record.key() or b"").decode(errors="replace")
+        if key.startswith(beginning):
+            with suppress(ValueError):
+                value = json.loads(record.value() or "{}")
+                if isinstance(value, dict):
+                    yield key.removeprefix(beginning), value
 
 
 def records(settings: Mapping[str, str], topic: str, isolation: str) -> Iterator[Message]:
@@ -82,6 +84,21 @@ def committed_from(
     """Yield the committed records of partitions from these offsets on, up to the present ends."""
     with _consumer(settings, "records", "read_committed") as consumer:
         yield from _to_ends(consumer, starts)
+
+
+def records_between(
+    settings: Mapping[str, str], places: Mapping[TopicPartition, tuple[int, int]]
+) -> Iterator[TopicRecord]:
+    """Yield the committed records of partitions from a first offset to before an end offset."""
+    ends = {at: end for at, (_, end) in places.items()}
+    starts = {at: start for at, (start, end) in places.items() if start < end}
+    if not starts:
+        return
+    with _consumer(settings, next(iter(starts)).topic, "read_committed") as consumer:
+        for message in _read(consumer, starts, {at: ends[at] for at in starts}):
+            record = _topic_record(message)
+            if record.offset < ends[TopicPartition(record.topic, record.partition)]:
+                yield record
 
 
 def some_records(
@@ -238,8 +255,9 @@ def _read(
             at = TopicPartition(str(message.topic()), int(message.partition() or 0))
             error = message.error()
             if error is None:
-                until = time.monotonic() + WAIT_S
                 yield message
+                # The caller may have worked for long.
+                until = time.monotonic() + WAIT_S
                 counts[at] += 1
                 if counts[at] == most or int(message.offset() or 0) + 1 >= unread.get(at, 0):
                     unread.pop(at, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyconnect_cli.kafka.admin import translated
 from pyconnect_cli.kafka.protocol import error_of
-from pyconnect_clients.acls.words import OPERATIONS, RESOURCE_TYPES, Binding, Pattern
+from pyconnect_clients.acls.model import OPERATIONS, RESOURCE_TYPES, Binding, Pattern
 
 if TYPE_CHECKING:
     from pyconnect_clients.brokers.protocol import KafkaProtocol

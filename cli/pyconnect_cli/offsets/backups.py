@@ -7,23 +7,23 @@ configuration or a credential. Files are readable by their owner only and kept f
 from __future__ import annotations
 
 import json
-import re
-import secrets
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
 from pyconnect_cli.render.whole_files import write_whole
-from pyconnect_cli.settings.state_directory import state_directory
-
-KEPT_DAYS = 90
-TIME_FORMAT = "%Y%m%dT%H%M%S"
-BACKUP_ID = re.compile(r"(\d{8}T\d{6})\d{6}Z-[0-9a-f]{6}")
+from pyconnect_cli.settings.state_directory import (
+    IDENTITY,
+    KEPT_DAYS,
+    expired,
+    new_identity,
+    state_directory,
+)
 
 
 class Backups:
@@ -45,13 +45,13 @@ class Backups:
 
     def store(self, snapshot: OffsetsSnapshot, now: datetime) -> OffsetsSnapshot:
         """Write a backup, synchronised to the disk; return the snapshot with its id."""
-        identity = f"{now.strftime(TIME_FORMAT)}{now.microsecond:06d}Z-{secrets.token_hex(3)}"
+        identity = new_identity(now)
         stored = replace(snapshot, id=identity)
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             write_whole(self._path(identity), _text(stored))
             for path in self.directory.glob("*.json"):
-                if BACKUP_ID.fullmatch(path.stem) and _expired(path.stem, now):
+                if IDENTITY.fullmatch(path.stem) and expired(path.stem, now):
                     path.unlink(missing_ok=True)
         except OSError as exc:
             raise self._unwritable(exc) from exc
@@ -73,13 +73,12 @@ class Backups:
 
     def find(self, identity: str, now: datetime) -> OffsetsSnapshot:
         """Return a backup; NotFound when it is missing or expired."""
-        match = BACKUP_ID.fullmatch(identity)
-        if match is None:
+        if IDENTITY.fullmatch(identity) is None:
             raise UsageError(
                 f"`{identity}` is not the id of a backup",
                 hint="list them: pyconnect offsets history",
             )
-        if _age(match.group(1), now) > timedelta(days=KEPT_DAYS):
+        if expired(identity, now):
             raise NotFound(
                 f"backup {identity} has expired: backups are kept for {KEPT_DAYS} days",
                 hint="list the backups: pyconnect offsets history",
@@ -111,7 +110,7 @@ class Backups:
             names = [path.stem for path in self.directory.glob("*.json")]
         except OSError as exc:
             raise UsageError(f"{self.directory}: cannot be read: {exc.strerror}") from exc
-        return sorted((name for name in names if not _expired(name, now)), reverse=True)
+        return sorted((name for name in names if not expired(name, now)), reverse=True)
 
     def _path(self, identity: str) -> Path:
         return self.directory / f"{identity}.json"
@@ -130,20 +129,3 @@ def _text(snapshot: OffsetsSnapshot) -> str:
 def backup_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory of this user's backups. Raises PreconditionFailed."""
     return state_directory(environ) / "offsets"
-
-
-def utc_text(now: datetime) -> str:
-    """Return a time in the form of the files."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _expired(identity: str, now: datetime) -> bool:
-    match = BACKUP_ID.fullmatch(identity)
-    return match is None or _age(match.group(1), now) > timedelta(days=KEPT_DAYS)
-
-
-def _age(stamp: str, now: datetime) -> timedelta:
-    try:
-        return now - datetime.strptime(stamp, TIME_FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return timedelta.max

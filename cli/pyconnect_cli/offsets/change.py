@@ -13,7 +13,12 @@ from typing import Annotated, NamedTuple
 import typer
 
 from pyconnect_cli.acting.conditions import selection_from, texts
-from pyconnect_cli.acting.selection import listed_views, selected_views
+from pyconnect_cli.acting.selection import (
+    listed_views,
+    report_unread,
+    selected_views,
+    unread_error,
+)
 from pyconnect_cli.errors import (
     NotFound,
     PreconditionFailed,
@@ -43,13 +48,11 @@ from pyconnect_cli.offsets.plan.checks import (
 from pyconnect_cli.offsets.run import OffsetsVerb, SelectingOffsetsVerb, around, change_offsets
 from pyconnect_cli.offsets.stored import (
     all_read,
-    report_unread,
     sink_offsets,
     topic_doubts,
-    unread_error,
 )
 from pyconnect_cli.parsing.arguments import NameArgument, NamesArgument
-from pyconnect_cli.parsing.moments import parse_moment
+from pyconnect_cli.parsing.durations import parse_moment
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import session_of

@@ -21,7 +21,7 @@ from pyconnect_cli.errors import (
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import StoredRecord, kafka_offset, topic_partition
 from pyconnect_cli.kafka.offset_topics import ConsumerGroups, OffsetsTopics
-from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
+from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.files import ExportFileOption, export_snapshot
 from pyconnect_cli.offsets.output import first_lines, show_plan
 from pyconnect_cli.offsets.plan.change import OffsetsPlan, OffsetsView, StateWish, plan_undo
@@ -37,6 +37,7 @@ from pyconnect_cli.offsets.plan.orphans import (
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
 from pyconnect_cli.offsets.run import OffsetsChange, run_changes
+from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.agent_client import AgentClient

@@ -11,6 +11,7 @@ from pyconnect_cli.acting.selection import selected_views
 from pyconnect_cli.acting.workers import connect_cluster
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.files import read_snapshot_file
+from pyconnect_cli.offsets.kept import backups_of
 from pyconnect_cli.offsets.orphans import OrphanKeeper
 from pyconnect_cli.offsets.output import since_lines
 from pyconnect_cli.offsets.plan.change import (
@@ -38,7 +39,6 @@ from pyconnect_cli.offsets.run import (
     run_changes,
     snapshot_of,
 )
-from pyconnect_cli.offsets.show import backups_of
 from pyconnect_cli.offsets.stored import topic_doubts
 from pyconnect_cli.parsing.arguments import NameArgument
 from pyconnect_cli.render.styles import counted

@@ -28,7 +28,7 @@ from pyconnect_cli.errors import (
     UsageError,
     WaitTimedOut,
 )
-from pyconnect_cli.offsets.backups import Backups, backup_directory, utc_text
+from pyconnect_cli.offsets.backups import Backups, backup_directory
 from pyconnect_cli.offsets.output import show_plans, undo_command
 from pyconnect_cli.offsets.plan.change import (
     DONE,
@@ -41,6 +41,7 @@ from pyconnect_cli.offsets.plan.change import (
     read_back_differs,
 )
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot
+from pyconnect_cli.parsing.durations import utc_text
 from pyconnect_cli.parsing.options import (
     CRON_OPTIONS,
     PLAN_OPTIONS,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyconnect_cli.acting.conditions import unknown_connector
-from pyconnect_cli.errors import NotFound, PartialFailure, PreconditionFailed, PyconnectError
+from pyconnect_cli.errors import PreconditionFailed, PyconnectError
 from pyconnect_cli.kafka.admin import kafka_admin
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import SinkPosition, TopicPartition, topic_partition
@@ -15,17 +14,9 @@ from pyconnect_cli.offsets.plan.change import OffsetChange, OffsetsView
 from pyconnect_cli.offsets.plan.checks import outside_topics
 from pyconnect_cli.offsets.plan.orphans import sink_entries
 from pyconnect_cli.rest.model import ConnectorView
-from pyconnect_cli.rest.offset_entries import ConnectorOffsets, OffsetEntry, by_key, same_offset
+from pyconnect_cli.rest.offset_entries import OffsetEntry, by_key, same_offset
 from pyconnect_cli.session import Session
 from pyconnect_clients.connect_names import sink_group_id
-
-
-def known_offsets(session: Session, name: str) -> ConnectorOffsets:
-    """Return a connector's offsets; NotFound (exit 3) lists similar names."""
-    try:
-        return session.client.connector_offsets(name)
-    except NotFound as exc:
-        raise unknown_connector(name, session.client.connector_names()) from exc
 
 
 def sink_offsets(session: Session, view: ConnectorView) -> tuple[OffsetEntry, ...]:
@@ -40,24 +31,6 @@ def sink_offsets(session: Session, view: ConnectorView) -> tuple[OffsetEntry, ..
     settings = kafka_cluster(session, "the group's offsets").librdkafka()
     groups = ConsumerGroups(settings, session.budget.remaining_s)
     return sink_entries(groups.offsets(sink_group_id(view.name, config)))
-
-
-def unread_error(name: str, error: PyconnectError) -> PyconnectError:
-    """Return the error of one connector of several with its name, for the reports at the end."""
-    return PyconnectError(f"{name}: {error.message}", hint=error.hint, exit_code=error.exit_code)
-
-
-def report_unread(session: Session, unread: Sequence[PyconnectError], asked: int) -> None:
-    """Raise PartialFailure for connectors that were left out, each after its own error."""
-    if not unread:
-        return
-    if len(unread) == asked and len({error.exit_code for error in unread}) == 1:
-        if asked > 1:
-            unread[0].message += f"; {asked - 1} more failed with the same exit code"
-        raise unread[0]
-    for error in unread:
-        session.output.error(error)
-    raise PartialFailure(f"{len(unread)} of {asked} could not be read")
 
 
 def offset_differences(

@@ -12,14 +12,15 @@ from pyconnect_cli.kafka.model import OpenProducer
 from pyconnect_cli.overview.gather import Watcher, hanging_transactions
 from pyconnect_cli.overview.status import HANGING_DOUBT, cluster_status, status_lines
 from pyconnect_cli.parsing.durations import parse_duration
+from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.transactions.find import MIN_IDLE
+from pyconnect_cli.verbs import CronVerb
 
 app = typer.Typer(help="Show states, root causes of failures and lag of a cluster on one screen.")
 
 
-@app.command()
+@app.command(cls=CronVerb)
 def status(
     context: typer.Context,
     *,
@@ -42,11 +43,12 @@ def status(
     session = session_of(context)
     lag_known = bool(session.settings.kafka_bootstrap)
     _ = session.client  # made before the threads: its secrets are fetched once
-    hanging = in_background(lambda: _hanging(session, group_id))
+    hanging = in_background(lambda: hanging_of(session, group_id))
     look = Watcher(session).look(lag=lag_known)
     found_hanging, doubts = hanging.result()
     look = replace(look, hanging=found_hanging, doubts=(*look.doubts, *doubts))
     found = cluster_status(look, context=session.settings.context, lag_known=lag_known)
+    session.record = BatchRecord.of_checks("check", found.faults)
     style = session.output.style
     text = "\n".join(status_lines(found, width=style.width, colour=style.colour))
     if not session.output.silent(success=found.healthy):
@@ -55,12 +57,14 @@ def status(
         raise PyconnectError("", exit_code=ExitCode.NEGATIVE)
 
 
-def _hanging(
+def hanging_of(
     session: Session, group_id: str | None
 ) -> tuple[tuple[OpenProducer, ...] | None, tuple[str, ...]]:
     """Return the hanging transactions, None where they are not known, and why."""
     if not session.settings.kafka_bootstrap:
         return None, ()
+    from pyconnect_cli.transactions.find import MIN_IDLE
+
     idle_ms = round(parse_duration(MIN_IDLE) * 1000)
     try:
         return hanging_transactions(session, group_id, idle_ms), ()

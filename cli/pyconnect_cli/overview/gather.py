@@ -6,9 +6,10 @@ Workers are asked at once. A part that cannot be read becomes a doubt of the loo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyconnect_cli.acting.workers import (
     ask_all,
@@ -18,8 +19,6 @@ from pyconnect_cli.acting.workers import (
     worker_health,
 )
 from pyconnect_cli.errors import NotFound, PreconditionFailed, PyconnectError
-from pyconnect_cli.kafka.admin import KafkaAdmin, kafka_admin
-from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.kafka.model import (
     OpenProducer,
     SinkPosition,
@@ -27,14 +26,17 @@ from pyconnect_cli.kafka.model import (
     sink_positions,
     sink_topics,
 )
-from pyconnect_cli.offsets.stored import all_read, near_the_end, sink_offsets
 from pyconnect_cli.overview.rows import ClusterLook, Positions, WorkerLook
 from pyconnect_cli.rest.agent_client import AgentClient, AgentMetric
 from pyconnect_cli.rest.exchange import Exchange
 from pyconnect_cli.rest.model import ConnectorView
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_cli.session import Session
-from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hanging_in
+
+if TYPE_CHECKING:
+    from pyconnect_cli.kafka.admin import KafkaAdmin
+
+# What asks brokers or reads offsets is imported where it is needed: many looks need neither.
 
 Places = Mapping[TopicPartition, SinkPosition]
 Config = Mapping[str, str | None]
@@ -54,6 +56,8 @@ class Markers:
 
     def places(self, name: str, config: Config, places: Places) -> Places:
         """Return the places of a sink with `all_read` where no record is left."""
+        from pyconnect_cli.offsets.stored import near_the_end
+
         last = self._last.get(name, places)
         judged = {
             partition: place
@@ -99,29 +103,33 @@ class Watcher:
 
     def look(self, *, lag: bool = True) -> ClusterLook:
         """Look at connectors and workers, and with `lag` at the sinks' positions."""
+        *_, look = self.stages(lag=lag)
+        return look
+
+    def stages(self, *, lag: bool) -> Iterator[ClusterLook]:
+        """Yield what is known after the connectors, the workers and the positions."""
         session = self._session
         views = session.client.connector_views()
-        doubts: list[str] = []
+        kafka_cluster_id = session.client.worker_info().kafka_cluster_id
+        look = ClusterLook(time_s=time.monotonic(), kafka_cluster_id=kafka_cluster_id, views=views)
+        yield look
         urls = urls_with(session, assigned_workers(view.status for view in views.values()))
         workers = tuple(
             answer
             for answer in ask_workers(session, urls, self._worker)
             if isinstance(answer, WorkerLook)
         )
+        look = replace(look, workers=workers, time_s=time.monotonic())
+        yield look
+        if not lag:
+            return
+        doubts: list[str] = []
         positions = None
-        if lag:
-            try:
-                positions = self.positions(views.values(), doubts)
-            except PyconnectError as error:
-                doubts.append(f"lag: {error.message}")
-        return ClusterLook(
-            time_s=time.monotonic(),
-            kafka_cluster_id=session.client.worker_info().kafka_cluster_id,
-            workers=workers,
-            views=views,
-            positions=positions,
-            doubts=tuple(doubts),
-        )
+        try:
+            positions = self.positions(views.values(), doubts)
+        except PyconnectError as error:
+            doubts.append(f"lag: {error.message}")
+        yield replace(look, positions=positions, doubts=tuple(doubts), time_s=time.monotonic())
 
     def positions(self, views: Iterable[ConnectorView], doubts: list[str]) -> Positions:
         """Return the positions of sinks. Without brokers the ends of partitions are not known."""
@@ -142,12 +150,17 @@ class Watcher:
     def _all_read(
         self, config: Mapping[str, str | None], positions: Mapping[TopicPartition, SinkPosition]
     ) -> set[TopicPartition]:
+        from pyconnect_cli.kafka.cluster import kafka_cluster
+        from pyconnect_cli.offsets.stored import all_read
+
         settings = kafka_cluster(self._session, PURPOSE).librdkafka()
         return all_read(settings, config, positions)
 
     def _stored_offsets(
         self, sinks: Sequence[ConnectorView], doubts: list[str]
     ) -> dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]]:
+        from pyconnect_cli.offsets.stored import sink_offsets
+
         found: dict[str, tuple[Mapping[str, str | None], Sequence[OffsetEntry]]] = {}
         for start in range(0, len(sinks), SINKS_AT_ONCE):
             part = sinks[start : start + SINKS_AT_ONCE]
@@ -163,6 +176,8 @@ class Watcher:
     def _ends(self, topics: set[str]) -> dict[TopicPartition, int]:
         if not topics or not self._session.settings.kafka_bootstrap:
             return {}
+        from pyconnect_cli.kafka.admin import kafka_admin
+
         if self._kafka is None:
             self._kafka = kafka_admin(self._session, PURPOSE)
         ranges = self._kafka.ranges(self._kafka.partitions(topics))
@@ -206,6 +221,8 @@ def hanging_transactions(
     session: Session, group_id: str | None, min_idle_ms: int
 ) -> tuple[OpenProducer, ...]:
     """Return the transactions of the cluster's connectors that will never end."""
+    from pyconnect_cli.transactions.find import asked_cluster, cluster_topics, hanging_in
+
     cluster = asked_cluster(session, group_id)
     topics = cluster_topics(session, cluster)
     return tuple(hanging_in(session, topics, min_idle_ms, PURPOSE))

@@ -18,6 +18,7 @@ from pyconnect_cli.rest.agent_client import AgentChild, AgentInfo
 from pyconnect_cli.rest.model import ConnectorView, InstanceState, root_cause
 
 FAILED = "FAILED"
+UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ class ConnectorRow:
     unread: int = 0
     memory: int | None = None
     restarts: int | None = None
+    responsive: bool = True
+    """False: a worker or a process of it does not answer, so its states are old."""
 
     @property
     def broken(self) -> bool:
@@ -138,7 +141,15 @@ class WorkerRow:
 def connector_rows(look: ClusterLook, before: Positions | None = None) -> list[ConnectorRow]:
     """Return a row for each connector by name; `before` gives sinks without metrics their rate."""
     moved = _progress(before, look.positions)
-    facts = _Processes(children=look.children, rates=look.rates)
+    facts = _Processes(
+        children=look.children,
+        rates=look.rates,
+        silent=frozenset(
+            _worker_row(worker, ()).worker_id
+            for worker in look.workers
+            if worker.health.status == UNREACHABLE
+        ),
+    )
     return [
         _connector_row(view, look.positions, facts, moved.get(name))
         for name, view in sorted(look.views.items())
@@ -182,10 +193,14 @@ def phase_of(workers: Sequence[WorkerRow]) -> str:
 
 
 class _Processes(NamedTuple):
-    """The agents' child processes, by the name of their connector or task."""
+    """The agents' child processes, by the name of their connector or task.
+
+    `silent`: the workers that do not answer, as statuses name them.
+    """
 
     children: Mapping[str, AgentChild]
     rates: Mapping[str, float]
+    silent: frozenset[str]
 
 
 def _connector_row(
@@ -215,6 +230,7 @@ def _connector_row(
         unread=len(lags) - len(known_lags),
         memory=sum(sizes) if sizes else None,
         restarts=own.restarts if own else None,
+        responsive=all(item.responsive for item in (own, *tasks) if item),
     )
 
 
@@ -233,7 +249,8 @@ def _task_row(known: _Processes, connector: str, task: int | None, item: Instanc
         restarts=_automatic_restarts(child) if child else None,
         queue=child.queue_size if child else None,
         active_ms=child.last_activity_ms if child else None,
-        responsive=child is None or child.pid is None or child.responsive,
+        responsive=item.worker_id not in known.silent
+        and (child is None or child.pid is None or child.responsive),
     )
 
 

@@ -106,6 +106,21 @@ class ClusterStatus:
         )
 
     @property
+    def faults(self) -> dict[str, str | None]:
+        """Each worker and connector with its fault; a transaction that hangs is one of its own."""
+        causes: dict[str, str] = {}
+        for task in self.failed:
+            causes.setdefault(task.connector, f"{task.name} is FAILED: {task.cause}")
+        return {
+            **{
+                row.address: f"{row.status}: {row.message}" if row.broken else None
+                for row in self.workers
+            },
+            **{row.name: causes.get(row.name) for row in self.connectors},
+            **{producer.name: "its transaction hangs" for producer in self.look.hanging or ()},
+        }
+
+    @property
     def lagging(self) -> list[ConnectorRow]:
         """Sinks with unread records, the largest lag first."""
         rows = [row for row in self.connectors if row.lag or row.unread]

@@ -1,8 +1,9 @@
-"""Durations on the command line: `90`, `90s`, `2m`, `1h30m`, `250ms`."""
+"""Durations (`90`, `90s`, `2m`, `1h30m`, `250ms`) and moments of the past. Pure."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 from pyconnect_cli.errors import UsageError
 
@@ -35,3 +36,31 @@ def format_duration(seconds: float) -> str:
     if whole < 86400:
         return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
     return f"{whole // 86400}d{whole % 86400 // 3600}h"
+
+
+def parse_moment(text: str, *, what: str, now: datetime) -> int:
+    """Read a time (ISO 8601, UTC without a time zone) or an age as 2h; in ms since the epoch.
+
+    UsageError for a time in the future: records of it do not exist yet.
+    """
+    if text[:1].isdigit() and text[-1:] in {"s", "m", "h", "d"} and "T" not in text:
+        return max(round((now.timestamp() - parse_duration(text, what=what)) * 1000), 0)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise UsageError(
+            f"{what}: `{text}` is not a time", hint="for example 2026-01-31T12:00:00Z or 2h"
+        ) from exc
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    if moment > now:
+        raise UsageError(
+            f"{what}: {moment.isoformat()} is in the future; it is {now.isoformat('T', 'seconds')}",
+            hint="a time without a time zone is UTC; for example 2026-01-31T12:00:00+01:00 or 2h",
+        )
+    return max(round(moment.timestamp() * 1000), 0)
+
+
+def utc_text(now: datetime) -> str:
+    """Return a time in the form of backups and journals."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")

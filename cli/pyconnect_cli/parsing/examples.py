@@ -64,6 +64,16 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "offsets orphans purge old-import",
         "offsets orphans purge old-import -t connect-offsets --confirm-topic connect-offsets",
     ),
+    "connectors dlq": (
+        "connectors dlq to-db",
+        "connectors dlq to-db --max 3 -o json",
+    ),
+    "dlq replay": (
+        "dlq replay to-db --group 3f2a91c0 --dry-run",
+        "dlq replay to-db --all-groups --to-topic orders-replay --rate 500",
+        """dlq replay to-db --group 3f2a91c0 --mend '.price |= tonumber'""",
+    ),
+    "dlq undo": ("dlq history to-db", "dlq undo 20260131T120000000000Z-3f2a91"),
     "topics reset": ("topics reset orders",),
     "topics read": ("topics read lines --from-beginning", "topics read orders --max 100 -o json"),
     "acls check": ("acls check --phase enabled", "acls check --worker-config worker.properties"),
@@ -80,14 +90,26 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reconcile topic-topic": (
         "reconcile topic-topic orders orders --right-bootstrap other:9092",
         "reconcile topic-topic orders copy --upsert --key key --value json",
+        "reconcile topic-topic orders copy --since-last",
     ),
+    "reconcile repair": ("reconcile repair audit/sink", "reconcile repair audit/sink --dry-run"),
     "upgrade": (
         "upgrade plan --phase preparing",
         "upgrade run --phase preparing",
         "upgrade status",
     ),
+    "backup": (
+        "backup /var/backups/connect --keep 14",
+        "backup backups/ -l team=orders --show-secrets",
+    ),
+    "restore": (
+        "restore /var/backups/connect --dry-run",
+        "restore /var/backups/connect orders --wait",
+        "restore backups/ --context staging --force --map file:/run/prod=file:/run/staging",
+    ),
     "agent drain": ("agent drain http://connect-1:8083",),
     "status": ("status", "status -o json"),
+    "fleet": ("fleet", "fleet eu us --watch", "fleet -o json --jq '.[] | select(.failed != [])'"),
     "top": ("top --context prod",),
     "context set": (
         "context set prod --url https://connect-1:8083 --url https://connect-2:8083 --use",

@@ -27,8 +27,17 @@ def shallow(document: object) -> object:
     raise RecursionError(TOO_DEEP)
 
 
-def parse_json(text: str, place: str) -> object:
-    """Read JSON; UsageError for other texts, and for a member that occurs twice."""
+def _same_number(value: float, text: str) -> bool:
+    from decimal import Decimal  # most commands read no numbers
+
+    return Decimal(repr(value)) == Decimal(text)
+
+
+def parse_json(text: str, place: str, *, exact: bool = False) -> object:
+    """Read JSON; UsageError for other texts, and for a member that occurs twice.
+
+    `exact`: also for a number that a double does not hold with all its digits.
+    """
 
     def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found: dict[str, object] = {}
@@ -43,12 +52,23 @@ def parse_json(text: str, place: str) -> object:
 
     def number(text: str) -> float:
         value = float(text)
+        if exact and not _same_number(value, text):
+            raise UsageError(f"{place}: {text} has more digits than a double")
         return no_constant(text) if math.isinf(value) else value
+
+    def whole(text: str) -> int:
+        if exact:
+            number(text)
+        return int(text)
 
     try:
         return shallow(
             json.loads(
-                text, object_pairs_hook=members, parse_constant=no_constant, parse_float=number
+                text,
+                object_pairs_hook=members,
+                parse_constant=no_constant,
+                parse_float=number,
+                parse_int=whole,
             )
         )
     except json.JSONDecodeError as exc:

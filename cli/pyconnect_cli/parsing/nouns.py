@@ -1,12 +1,17 @@
 """The words after `pyconnect`, with their modules and one line of help: nothing is imported.
 
 `pyconnect --help` prints these lines without loading a command; a test compares each line with the
-help of its module.
+help of its module. `words.json` holds verbs and options, as scripts/generate-words read them from
+the commands: the Tab key offers them, and a verb is imported without the other verbs of its noun.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from os import path
+from typing import Any, NamedTuple
 
 
 class Noun(NamedTuple):
@@ -18,101 +23,46 @@ class Noun(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-NOUNS = (
-    Noun(
-        "connectors",
-        "pyconnect_cli.connectors.commands",
-        "List, create, change, pause, stop, restart and delete connectors.",
-        ("connector",),
-    ),
-    Noun(
-        "tasks", "pyconnect_cli.tasks.commands", "List, inspect, restart and kill tasks.", ("task",)
-    ),
-    Noun(
-        "offsets",
-        "pyconnect_cli.offsets.commands",
-        "Show, back up, change, copy and restore connectors' offsets.",
-        ("offset",),
-    ),
-    Noun(
-        "topics",
-        "pyconnect_cli.topics.commands",
-        "List and reset the topics that connectors use; show records.",
-        ("topic",),
-    ),
-    Noun(
-        "acls",
-        "pyconnect_cli.acls.commands",
-        "Check, explain and generate the ACLs that connectors and workers need.",
-        ("acl",),
-    ),
-    Noun(
-        "transactions",
-        "pyconnect_cli.transactions.commands",
-        "List and describe connectors' transactions, and abort those that hang.",
-        ("transaction", "txn"),
-    ),
-    Noun(
-        "plugins",
-        "pyconnect_cli.plugins.commands",
-        "List, describe and test the plugins of a worker.",
-        ("plugin",),
-    ),
-    Noun(
-        "loggers",
-        "pyconnect_cli.diagnostics.loggers",
-        "Read and set log levels of running workers.",
-        ("logger",),
-    ),
-    Noun(
-        "reconcile",
-        "pyconnect_cli.reconcile.commands",
-        "Audit moved data with Spark: losses, duplicates, gaps, differences.",
-    ),
-    Noun(
-        "upgrade",
-        "pyconnect_cli.upgrade.commands",
-        "Move a cluster to another phase of exactly-once, worker by worker.",
-    ),
-    Noun(
-        "agent",
-        "pyconnect_cli.agents.commands",
-        "Show, check and drain pyconnect's own workers.",
-        ("agents",),
-    ),
-    Noun(
-        "status",
-        "pyconnect_cli.overview.commands",
-        "Show states, root causes of failures and lag of a cluster on one screen.",
-    ),
-    Noun("top", "pyconnect_cli.top.commands", "Watch and operate a cluster in a live view."),
-    Noun("health", "pyconnect_cli.diagnostics.health", "Check the health of each worker."),
-    Noun("info", "pyconnect_cli.diagnostics.info", "Show the cluster: version, workers, states."),
-    Noun(
-        "doctor", "pyconnect_cli.diagnostics.doctor", "Check configuration, connection and cluster."
-    ),
-    Noun(
-        "context",
-        "pyconnect_cli.configuration.context",
-        "Name clusters and choose between them.",
-        ("contexts",),
-    ),
-    Noun(
-        "config",
-        "pyconnect_cli.configuration.config",
-        "Show the settings in force and their origin; trust a project file.",
-    ),
-    Noun(
-        "sandbox",
-        "pyconnect_cli.sandbox.commands",
-        "Run a real Kafka on this machine, for trials and tests.",
-    ),
-    Noun(
-        "completion", "pyconnect_cli.completion.commands", "Print the completion script of a shell."
-    ),
-    Noun("version", "pyconnect_cli.about.version", "Show the version of this command."),
-    Noun("help", "pyconnect_cli.about.help", "Explain a topic, such as exit codes."),
-)
+_TABLE = """
+connectors,connector connectors.commands List, create, change, pause, stop, restart and delete connectors.
+tasks,task tasks.commands List, inspect, restart and kill tasks.
+offsets,offset offsets.commands Show, back up, change, copy and restore connectors' offsets.
+topics,topic topics.commands List and reset the topics that connectors use; show records.
+dlq dlq.commands Replay dead letters exactly once; list and undo replays.
+acls,acl acls.commands Check, explain and generate the ACLs that connectors and workers need.
+transactions,transaction,txn transactions.commands List and describe connectors' transactions, and abort those that hang.
+plugins,plugin plugins.commands List, describe and test the plugins of a worker.
+loggers,logger diagnostics.loggers Read and set log levels of running workers.
+reconcile reconcile.commands Audit moved data with Spark: losses, duplicates, gaps, differences.
+upgrade upgrade.commands Move a cluster to another phase of exactly-once, worker by worker.
+backup backup.save Save configurations, states, offsets and loggers of a cluster in a directory.
+restore backup.restore Restore connectors, states, offsets and loggers from a backup.
+agent,agents agents.commands Show, check and drain pyconnect's own workers.
+journal diagnostics.journal Show which user has changed what on the agents of a cluster.
+status overview.commands Show states, root causes of failures and lag of a cluster on one screen.
+fleet overview.fleet Show the clusters of all contexts, a line each, failures first.
+top top.commands Watch and operate a cluster in a live view.
+health diagnostics.health Check the health of each worker.
+info diagnostics.info Show the cluster: version, workers, states.
+doctor diagnostics.doctor Check configuration, connection and cluster.
+context,contexts configuration.context Name clusters and choose between them.
+config configuration.config Show the settings in force and their origin; trust a project file.
+sandbox sandbox.commands Run a real Kafka on this machine, for trials and tests.
+completion completion.commands Print the completion script of a shell.
+version about.version Show the version of this command.
+help about.help Explain a topic, such as exit codes.
+"""  # noqa: E501  a noun, one line
+
+
+def _nouns() -> Iterator[Noun]:
+    """Read the table: name and aliases, module, help."""
+    for line in _TABLE.strip().splitlines():
+        names, module, text = line.split(maxsplit=2)
+        name, *aliases = names.split(",")
+        yield Noun(name, f"pyconnect_cli.{module}", text, tuple(aliases))
+
+
+NOUNS = tuple(_nouns())
 
 
 def find_noun(word: str) -> Noun | None:
@@ -121,3 +71,86 @@ def find_noun(word: str) -> Noun | None:
         if word == noun.name or word in noun.aliases:
             return noun
     return None
+
+
+VERB_ALIASES = {"ls": "list", "show": "describe", "rm": "delete"}
+READING = ("get", "describe", "list")
+"""Verbs that show objects; without a name they mean `list`."""
+
+
+class KnownOption(NamedTuple):
+    """An option of a command; `value` is the name of its value, empty for a switch."""
+
+    flags: tuple[str, ...]
+    help: str
+    value: str = ""
+    choices: tuple[str, ...] = ()
+
+
+class KnownCommand(NamedTuple):
+    """A noun or verb: a line of help, its options without the global ones, the verbs below it.
+
+    `argument` is the name of its first argument. `module` defines the verb. The verbs of a
+    `plain` noun may be imported one by one.
+    """
+
+    help: str
+    argument: str
+    changes: bool
+    module: str
+    plain: bool
+    options: tuple[KnownOption, ...]
+    verbs: Mapping[str, KnownCommand]
+
+    def verb(self, word: str) -> str | None:
+        """Return the name of the verb that a word or an alias means."""
+        name = word if word in self.verbs else VERB_ALIASES.get(word, "")
+        return name if name in self.verbs else None
+
+
+@cache
+def known_commands() -> Mapping[str, KnownCommand]:
+    """Return the nouns with all that is below them."""
+    file_name = path.join(path.dirname(__file__), "words.json")  # noqa: PTH118, PTH120 - quick
+    with open(file_name, encoding="utf-8") as file:  # noqa: PTH123 - quick
+        words = json.load(file)
+    options = [KnownOption(tuple(flags), *rest) for flags, *rest in words["options"]]
+
+    def command(entry: dict[str, Any]) -> KnownCommand:
+        verbs = {name: command(verb) for name, verb in entry["verbs"].items()}
+        own = tuple(options[number] for number in entry["options"])
+        return KnownCommand(**(entry | {"options": own, "verbs": verbs}))
+
+    return {name: command(entry) for name, entry in words["nouns"].items()}
+
+
+def meant_line(words: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the line that words with the verb first mean, such as `describe connector orders`.
+
+    Without a noun it is the connectors' verb, a task's for `orders/0`, or that of the only noun
+    that has it. None: the first word is no verb, or the noun does not have it.
+    """
+    verb = VERB_ALIASES.get(words[0], words[0])
+    commands = known_commands()
+    owners = [name for name, command in commands.items() if verb in command.verbs]
+    kind, slash, name = (words[1] if len(words) > 1 else "").partition("/")
+    rest = list(words[1:])
+    noun = find_noun(kind)
+    if not owners:
+        return None
+    if noun is not None:
+        chosen = noun.name
+        rest[:1] = [name] if slash else []
+    elif name.isdigit() and "tasks" in owners:
+        chosen = "tasks"
+    elif "connectors" in owners or len(owners) == 1:
+        chosen = owners[0]
+    else:
+        return None
+    verbs = commands[chosen].verbs
+    named = bool(rest) and not rest[0].startswith("-")
+    if verb in READING:
+        verb = next(
+            (each for each in (*((verb, *READING) if named else ()), "list") if each in verbs), ""
+        )
+    return (chosen, verb, *rest) if verb in verbs else None

@@ -6,7 +6,7 @@ parser) read the same rows. A row's value, when given, is found in `Session.give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "UNASSIGNED")
@@ -48,166 +48,155 @@ class OptionSpec(NamedTuple):
 OptionGroups = tuple[tuple[str, tuple[OptionSpec, ...]], ...]
 """Options of verbs under the titles that their help pages show."""
 
-GLOBAL_OPTIONS = (
-    OptionSpec(
-        ("--context",),
-        "context to use instead of the current one; separated by commas: each in turn",
-        "CONTEXT",
-        common=True,
-    ),
-    OptionSpec(
-        ("--url",),
-        "REST address of a worker; several addresses are tried in order",
-        "URL",
-        repeatable=True,
-        common=True,
-    ),
-    OptionSpec(
-        ("--output", "-o"),
-        "format of results: table, wide, json, yaml, ndjson or name",
-        "FORMAT",
-        choices=OUTPUT_FORMATS,
-        common=True,
-    ),
-    OptionSpec(("--columns",), "columns of a table, separated by commas", "LIST"),
-    OptionSpec(
-        ("--jq",),
-        "jq program that selects from the results, as `.failed[].name`; implies -o json",
-        "PROGRAM",
-    ),
-    OptionSpec(("--no-headers",), "tables without a header line"),
-    OptionSpec(
-        ("--timeout",),
-        "time for the whole command's requests and waits, as 90s, 2m or 1h (default 2m, and 10s"
-        " more for each object of a batch)",
-        "TIME",
-        common=True,
-    ),
-    OptionSpec(
-        ("--request-timeout",),
-        "time for one request to one worker (default 10s, 60s where a connector's code runs)",
-        "TIME",
-        common=True,
-    ),
-    OptionSpec(("--yes", "-y"), "no question before a change", common=True),
-    OptionSpec(("--quiet", "-q"), "no output on success", common=True),
-    OptionSpec(
-        ("--verbose", "-v"),
-        "trace of each HTTP exchange, with secrets masked; -vv adds the bodies",
-        counted=True,
-        common=True,
-    ),
-    OptionSpec(("--debug",), "Python traceback of an error"),
-    OptionSpec(
-        ("--color",),
-        "colours: auto (on terminals, unless NO_COLOR is set), always or never",
-        "WHEN",
-        choices=COLOURS,
-    ),
-    OptionSpec(("--no-color",), "as --color never"),
-    OptionSpec(("--config",), "the user's configuration file", "FILE"),
-    OptionSpec(("--username",), "user of HTTP basic authentication", "NAME"),
-    OptionSpec(
-        ("--password",),
-        "password of --username; visible to other users of this machine, so prefer the next two"
-        " options",
-        "TEXT",
-    ),
-    OptionSpec(("--password-file",), "file whose first line is the password", "FILE"),
-    OptionSpec(("--password-command",), "command that prints the password", "COMMAND"),
-    OptionSpec(("--token",), "bearer token", "TEXT"),
-    OptionSpec(("--token-file",), "file whose first line is the bearer token", "FILE"),
-    OptionSpec(("--token-command",), "command that prints the bearer token", "COMMAND"),
-    OptionSpec(
-        ("--ca-file",),
-        "CA certificates that the workers' certificates are checked against (PEM)",
-        "FILE",
-    ),
-    OptionSpec(("--cert",), "client certificate of this command (PEM)", "FILE"),
-    OptionSpec(("--key",), "private key of --cert, if it is not in the same file", "FILE"),
-    OptionSpec(("--insecure",), "no check of certificates: for trials only"),
-    OptionSpec(
-        ("--kafka-bootstrap",),
-        "Kafka brokers, for the commands that need more than REST",
-        "HOST:PORT,…",
-    ),
-    OptionSpec(("--kafka-properties",), "Kafka client properties file", "FILE"),
+
+def option_specs(
+    table: str, choices: Mapping[str, tuple[str, ...]] | None = None
+) -> tuple[OptionSpec, ...]:
+    """Read a table: a line with flags, name of the value and marks, then the help, indented.
+
+    Marks are `repeatable`, `counted` and `common`. `choices` are by the first flag.
+    """
+    specs: list[OptionSpec] = []
+    for line in table.strip("\n").splitlines():
+        if line.startswith(" "):
+            specs[-1] = specs[-1]._replace(help=f"{specs[-1].help} {line.strip()}".strip())
+            continue
+        flags, *words = line.split()
+        names = tuple(flags.split("/"))
+        marks = {word: True for word in words if word in OptionSpec._fields}
+        metavar = "".join(word for word in words if word not in marks)
+        specs.append(OptionSpec(names, "", metavar, (choices or {}).get(names[0], ()), **marks))
+    return tuple(specs)
+
+
+GLOBAL_OPTIONS = option_specs(
+    """
+--context  CONTEXT  common
+    context to use instead of the current one; separated by commas: each in turn
+--url  URL  repeatable  common
+    REST address of a worker; several addresses are tried in order
+--output/-o  FORMAT  common
+    format of results: table, wide, json, yaml, ndjson or name
+--columns  LIST
+    columns of a table, separated by commas
+--jq  PROGRAM
+    jq program that selects from the results, as `.failed[].name`; implies -o json
+--no-headers
+    tables without a header line
+--timeout  TIME  common
+    time for the whole command's requests and waits, as 90s, 2m or 1h (default 2m, and 10s more
+    for each object of a batch)
+--request-timeout  TIME  common
+    time for one request to one worker (default 10s, 60s where a connector's code runs)
+--yes/-y  common
+    no question before a change
+--quiet/-q  common
+    no output on success
+--verbose/-v  counted  common
+    trace of each HTTP exchange, with secrets masked; -vv adds the bodies
+--debug
+    Python traceback of an error
+--color  WHEN
+    colours: auto (on terminals, unless NO_COLOR is set), always or never
+--no-color
+    as --color never
+--config  FILE
+    the user's configuration file
+--username  NAME
+    user of HTTP basic authentication
+--password  TEXT
+    password of --username; visible to other users of this machine, so prefer the next two
+    options
+--password-file  FILE
+    file whose first line is the password
+--password-command  COMMAND
+    command that prints the password
+--token  TEXT
+    bearer token
+--token-file  FILE
+    file whose first line is the bearer token
+--token-command  COMMAND
+    command that prints the bearer token
+--ca-file  FILE
+    CA certificates that the workers' certificates are checked against (PEM)
+--cert  FILE
+    client certificate of this command (PEM)
+--key  FILE
+    private key of --cert, if it is not in the same file
+--insecure
+    no check of certificates: for trials only
+--kafka-bootstrap  HOST:PORT,…
+    Kafka brokers, for the commands that need more than REST
+--kafka-properties  FILE
+    Kafka client properties file
+""",
+    {"--output": OUTPUT_FORMATS, "--color": COLOURS},
 )
 """Each has a variable: `--output` is PYCONNECT_OUTPUT."""
 
-SELECTION_OPTIONS = (
-    OptionSpec(("--all",), "every connector"),
-    OptionSpec(
-        ("--regex", "-e"),
-        "connectors whose whole name matches this pattern",
-        "REGEX",
-        repeatable=True,
-    ),
-    OptionSpec(
-        ("--selector", "-l"),
-        "conditions on config values: key=value, key!=value or key; all of them must hold",
-        "KEY=VALUE",
-        repeatable=True,
-    ),
-    OptionSpec(("--state",), "connectors in this state", "STATE", choices=STATES, repeatable=True),
-    OptionSpec(
-        ("--type",), "connectors of this type: source or sink", "TYPE", choices=CONNECTOR_TYPES
-    ),
-    OptionSpec(
-        ("--class",),
-        "connectors of this class: its full name or the last part",
-        "CLASS",
-        repeatable=True,
-    ),
-    OptionSpec(
-        ("--worker",),
-        "connectors that run on this worker, or have a task there (host:port)",
-        "WORKER",
-        repeatable=True,
-    ),
-    OptionSpec(("--failed",), "connectors that are FAILED or have a FAILED task"),
+SELECTION_OPTIONS = option_specs(
+    """
+--all
+    every connector
+--regex/-e  REGEX  repeatable
+    connectors whose whole name matches this pattern
+--selector/-l  KEY=VALUE  repeatable
+    conditions on config values: key=value, key!=value or key; all of them must hold
+--state  STATE  repeatable
+    connectors in this state
+--type  TYPE
+    connectors of this type: source or sink
+--class  CLASS  repeatable
+    connectors of this class: its full name or the last part
+--worker  WORKER  repeatable
+    connectors that run on this worker, or have a task there (host:port)
+--failed
+    connectors that are FAILED or have a FAILED task
+""",
+    {"--state": STATES, "--type": CONNECTOR_TYPES},
 )
-
-PLAN_OPTIONS = (
-    OptionSpec(("--dry-run",), "print the plan and change nothing"),
-    OptionSpec(("--exit-code",), "with --dry-run: exit 1 if the plan has a change"),
-)
-
-BATCH_OPTIONS = (
-    *PLAN_OPTIONS,
-    OptionSpec(("--parallel",), "number of objects to work on at once (default 1)", "N"),
-    OptionSpec(
-        ("--max-failures",), "number of failures after which no further object is started", "N"
-    ),
-)
-
+PLAN_OPTIONS = option_specs("""
+--dry-run
+    print the plan and change nothing
+--exit-code
+    with --dry-run: exit 1 if the plan has a change
+""")
+WORK_OPTIONS = option_specs("""
+--parallel  N
+    number of objects to work on at once (default 1)
+--max-failures  N
+    number of failures after which no further object is started
+""")
+BATCH_OPTIONS = (*PLAN_OPTIONS, *WORK_OPTIONS)
 SELECTED_BATCH_OPTIONS = (
     *BATCH_OPTIONS,
-    OptionSpec(("--allow-empty",), "exit 0 instead of 3 if nothing is selected"),
+    *option_specs("""
+--allow-empty
+    exit 0 instead of 3 if nothing is selected
+"""),
 )
-
-WAIT_OPTIONS = (
-    OptionSpec(
-        ("--wait",),
-        "state of the connectors and their tasks to wait for after the change (default: the state"
-        " that the command leads to)",
-        "[STATE]",
-        choices=WAIT_STATES,
-    ),
-    OptionSpec(("--stable",), "with --wait: time for which the state has to last", "TIME"),
+WAIT_OPTIONS = option_specs(
+    """
+--wait  [STATE]
+    state of the connectors and their tasks to wait for after the change (default: the state
+    that the command leads to)
+--stable  TIME
+    with --wait: time for which the state has to last
+""",
+    {"--wait": WAIT_STATES},
 )
-
-CRON_OPTIONS = (
-    OptionSpec(("--lock",), "name of a lock: exit 6 at once while another run holds it", "NAME"),
-    OptionSpec(("--jitter",), "maximum of a random delay before the start", "TIME"),
-    OptionSpec(("--deadline",), "time limit of the whole run, exit 124 after it", "TIME"),
-    OptionSpec(("--summary-json",), "one line of JSON instead of the results"),
-    OptionSpec(
-        ("--textfile",),
-        "file for the result of the run, for the textfile collector of Prometheus",
-        "FILE",
-    ),
-)
+CRON_OPTIONS = option_specs("""
+--lock  NAME
+    name of a lock: exit 6 at once while another run holds it
+--jitter  TIME
+    maximum of a random delay before the start
+--deadline  TIME
+    time limit of the whole run, exit 124 after it
+--summary-json
+    one line of JSON instead of the results
+--textfile  FILE
+    file for the result of the run, for the textfile collector of Prometheus
+""")
 
 
 def without_bare_wait(words: Sequence[str]) -> tuple[list[str], bool]:

@@ -16,6 +16,14 @@ SUMMARY = (
     "Operate Kafka Connect clusters: Apache's workers and pyconnect agents alike, over their REST"
     " interface."
 )
+FIRST_LINES = (
+    ("pyconnect context set NAME --url URL --use", "name your cluster"),
+    ("pyconnect status", "states, causes of failures, lag"),
+    ("pyconnect connectors list", "connectors with their states"),
+    ("pyconnect connectors describe NAME", "one of them, with its errors"),
+    ("pyconnect top", "the live view"),
+    ("pyconnect sandbox up", "a Kafka for trials"),
+)
 EPILOG = (
     "Every option may also follow the verb: `pyconnect connectors list -o json`.\n"
     "Topics: pyconnect help exit-codes|contexts|selectors|offsets|output|cron"
@@ -45,6 +53,26 @@ def root_help(width: int | None = None) -> str:
             *definition_lines([*options, *own], columns),
             "",
             EPILOG,
+        ]
+    )
+
+
+def first_screen(width: int | None = None) -> str:
+    """Return what the command prints without words: it fits a terminal of 24 lines."""
+    columns = min(width or shutil.get_terminal_size().columns, 100)
+    nouns = ", ".join(noun.name for noun in NOUNS)
+    return "\n".join(
+        [
+            "Usage: pyconnect [OPTIONS] NOUN VERB [ARGUMENTS]…",
+            "",
+            *wrapped(SUMMARY, columns - 2, indent="  "),
+            "",
+            "Begin with:",
+            *definition_lines(FIRST_LINES, columns),
+            "",
+            *wrapped(f"Nouns: {nouns}", columns - 2, first="", indent="  "),
+            "",
+            "All nouns and options: pyconnect --help; verbs of a noun: pyconnect NOUN --help",
         ]
     )
 

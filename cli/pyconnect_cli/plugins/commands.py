@@ -26,7 +26,7 @@ from pyconnect_cli.errors import ExitCode, NotFound, PyconnectError, UsageError
 from pyconnect_cli.parsing.arguments import FilesOption
 from pyconnect_cli.parsing.durations import parse_duration
 from pyconnect_cli.parsing.near_names import did_you_mean
-from pyconnect_cli.plugins import check
+from pyconnect_cli.plugins import check, new
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.rest.model import ConfigKey, Plugin
 from pyconnect_cli.session import Session, session_of
@@ -34,7 +34,7 @@ from pyconnect_clients.installation import install_command
 
 app = typer.Typer(help="List, describe and test the plugins of a worker.")
 
-app.registered_commands += check.app.registered_commands
+app.registered_commands += check.app.registered_commands + new.app.registered_commands
 
 SELF_CHECK = "pyconnect_agent.plugins.self_check"
 LOOK_S = 0.1
@@ -88,7 +88,13 @@ def try_out(
     session = session_of(context)
     config = _config(files)
     time_s = parse_duration(duration, what="--for")
-    steps = _run(session, plugin, _command(plugin, plugin_path or [], config, time_s), config)
+    command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
+    for directory in plugin_path or []:
+        command += ["--plugin-path", directory]
+    # The config goes to stdin: it may hold secrets, and other users can see arguments.
+    steps = _run(
+        session, plugin, command if config is None else [*command, "--config-from-stdin"], config
+    )
     session.output.listing(
         CHECK_COLUMNS, steps, document=[asdict(step) for step in steps], empty="nothing was checked"
     )
@@ -106,16 +112,6 @@ def _config(files: Sequence[str] | None) -> Mapping[str, str] | None:
     if len(found) != 1:
         raise UsageError(f"give one config, not {len(found)}")
     return {key: value for key, value in found[0].config.items() if value is not None}
-
-
-def _command(
-    plugin: str, plugin_path: Sequence[str], config: Mapping[str, str] | None, time_s: float
-) -> list[str]:
-    command = [sys.executable, "-m", SELF_CHECK, plugin, "--time", str(time_s)]
-    for directory in plugin_path:
-        command += ["--plugin-path", directory]
-    # The config goes to stdin: it may hold secrets, and other users can see arguments.
-    return command if config is None else [*command, "--config-from-stdin"]
 
 
 def _run(

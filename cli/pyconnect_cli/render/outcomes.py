@@ -100,6 +100,21 @@ class BatchRecord:
         record._results = list(results)
         return record
 
+    @classmethod
+    def of_checks(cls, action: str, faults: Mapping[str, str | None]) -> BatchRecord:
+        """Return a record of objects that were judged; None: nothing is wrong with an object."""
+        return cls.of(
+            [
+                ObjectResult(
+                    name=name,
+                    action=action,
+                    outcome=Outcome.DONE if fault is None else Outcome.FAILED,
+                    error=None if fault is None else PyconnectError(fault),
+                )
+                for name, fault in faults.items()
+            ]
+        )
+
 
 def counted(results: Iterable[ObjectResult]) -> dict[Outcome, int]:
     counts = dict.fromkeys(Outcome, 0)

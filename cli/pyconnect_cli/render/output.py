@@ -32,6 +32,7 @@ class OutputStyle:
     colour: bool = False
     error_colour: bool = False
     width: int | None = None  # None: no limit
+    summary: bool = False  # a summary of the run takes the place of the results
 
 
 class Output:
@@ -57,6 +58,8 @@ class Output:
 
     def line(self, text: str = "") -> None:
         """Print a line of data."""
+        if self.style.summary:
+            return
         self._head(data=True)
         if self.unwritten is None:
             self.unwritten = write_data(text, colour=self.style.colour)
@@ -101,6 +104,10 @@ class Output:
         """Print a list: a table, `document` as json or yaml, `entries` as ndjson, or names."""
         match self.style.format:
             case "json" | "yaml":
+                if self.style.jq is not None:
+                    # So that `.[].name` selects from every list.
+                    shown = names if names is not None else map(columns[0].value, items)
+                    document = _with_names(document, list(shown))
                 self.document(document)
             case "ndjson":
                 for entry in _entries(document) if entries is None else entries:
@@ -157,6 +164,23 @@ class Output:
         lines = table_lines(chosen, items, headers=style.headers, width=width, colour=style.colour)
         for line in lines:
             self.line(line)
+
+
+def _with_names(document: object, names: Sequence[str]) -> object:
+    """Return a list, or an object by name, whose objects have a `name`; `names` are the list's."""
+    match document:
+        case Mapping():
+            return {
+                key: {"name": key, **value} if isinstance(value, Mapping) else value
+                for key, value in document.items()
+            }
+        case list() if len(document) == len(names):
+            return [
+                {"name": name, **value} if isinstance(value, Mapping) else value
+                for name, value in zip(names, document, strict=True)
+            ]
+        case _:
+            return document
 
 
 def _entries(document: object) -> Iterable[object]:
@@ -219,34 +243,46 @@ def terminal_width() -> int | None:
 JqFilter = Callable[[object], Iterator[str]]
 
 
-def jq_filter(expression: str) -> JqFilter:
-    """Return a function from a document to lines; UsageError for an invalid expression.
+def jq_program(expression: str, option: str) -> Callable[[str], Iterator[Any]]:
+    """Return a function from JSON text to the results of a jq program.
 
-    A text becomes a line unchanged, any other value compact JSON.
+    UsageError names the option for an invalid program, and for a text that it fails on.
     """
     try:
         import jq
     except ImportError as missing:
         from pyconnect_clients.installation import install_command
 
+        other = "; or, with the jq program: -o json | jq …" if option == "--jq" else ""
         raise PreconditionFailed(
-            "--jq needs the library jq, which is not installed",
-            hint=f"install the extra [jq]: {install_command('jq')}; or, with the jq program:"
-            " -o json | jq …",
+            f"{option} needs the library jq, which is not installed",
+            hint=f"install the extra [jq]: {install_command('jq')}{other}",
         ) from missing
     try:
         program = jq.compile(expression)
     except ValueError as fault:
-        raise UsageError(f"--jq: {_first_line(fault)}", hint="see: man jq") from fault
+        raise UsageError(f"{option}: {_first_line(fault)}", hint="see: man jq") from fault
+
+    def results(text: str) -> Iterator[Any]:
+        try:
+            # The library publishes no types.
+            yield from program.input_text(text)
+        except ValueError as fault:
+            raise UsageError(f"{option}: {_first_line(fault)}") from fault
+
+    return results
+
+
+def jq_filter(expression: str) -> JqFilter:
+    """Return a function from a document to lines; UsageError for an invalid expression.
+
+    A text becomes a line unchanged, any other value compact JSON.
+    """
+    program = jq_program(expression, "--jq")
 
     def lines(document: object) -> Iterator[str]:
-        # The library publishes no types.
-        results: Iterable[Any] = program.input_text(json.dumps(document))
-        try:
-            for result in results:
-                yield (result if isinstance(result, str) else json_text(result))
-        except ValueError as fault:
-            raise UsageError(f"--jq: {_first_line(fault)}") from fault
+        for result in program(json.dumps(document)):
+            yield (result if isinstance(result, str) else json_text(result))
 
     return lines
 

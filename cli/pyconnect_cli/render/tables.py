@@ -22,6 +22,10 @@ Item = TypeVar("Item")
 GAP = "  "
 NARROWEST = 10
 NARROWEST_PROSE = 20
+NARROWEST_LAST = 12
+READABLE_LAST = 30
+WORTH_LESS = 3
+UNKNOWN = frozenset({"", "-"})
 StyleOf = Callable[[str], str | None]
 
 
@@ -32,8 +36,8 @@ class Column(Generic[Item]):
     On a narrow terminal `prose` is wrapped, other texts are cut; `whole` ones and numbers never.
     `distinct` texts are cut in their middle as long as all of them still differ.
 
-    Of the live view: it sorts by `order` (None: by the text) at the key `letter`, and leaves out
-    columns with the highest `spare` first (None: never).
+    Of tables with a line for each item: columns with the highest `spare` are left out first (None:
+    never). Of the live view: it sorts by `order` (None: by the text) at the key `letter`.
     """
 
     title: str
@@ -142,6 +146,45 @@ def fit_widths(
                 break
             fitted[max(wide, key=fitted.__getitem__)] -= 1
     return fitted
+
+
+def empty_columns(columns: Sequence[Column[Item]], items: Collection[Item]) -> set[int]:
+    """Return the spare columns that hold no value for any item."""
+    return {
+        at
+        for at, column in enumerate(columns)
+        if items
+        and column.spare is not None
+        and all(column.value(item) in UNKNOWN for item in items)
+    }
+
+
+def fitted_columns(
+    columns: Sequence[Column[Item]], widths: Sequence[int], width: int, empty: Collection[int]
+) -> tuple[list[int], list[int]]:
+    """Return which columns are kept in one line, and the widths of all of them.
+
+    Columns that are `empty`, as agents' columns are on Java clusters, take no room. Spare columns
+    are left out while the last column would be narrower than NARROWEST_LAST, the less important of
+    them while it would be narrower than READABLE_LAST. Then the name column is cut.
+    """
+    fitted = list(widths)
+    kept = [at for at in range(len(columns)) if at not in empty]
+    last = kept[-1]
+
+    def room() -> int:
+        return width - sum(fitted[at] + len(GAP) for at in kept if at != last)
+
+    wanted = min(fitted[last], NARROWEST_LAST)
+    spare = {at: rank for at in kept if (rank := columns[at].spare) is not None}
+    for at in sorted(spare, key=lambda at: -spare[at]):
+        least = READABLE_LAST if spare[at] >= WORTH_LESS else NARROWEST_LAST
+        if room() < min(widths[last], least):
+            kept.remove(at)
+    if room() < wanted:
+        fitted[0] = max(8, fitted[0] - (wanted - room()))
+    fitted[last] = max(min(fitted[last], room()), 4)
+    return kept, fitted
 
 
 def _distinct_width(texts: Collection[str]) -> int:

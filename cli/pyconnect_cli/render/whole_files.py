@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -15,6 +14,8 @@ def write_whole(path: Path, text: str, *, mode: int | None = PRIVATE) -> None:
     `mode` None gives the file the permissions of the process' umask. A link stays a link. A target
     that is not a regular file, such as /dev/stdout or a pipe, is written to and not replaced.
     """
+    import tempfile  # most commands write no file
+
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
         return

@@ -76,6 +76,7 @@ class AgentChild:
     cpu_percent: float | None = None
     memory_limit: int | None
     cpu_limit: int | None
+    asleep: bool = False
     restarts: AutomaticRestarts | None = None
     raw: Json
 
@@ -124,6 +125,40 @@ class AgentLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedChange:
+    """A changing request in the journal of agents; secrets are hidden in configs.
+
+    `before`, `after`: None where there was no such connector.
+    """
+
+    number: int
+    id: str
+    time_ms: int
+    user: str | None
+    address: str
+    method: str
+    path: str
+    connector: str | None
+    before: Mapping[str, str | None] | None
+    after: Mapping[str, str | None] | None
+    status: int
+    error: str | None
+    raw: Json
+
+    @property
+    def changed_config(self) -> bool:
+        return self.status < 400 and self.before != self.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentJournal:
+    """`shared`: by the agents of the group; else the records are those of one agent."""
+
+    shared: bool
+    records: tuple[RecordedChange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMetric:
     """One metric; `value` is a number, a text such as a state, or None for NaN."""
 
@@ -142,6 +177,11 @@ class _Setting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Process:
     pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    target_state: str
 
 
 class RunsElsewhere(Conflict):
@@ -189,6 +229,12 @@ class AgentClient:
             answer.body,
         )
 
+    def target_states(self) -> dict[str, str]:
+        """Return the target state of each connector of the cluster: STARTED, PAUSED or STOPPED."""
+        answer = self._send("GET", "agent", "connectors")
+        found = read("list of target states", dict[str, _Wanted], answer.body)
+        return {name: wanted.target_state for name, wanted in found.items()}
+
     def metrics(self) -> list[AgentMetric]:
         answer = self._send("GET", "agent", "metrics.json")
         return read("list of metrics", list[AgentMetric], answer.body)
@@ -223,6 +269,12 @@ class AgentClient:
         log = read("log", AgentLog, answer.body)
         lines = (replace(line, raw={**line.raw, "url": answer.url}) for line in log.lines)
         return replace(log, lines=tuple(lines))
+
+    def journal(self, **selection: str | int | None) -> AgentJournal:
+        """Return the selected changes, the oldest first."""
+        query = tuple((name, str(value)) for name, value in selection.items() if value is not None)
+        answer = self._send("GET", "agent", "journal", query=query, long=True)
+        return read("journal", AgentJournal, answer.body)
 
     def task_stacks(self, task: TaskId) -> str:
         """Return the stacks of a task's threads; errors as `kill_task`."""

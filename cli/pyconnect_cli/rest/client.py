@@ -97,21 +97,18 @@ class ConnectClient:
     def connector_views(self, names: Sequence[str] = ()) -> dict[str, ConnectorView]:
         """Return connectors with info and status: those of `names` that exist, or all, sorted.
 
-        A list takes two requests: asking for the status leaves out connectors that have none yet.
+        A list takes two requests: a worker leaves out connectors that have no status yet when the
+        status is asked for.
         """
         if _asked_singly(names):
             single = {name: self._view(name) for name in names}
             return {name: view for name, view in single.items() if view is not None}
-        infos = self._expanded("info")
-        statuses = self._expanded("status")
-        views = {
-            name: ConnectorView(
-                name=name,
-                info=infos[name].info if name in infos else None,
-                status=statuses[name].status if name in statuses else None,
-            )
-            for name in sorted({*infos, *statuses})
-        }
+        found = self._expanded("info", "status")
+        if new := [name for name in self.connector_names() if name not in found]:
+            infos = self._expanded("info") if len(new) > FEW else {}
+            added = {name: infos.get(name) or self._view(name) for name in new}
+            found |= {name: view for name, view in added.items() if view is not None}
+        views = dict(sorted(found.items()))
         if self._on_views:
             self._on_views(views)
         return {name: views[name] for name in names if name in views} if names else views
@@ -412,8 +409,8 @@ class ConnectClient:
         except NotFound:
             return None
 
-    def _expanded(self, what: str) -> dict[str, ConnectorView]:
-        answer = self._send("GET", "connectors", query=(("expand", what),))
+    def _expanded(self, *what: str) -> dict[str, ConnectorView]:
+        answer = self._send("GET", "connectors", query=tuple(("expand", each) for each in what))
         return parse("list of connectors", read_views, answer.body)
 
     def _get(self, *path: str) -> Answer:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pyconnect_cli.errors import ContextError, UsageError
 from pyconnect_cli.rest.budget import Limits
 from pyconnect_cli.rest.masking import mask_url
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ def base_url(url: str) -> tuple[str, tuple[str, str] | None]:
 
 def tls_context(endpoint: Endpoint) -> ssl.SSLContext:
     """Build the TLS context; ContextError names a file that cannot be used."""
+    import ssl  # not for plain HTTP
+
     for what, path in (
         ("ca_file", endpoint.ca_file),
         ("cert", endpoint.cert),

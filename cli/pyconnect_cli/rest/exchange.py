@@ -5,7 +5,8 @@ whole of its answer; once the budget is spent, no request is sent. Three kinds o
 repeated: one with a refused connection and an idempotent one without an answer (both at the next
 address), and one that a rebalance refuses for the moment (409, and the 500 of reads). No other
 request is sent twice. A change goes only to a worker that has answered before, so a worker that
-hangs never gets one.
+hangs never gets one. A user hears of an answer that takes longer than a second. Addresses that did
+not answer are tried last, also by the runs of the next minute.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -40,6 +42,8 @@ NO_WORKER = "is this the address of a Connect worker?"
 LARGEST_BYTES = 128 * 1024 * 1024
 # The library's own limits come first: they say whether there was a connection.
 LATER_S = 0.25
+NOTICED_S = 1.0
+"""Time after which a user is told what the command waits for."""
 NO_TIME = "not asked: the time of --timeout is over"
 
 
@@ -99,6 +103,26 @@ Address = tuple[str, tuple[str, str] | None]
 """A URL, and the user and password that were in it."""
 
 
+class DeadAddresses:
+    """Addresses that did not answer lately; `keep` gets them whenever they change."""
+
+    def __init__(
+        self, urls: Sequence[str] = (), keep: Callable[[Sequence[str]], None] | None = None
+    ) -> None:
+        self._urls = set(urls)
+        self._keep = keep
+
+    def __contains__(self, url: object) -> bool:
+        return url in self._urls
+
+    def mark(self, url: str, *, dead: bool) -> None:
+        """Note whether an address has answered."""
+        if (url in self._urls) != dead:
+            self._urls ^= {url}
+            if self._keep:
+                self._keep(sorted(self._urls))
+
+
 class Exchange:
     """Sends requests to the first worker that answers. Safe to share between threads."""
 
@@ -110,6 +134,8 @@ class Exchange:
         trace: Trace | None = None,
         transport: httpx.BaseTransport | None = None,
         budget: Budget | None = None,
+        notice: Callable[[str], None] | None = None,
+        dead: DeadAddresses | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -118,6 +144,9 @@ class Exchange:
         self._verbosity = verbosity
         self._trace = trace or tell
         self._transport = transport
+        self._notice = notice or (lambda _: None)
+        self._dead = dead or DeadAddresses()
+        self._noticed: set[str] = set()
         self._clock = clock
         self._sleep = sleep
         self._urls = [base_url(url) for url in endpoint.urls]
@@ -140,6 +169,7 @@ class Exchange:
             trace=self._trace,
             transport=self._transport,
             budget=self.budget,
+            notice=self._notice,
             clock=self._clock,
             sleep=self._sleep,
         )
@@ -179,13 +209,19 @@ class Exchange:
     def _send_somewhere(self, request: RestRequest) -> tuple[httpx.Response, str]:
         unanswered: list[Unanswered] = []
         order = [(self._preferred + step) % len(self._urls) for step in range(len(self._urls))]
+        order.sort(key=lambda index: self.urls[index] in self._dead)
         for place, index in enumerate(order):
             if self.budget.spent:
                 break
             url = self._urls[index][0]
+            began_s = self._clock()
             response = self._attempt(request, index, len(order) - place)
+            if len(order) > 1 and not self.budget.spent:
+                self._dead.mark(url, dead=isinstance(response, Unanswered))
             if isinstance(response, Unanswered):
                 self._note(f"* {response}")
+                if place + 1 < len(order) and self._clock() - began_s >= NOTICED_S:
+                    self._notice(f"{response}; trying {self.urls[order[place + 1]]}")
                 unanswered.append(response)
                 if response.sent and request.method not in IDEMPOTENT:
                     break
@@ -257,8 +293,13 @@ class Exchange:
         # A timeout of the library is for one read: a server that drips would never reach it.
         until_s = time.monotonic() + allowance.seconds
         answer = in_background(lambda: _whole_answer(ask, url, until_s))
+        if not wait([answer], min(NOTICED_S, allowance.seconds)).done:
+            text = f"waiting for {url}: {request.method} {request.target()}"
+            if text not in self._noticed:
+                self._noticed.add(text)
+                self._notice(text)
         try:
-            response = answer.result(allowance.seconds + LATER_S)
+            response = answer.result(max(until_s - time.monotonic(), 0) + LATER_S)
         except TimeoutError as exc:
             raise httpx.ReadTimeout(str(exc)) from exc
         self._note_response(response, self._clock() - started)

@@ -168,7 +168,7 @@ class ConnectorStatus:
 
     @property
     def running_tasks(self) -> int:
-        """How many tasks are RUNNING."""
+        """Return how many tasks are RUNNING."""
         return sum(task.state == "RUNNING" for task in self.tasks)
 
 

@@ -25,6 +25,7 @@ from pyconnect_cli.session import session_of
 from pyconnect_cli.settings.contexts import ConfigChange, Setting, update_user_file
 from pyconnect_cli.verbs import ChangingVerb
 from pyconnect_sandbox.contexts import context_name
+from pyconnect_sandbox.coordinates import KAFKA_VERSION, SERVER_VERSIONS
 
 if TYPE_CHECKING:
     from pyconnect_cli.session import Session
@@ -67,6 +68,10 @@ PluginPathOption = Annotated[
         "(default: that of their last start)",
     ),
 ]
+ExactlyOnceOption = Annotated[
+    bool,
+    typer.Option("--exactly-once", help="workers with exactly.once.source.support=enabled"),
+]
 UseOption = Annotated[
     bool, typer.Option("--use", help="use its worker and broker as the current context, `sandbox`")
 ]
@@ -76,6 +81,15 @@ KafkaDirOption = Annotated[
         "--kafka-dir",
         metavar="DIR",
         help="directory of an unpacked Kafka (default: KAFKA_HOME, else downloaded jars)",
+    ),
+]
+KafkaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka",
+        metavar="RELEASE",
+        help=f"release of Kafka to download and run: {' or '.join(SERVER_VERSIONS)} "
+        f"(default: KAFKA_HOME, else {KAFKA_VERSION})",
     ),
 ]
 SERVER_KINDS = ("broker", "agent", "java-worker")
@@ -93,8 +107,10 @@ def up(
     agent: AgentOption = False,
     java_worker: JavaWorkerOption = False,
     plugin_path: PluginPathOption = None,
+    exactly_once: ExactlyOnceOption = False,
     use: UseOption = False,
     kafka_dir: KafkaDirOption = None,
+    kafka: KafkaOption = None,
 ) -> None:
     """Start a single-node Kafka and wait until it answers; safe to run twice.
 
@@ -106,9 +122,18 @@ def up(
     from pyconnect_sandbox import lifecycle
 
     session = session_of(context)
-    for option, given in (("--use", use), ("--plugin-path", plugin_path)):
+    needing = (("--use", use), ("--plugin-path", plugin_path), ("--exactly-once", exactly_once))
+    for option, given in needing:
         if given and not (agent or java_worker):
             raise UsageError(f"{option} needs a worker", hint="add --agent or --java-worker")
+    if kafka is not None and kafka_dir is not None:
+        raise UsageError("--kafka and --kafka-dir exclude each other")
+    if kafka not in (None, *SERVER_VERSIONS):
+        raise UsageError(
+            f"the sandbox does not download Kafka {kafka}: --kafka is one of "
+            + ", ".join(SERVER_VERSIONS),
+            hint="unpack that release and name its directory by --kafka-dir",
+        )
     request = lifecycle.UpRequest(
         name=name,
         data_directory=data_dir,
@@ -116,12 +141,14 @@ def up(
         acl=acl,
         sasl_users=dict(map(_user, sasl or ())),
         kafka_dir=kafka_dir,
+        kafka_version=kafka,
         timeout_s=session.settings.timeout_s,
         agent=agent,
         java_worker=java_worker,
         plugin_path=tuple(
             Path(entry.strip()) for entry in (plugin_path or "").split(",") if entry.strip()
         ),
+        exactly_once=exactly_once,
     )
     with StepLine(session.output) as progress:
         outcome = lifecycle.up(request, progress)

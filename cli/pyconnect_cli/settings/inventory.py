@@ -93,11 +93,11 @@ class Inventory:
         return self.own.get(url, self.common)
 
     def address(self, url: str) -> str:
-        """Where to reach a worker's REST interface."""
+        """The address of a worker's REST interface."""
         return self.addresses.get(url, url)
 
     def admin(self, url: str) -> str:
-        """Where to reach an agent's admin interface."""
+        """The address of an agent's admin interface."""
         return self.admins.get(url, self.address(url))
 
     def admin_interfaces(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pyconnect_cli.parsing.options import GLOBAL_OPTIONS
 from pyconnect_cli.rest.masking import mask_command
 
 CLUSTER_NOUNS = "connectors tasks plugins loggers health info doctor agent"
-BROKER_NOUNS = "offsets topics acls transactions upgrade reconcile"
+BROKER_NOUNS = "dlq offsets topics acls transactions upgrade reconcile"
 PROPOSED = re.compile(
     rf"\bpyconnect (?P<noun>{'|'.join(f'{CLUSTER_NOUNS} {BROKER_NOUNS} context'.split())})\b"
 )

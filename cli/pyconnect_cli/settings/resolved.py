@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -64,6 +62,9 @@ class Secret:
                 return self._run_command()
 
     def _run_command(self) -> str:
+        import shlex
+        import subprocess  # not for the Tab key
+
         try:
             answer = subprocess.run(
                 shlex.split(self.reference),
@@ -141,16 +142,28 @@ def working_directory() -> Path:
 
 
 def resolve_settings(
-    given: Mapping[str, object], environ: Mapping[str, str], directory: Path
+    given: Mapping[str, object],
+    environ: Mapping[str, str],
+    directory: Path,
+    files: ConfigFiles | None = None,
 ) -> Settings:
-    """Combine flags, variables and files; UsageError or ContextError names the fault."""
-    flags = Layer("flag", _flag_values(given))
+    """Combine flags, variables and files; UsageError or ContextError names the fault.
+
+    `files` None: they are read.
+    """
+    values: dict[str, Setting] = {}
+    for option in GLOBAL_OPTIONS:
+        value = given.get(option.name)
+        if value is None or value == ():
+            continue
+        values[option.name] = value if isinstance(value, bool | int | tuple) else str(value)
+    flags = Layer("flag", values)
     variables = Layer("environment", _variable_values(environ))
     config = flags.values.get("config") or variables.values.get("config")
     user_path = Path(str(config)).expanduser() if config else None
     if user_path and flags.values.get("config") and not user_path.exists():
         raise ContextError(f"{user_path}: no such file (--config)")
-    files = load_config_files(environ, directory, user_path)
+    files = files or load_config_files(environ, directory, user_path)
     context, context_layers = _context_layers(files, flags, variables)
     by_origin = {file.origin: Layer(file.origin, file.defaults) for file in files.files}
     layers = [
@@ -185,10 +198,11 @@ class _Resolver:
                 raise UsageError("--jq selects from JSON", hint="leave -o out, or give -o json")
             output = "json"
         password, token = self._credentials()
+        value = self._get("url")
         return Settings(
             files=self._files,
             context=context_name,
-            urls=self._urls(),
+            urls=value if isinstance(value, tuple) and value else (DEFAULT_URL,),
             output=output,
             columns=tuple(
                 column.strip() for column in (self._text("columns") or "").split(",") if column
@@ -241,10 +255,6 @@ class _Resolver:
             return default_s
         return parse_duration(text, what=f"{name.replace('_', '-')} ({self._origins[name]})")
 
-    def _urls(self) -> tuple[str, ...]:
-        value = self._get("url")
-        return value if isinstance(value, tuple) and value else (DEFAULT_URL,)
-
     def _text(self, name: str) -> str | None:
         value = self._get(name)
         return None if value is None else str(value)
@@ -291,16 +301,6 @@ def _context_layers(
         origin = file.origin
     _, values = files.find_context(chosen)
     return (chosen, origin), [Layer(f"context {chosen}", values)]
-
-
-def _flag_values(given: Mapping[str, object]) -> dict[str, Setting]:
-    values: dict[str, Setting] = {}
-    for option in GLOBAL_OPTIONS:
-        value = given.get(option.name)
-        if value is None or value == ():
-            continue
-        values[option.name] = value if isinstance(value, bool | int | tuple) else str(value)
-    return values
 
 
 def _variable_values(environ: Mapping[str, str]) -> dict[str, Setting]:

@@ -53,6 +53,7 @@ def top(
     from pyconnect_cli.top.source import ClusterSource
     from pyconnect_cli.top.view import Top
 
+    session.live = True
     view = Top(ClusterSource(session), interval_s)
     view.run()
     if view.fault is not None:

@@ -7,7 +7,8 @@ so plans, checks and messages are the verb's.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from typing import NamedTuple
 
 from pyconnect_cli.top.state import Page
 
@@ -16,24 +17,12 @@ LAST_LINES = "500"
 """Lines of a log that are shown: each look at it reads as many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandLine:
-    """A command line; `changes`: the plan is shown and the user is asked first.
-
-    `live`: what it prints is shown as it changes.
-    """
-
-    title: str
-    words: Words
-    changes: bool
-    live: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Key:
     """A key with the pages it works on. `one`: for the row under the cursor, whatever is marked.
 
-    `hint` is its word in the line of keys.
+    `hint` is its word in the line of keys. `changes`: the plan is shown and the user is asked
+    first. `live`: what it prints is shown as it changes. `terminal`: the verb gets the terminal.
     """
 
     key: str
@@ -41,14 +30,27 @@ class Key:
     help: str
     pages: frozenset[Page]
     words: Callable[[Page, Sequence[str]], Words]
+    _: KW_ONLY
     changes: bool = False
     one: bool = False
     live: bool = False
+    terminal: bool = False
 
     @property
     def shown(self) -> str:
         """The key as people write it."""
         return self.key.replace("+", "-")
+
+
+class CommandLine(NamedTuple):
+    """The words that a key stands for."""
+
+    key: Key
+    words: Words
+
+    @property
+    def title(self) -> str:
+        return " ".join(("pyconnect", *self.words))
 
 
 def command_line_of(key: Key, page: Page, rows: Sequence[str]) -> CommandLine | None:
@@ -58,9 +60,7 @@ def command_line_of(key: Key, page: Page, rows: Sequence[str]) -> CommandLine | 
     """
     if page not in key.pages or not rows:
         return None
-    words = key.words(page, rows[:1] if key.one else rows)
-    title = " ".join(("pyconnect", *words))
-    return CommandLine(title=title, words=words, changes=key.changes, live=key.live)
+    return CommandLine(key, key.words(page, rows[:1] if key.one else rows))
 
 
 def connectors_of(rows: Sequence[str]) -> Words:
@@ -84,6 +84,10 @@ def _on_connectors(*verb: str) -> Callable[[Page, Sequence[str]], Words]:
 
 def _on_tasks(verb: str) -> Callable[[Page, Sequence[str]], Words]:
     return lambda _, rows: ("tasks", verb, *_named(tuple(rows)))
+
+
+def _on_worker(verb: str) -> Callable[[Page, Sequence[str]], Words]:
+    return lambda _, rows: ("agent", verb, *rows)
 
 
 def _restart(page: Page, rows: Sequence[str]) -> Words:
@@ -110,47 +114,33 @@ def _offsets(page: Page, rows: Sequence[str]) -> Words:
 BOTH = frozenset({Page.CONNECTORS, Page.TASKS})
 CONNECTORS = frozenset({Page.CONNECTORS})
 TASKS = frozenset({Page.TASKS})
+WORKERS = frozenset({Page.WORKERS})
 KEYS = (
-    Key(key="d", hint="describe", help="describe", pages=BOTH, words=_describe, one=True),
+    Key("d", "describe", "describe", BOTH, _describe, one=True),
+    Key("y", "yaml", "configuration as YAML", BOTH, _on_connectors("get", "-o", "yaml"), one=True),
     Key(
-        key="l", hint="logs", help="logs, which are followed",
-        pages=BOTH, words=_logs, one=True, live=True,
+        "e", "edit", "edit the configuration in $VISUAL or $EDITOR",
+        BOTH, _on_connectors("edit"), one=True, terminal=True,
+    ),
+    Key("l", "logs", "logs, which are followed", BOTH, _logs, one=True, live=True),
+    Key("o", "offsets", "offsets, which are followed", BOTH, _offsets, one=True, live=True),
+    Key("t", "stacks", "stacks of a task (agents)", TASKS, _on_tasks("stacks"), one=True),
+    Key("p", "pause", "pause", BOTH, _on_connectors("pause"), changes=True),
+    Key("u", "resume", "resume", BOTH, _on_connectors("resume"), changes=True),
+    Key("s", "stop", "stop", BOTH, _on_connectors("stop"), changes=True),
+    Key("r", "restart", "restart, a connector with its tasks", BOTH, _restart, changes=True),
+    Key(
+        "f", "restart-failed", "restart what is FAILED of a connector",
+        CONNECTORS, _on_connectors("restart", "--only-failed"), changes=True,
+    ),
+    Key("ctrl+k", "kill", "kill a task's process (agents)", TASKS, _on_tasks("kill"), changes=True),
+    Key("ctrl+d", "delete", "delete", CONNECTORS, _on_connectors("delete"), changes=True),
+    Key(
+        "x", "drain", "drain a worker (agents)",
+        WORKERS, _on_worker("drain"), changes=True, one=True,
     ),
     Key(
-        key="o", hint="offsets", help="offsets, which are followed",
-        pages=BOTH, words=_offsets, one=True, live=True,
-    ),
-    Key(
-        key="t", hint="stacks", help="stacks of a task (agents)",
-        pages=TASKS, words=_on_tasks("stacks"), one=True,
-    ),
-    Key(
-        key="p", hint="pause", help="pause",
-        pages=BOTH, words=_on_connectors("pause"), changes=True,
-    ),
-    Key(
-        key="u", hint="resume", help="resume",
-        pages=BOTH, words=_on_connectors("resume"), changes=True,
-    ),
-    Key(
-        key="s", hint="stop", help="stop",
-        pages=BOTH, words=_on_connectors("stop"), changes=True,
-    ),
-    Key(
-        key="r", hint="restart", help="restart, a connector with its tasks",
-        pages=BOTH, words=_restart, changes=True,
-    ),
-    Key(
-        key="f", hint="restart-failed", help="restart what is FAILED of a connector",
-        pages=CONNECTORS, words=_on_connectors("restart", "--only-failed"),
-        changes=True,
-    ),
-    Key(
-        key="ctrl+k", hint="kill", help="kill a task's process (agents)",
-        pages=TASKS, words=_on_tasks("kill"), changes=True,
-    ),
-    Key(
-        key="ctrl+d", hint="delete", help="delete",
-        pages=CONNECTORS, words=_on_connectors("delete"), changes=True,
+        "X", "undrain", "end the drain of a worker (agents)",
+        WORKERS, _on_worker("undrain"), changes=True, one=True,
     ),
 )  # fmt: skip

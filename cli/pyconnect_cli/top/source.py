@@ -5,6 +5,8 @@ A verb gets the settings, addresses and credentials of the view, and an output t
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -12,6 +14,8 @@ import typer
 
 from pyconnect_cli.errors import ExitCode, PyconnectError
 from pyconnect_cli.noun_groups import load_noun
+from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.overview.fleet import FleetWatcher
 from pyconnect_cli.overview.gather import Watcher
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.parsing.nouns import find_noun
@@ -33,8 +37,16 @@ class Source(Protocol):
         """Look at the cluster; PyconnectError when no worker answers."""
         ...
 
+    def clusters(self) -> Sequence[ClusterRow]:
+        """Look at the clusters of all contexts."""
+        ...
+
     def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
         """Run a verb and return its output."""
+        ...
+
+    def run_on_terminal(self, words: Words) -> int:
+        """Run a verb that uses the terminal itself; return its exit code."""
         ...
 
     def other(self, context: str) -> Source:
@@ -55,6 +67,7 @@ class ClusterSource:
         self.contexts = _contexts(session)
         self._session = session
         self._watcher = Watcher(session)
+        self._fleet: FleetWatcher | None = None
         _ = session.client  # made here: its secrets are fetched before the terminal is taken over
 
     def look(self, *, lag: bool) -> ClusterLook:
@@ -62,9 +75,25 @@ class ClusterSource:
         self._session.renew_time()
         return self._watcher.look(lag=lag)
 
+    def clusters(self) -> Sequence[ClusterRow]:
+        """See Source. Secrets of the contexts are fetched at the first look."""
+        if self._fleet is None:
+            names = [each.name for each in self.contexts]
+            self._fleet = FleetWatcher(self._session, names, brokers=True)
+        return self._fleet.look()
+
     def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
         """See Source."""
         return run_verb(self._session, words, width=width, agreed=agreed)
+
+    def run_on_terminal(self, words: Words) -> int:
+        """See Source. The reader of an error says when it has been read."""
+        output = Output(OutputStyle(error_colour=True))
+        code = _run(_session_like(self._session, output, agreed=False), words)
+        if code:
+            output.message("press enter to go back to the view")
+            sys.stdin.readline()
+        return code
 
     def other(self, context: str) -> ClusterSource:
         session = session_of_context(self._session, context)
@@ -75,6 +104,8 @@ class ClusterSource:
     def close(self) -> None:
         """See Source."""
         self._session.close()
+        if self._fleet is not None:
+            self._fleet.close()
 
 
 def _contexts(session: Session) -> tuple[KnownContext, ...]:
@@ -98,14 +129,9 @@ class Ended(NamedTuple):
 class CollectedOutput(Output):
     """An output that prints nothing."""
 
-    def __init__(self, *, width: int) -> None:
-        super().__init__(OutputStyle(colour=True, error_colour=True, width=width))
+    def __init__(self, *, width: int, form: str = "table") -> None:
+        super().__init__(OutputStyle(format=form, colour=True, error_colour=True, width=width))
         self.lines: list[str] = []
-
-    @property
-    def drawn(self) -> bool:
-        """Return False: no verb draws on the terminal of the view."""
-        return False
 
     def line(self, text: str = "") -> None:
         """Keep a line of data."""
@@ -129,17 +155,24 @@ def run_verb(
     session: Session, words: tuple[str, ...], *, width: int, agreed: bool = False
 ) -> Ended:
     """Run `pyconnect WORDS` with the view's session; `agreed`: answer its questions with yes."""
-    output = CollectedOutput(width=width)
-    verb_session = _session_like(session, output, agreed=agreed)
-    verb_session.arguments = words
+    options = words[: words.index("--")] if "--" in words else words
+    form = options[options.index("-o") + 1] if "-o" in options else "table"
+    output = CollectedOutput(width=width, form=form)
+    code = _run(_session_like(session, output, agreed=agreed), words)
+    return Ended(code, tuple(output.lines))
+
+
+def _run(session: Session, words: Words) -> int:
+    """Run a verb with a session, whose output gets the error too; return the exit code."""
+    session.arguments = words
     try:
-        return Ended(_invoke(verb_session, words), tuple(output.lines))
+        return _invoke(session, words)
     except PyconnectError as error:
         if error.message:
-            output.error(error)
-        return Ended(error.exit_code, tuple(output.lines))
+            session.output.error(error)
+        return error.exit_code
     finally:
-        verb_session.close()
+        session.close()
 
 
 def _invoke(session: Session, words: tuple[str, ...]) -> int:

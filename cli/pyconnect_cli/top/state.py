@@ -1,16 +1,17 @@
-"""State and events of the live view, without a terminal. Pure.
+"""State of the live view, without a terminal. Pure.
 
-The view turns keys and looks into events, `after` returns the next state, `table` draws it.
+Each key and each look is a method that returns the next state; `table` draws it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import assert_never
 
+from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.overview.rows import ClusterLook, Positions
 from pyconnect_cli.parsing.near_names import near_names
 
@@ -42,12 +43,20 @@ PAGE_WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownContext:
-    """A context of the configuration; `current`: the view shows its cluster."""
+    """A context of the configuration; `current`: the view shows its cluster.
+
+    `cluster` None: it has not been looked at.
+    """
 
     name: str
     urls: str
     current: bool
-    broken: bool = False
+    cluster: ClusterRow | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether its cluster has a fault."""
+        return self.cluster is not None and self.cluster.broken
 
 
 QUIT_WORDS = frozenset({"q", "quit", "q!", "exit"})
@@ -89,128 +98,133 @@ class State:
     wanted: str | None = None
     """The context that the user has chosen, until its cluster is shown or refused."""
 
+    def looked(self, look: ClusterLook) -> State:
+        """A look has returned; if it has no positions, those of an earlier look stay."""
+        before, positions = self.before, self.positions
+        if look.positions is not None:
+            before, positions = positions, look.positions
+        pids, restarts = dict(self.pids), dict(self.restarts)
+        for name, child in look.children.items():
+            if child.pid is None:
+                continue
+            if name in pids and pids[name] != child.pid:
+                restarts[name] = restarts.get(name, 0) + 1
+            pids[name] = child.pid
+        return replace(
+            self,
+            look=replace(look, positions=positions),
+            positions=positions,
+            before=before,
+            pids=pids,
+            restarts=restarts,
+            fault="",
+        )
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A look has returned; if it has no positions, those of an earlier look stay."""
+    def clusters_looked(self, clusters: Sequence[ClusterRow]) -> State:
+        """A look at the clusters of all contexts has returned."""
+        known = {row.name: row for row in clusters}
+        contexts = (replace(each, cluster=known.get(each.name)) for each in self.contexts)
+        return replace(self, contexts=tuple(contexts))
 
-    look: ClusterLook
+    def look_failed(self, reason: str) -> State:
+        """No worker answered; the last look stays on the screen."""
+        return replace(self, fault=reason)
 
+    def entered(self, row: str) -> State:
+        """Enter on a row: from a connector or worker to its tasks."""
+        here = replace(self.place, row=row)
+        match self.place.page:
+            case Page.CONNECTORS:
+                there = Place(page=Page.TASKS, connector=row)
+            case Page.WORKERS:
+                there = Place(page=Page.TASKS, worker=row)
+            case Page.CONTEXTS:
+                return self._chosen(row)
+            case Page.TASKS:
+                return self
+            case _:
+                assert_never(self.place.page)
+        return self._moved(there, (*self.history, here))
 
-@dataclass(frozen=True, slots=True)
-class LookFailed:
-    """No worker answered; the last look stays on the screen."""
+    def went_back(self) -> State:
+        """Escape: remove the marks; without marks the filter; without a filter leave the page."""
+        if self.marked:
+            return replace(self, marked=frozenset(), message="")
+        if self.place.pattern:
+            return replace(self, place=replace(self.place, pattern=""), message="")
+        if not self.history:
+            return replace(self, message="")
+        *history, there = self.history
+        return self._moved(there, tuple(history))
 
-    reason: str
+    def filtered(self, pattern: str, row: str | None = None) -> State:
+        """The text of the `/` prompt; `!text` shows the rows that do not match."""
+        message = ""
+        try:
+            re.compile(pattern.removeprefix("!"))
+        except re.error as error:
+            message = f"not a regular expression ({error}); taken as plain text"
+        return replace(self, place=replace(self.place, pattern=pattern, row=row), message=message)
 
+    def commanded(self, text: str, row: str | None = None) -> State:
+        """The text of the `:` prompt."""
+        if not text.strip():
+            return self
+        word, _, name = (part.strip() for part in text.strip().partition(" "))
+        word = word.lower()
+        if word in QUIT_WORDS:
+            return replace(self, leaving=True)
+        page = PAGE_WORDS.get(word)
+        if page is None:
+            near = near_names(word, [*PAGE_WORDS, "quit"], limit=1)
+            words = ", ".join(page.value for page in Page)
+            known = f"did you mean `{near[0]}`?" if near else f"{words}, quit"
+            return replace(self, message=f"`{word}` is not a command: {known}")
+        if name and page is not Page.CONTEXTS:
+            return replace(self, message=f"`{word}` takes no argument; to filter, type /{name}")
+        if name:
+            return self._chosen(name)
+        return self._moved(Place(page=page), (*self.history, replace(self.place, row=row)))
 
-@dataclass(frozen=True, slots=True)
-class Entered:
-    """Enter on a row: from a connector or worker to its tasks."""
+    def sorted_by(self, column: str) -> State:
+        """A column to sort by; once more turns the order round."""
+        again = self.sort == column
+        return replace(self, sort=column, descending=not self.descending if again else False)
 
-    row: str
+    def toggled(self, row: str) -> State:
+        """Space on a row marks it; once more takes the mark away."""
+        return replace(self, marked=self.marked ^ {row})
 
+    def acted(self, message: str) -> State:
+        """A verb has ended; its rows lose their marks."""
+        return replace(self, message=message, marked=frozenset())
 
-@dataclass(frozen=True, slots=True)
-class WentBack:
-    """Escape: remove the marks; without marks the filter; without a filter leave the page."""
+    def switched(self, contexts: tuple[KnownContext, ...]) -> State:
+        """Another cluster is shown from now on; nothing of the one before stays."""
+        return State(contexts=contexts)
 
+    def not_switched(self, reason: str) -> State:
+        """The context that was chosen cannot be used."""
+        return replace(self, wanted=None, message=reason)
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
-    """The text of the `/` prompt; `!text` shows the rows that do not match."""
+    def _chosen(self, name: str) -> State:
+        names = [context.name for context in self.contexts]
+        if name not in names:
+            near = near_names(name, names, limit=1)
+            hint = f"did you mean `{near[0]}`?" if near else ":ctx lists the contexts"
+            return replace(self, message=f"context `{name}` is not defined; {hint}")
+        return replace(self, wanted=name, message=f"going to {name} …")
 
-    pattern: str
-    row: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Commanded:
-    """The text of the `:` prompt."""
-
-    text: str
-    row: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sorted:
-    """A column to sort by; once more turns the order round."""
-
-    column: str
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """Space on a row; once more takes the mark away."""
-
-    row: str
-
-
-@dataclass(frozen=True, slots=True)
-class Acted:
-    """A verb has ended; its rows lose their marks."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Switched:
-    """Another cluster is shown from now on; nothing of the one before stays."""
-
-    contexts: tuple[KnownContext, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NotSwitched:
-    """The context that was chosen cannot be used."""
-
-    reason: str
-
-
-Event = (
-    Looked
-    | LookFailed
-    | Entered
-    | WentBack
-    | Filtered
-    | Commanded
-    | Sorted
-    | Marked
-    | Acted
-    | Switched
-    | NotSwitched
-)
-
-
-def after(state: State, event: Event) -> State:
-    """Return the state after an event."""
-    match event:
-        case Looked(look):
-            return _looked(state, look)
-        case LookFailed(reason):
-            return replace(state, fault=reason)
-        case Entered(row):
-            return _entered(state, row)
-        case WentBack():
-            return _went_back(state)
-        case Filtered(pattern, row):
-            place = replace(state.place, pattern=pattern, row=row)
-            return replace(state, place=place, message=_pattern_fault(pattern))
-        case Commanded(text, row):
-            return _commanded(state, text.strip(), row)
-        case Sorted(column):
-            again = state.sort == column
-            return replace(state, sort=column, descending=not state.descending if again else False)
-        case Marked(row):
-            return replace(state, marked=state.marked ^ {row})
-        case Acted(message):
-            return replace(state, message=message, marked=frozenset())
-        case Switched(contexts):
-            return State(contexts=contexts)
-        case NotSwitched(reason):
-            return replace(state, wanted=None, message=reason)
-        case _:
-            assert_never(event)
+    def _moved(self, there: Place, history: tuple[Place, ...]) -> State:
+        return replace(
+            self,
+            place=there,
+            history=history,
+            sort=None,
+            descending=False,
+            marked=frozenset(),
+            message="",
+        )
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -223,101 +237,3 @@ def matches(pattern: str, text: str) -> bool:
     except re.error:
         found = wanted.lower() in text.lower()
     return found is not negated
-
-
-def _looked(state: State, look: ClusterLook) -> State:
-    before, positions = state.before, state.positions
-    if look.positions is not None:
-        before, positions = positions, look.positions
-    pids, restarts = dict(state.pids), dict(state.restarts)
-    for name, child in look.children.items():
-        if child.pid is None:
-            continue
-        if name in pids and pids[name] != child.pid:
-            restarts[name] = restarts.get(name, 0) + 1
-        pids[name] = child.pid
-    return replace(
-        state,
-        look=replace(look, positions=positions),
-        positions=positions,
-        before=before,
-        pids=pids,
-        restarts=restarts,
-        fault="",
-    )
-
-
-def _entered(state: State, row: str) -> State:
-    here = replace(state.place, row=row)
-    match state.place.page:
-        case Page.CONNECTORS:
-            there = Place(page=Page.TASKS, connector=row)
-        case Page.WORKERS:
-            there = Place(page=Page.TASKS, worker=row)
-        case Page.CONTEXTS:
-            return _chosen(state, row)
-        case Page.TASKS:
-            return state
-        case _:
-            assert_never(state.place.page)
-    return _moved(state, there, (*state.history, here))
-
-
-def _went_back(state: State) -> State:
-    if state.marked:
-        return replace(state, marked=frozenset(), message="")
-    if state.place.pattern:
-        return replace(state, place=replace(state.place, pattern=""), message="")
-    if not state.history:
-        return replace(state, message="")
-    *history, there = state.history
-    return _moved(state, there, tuple(history))
-
-
-def _commanded(state: State, text: str, row: str | None) -> State:
-    if not text:
-        return state
-    word, _, name = (part.strip() for part in text.partition(" "))
-    word = word.lower()
-    if word in QUIT_WORDS:
-        return replace(state, leaving=True)
-    page = PAGE_WORDS.get(word)
-    if page is None:
-        near = near_names(word, [*PAGE_WORDS, "quit"], limit=1)
-        words = ", ".join(page.value for page in Page)
-        known = f"did you mean `{near[0]}`?" if near else f"{words}, quit"
-        return replace(state, message=f"`{word}` is not a command: {known}")
-    if name and page is not Page.CONTEXTS:
-        return replace(state, message=f"`{word}` takes no argument; to filter, type /{name}")
-    if name:
-        return _chosen(state, name)
-    return _moved(state, Place(page=page), (*state.history, replace(state.place, row=row)))
-
-
-def _chosen(state: State, name: str) -> State:
-    names = [context.name for context in state.contexts]
-    if name not in names:
-        near = near_names(name, names, limit=1)
-        hint = f"did you mean `{near[0]}`?" if near else ":ctx lists the contexts"
-        return replace(state, message=f"context `{name}` is not defined; {hint}")
-    return replace(state, wanted=name, message=f"going to {name} …")
-
-
-def _moved(state: State, there: Place, history: tuple[Place, ...]) -> State:
-    return replace(
-        state,
-        place=there,
-        history=history,
-        sort=None,
-        descending=False,
-        marked=frozenset(),
-        message="",
-    )
-
-
-def _pattern_fault(pattern: str) -> str:
-    try:
-        re.compile(pattern.removeprefix("!"))
-    except re.error as error:
-        return f"not a regular expression ({error}); taken as plain text"
-    return ""

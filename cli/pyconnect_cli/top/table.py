@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from pyconnect_cli.overview.clusters import columns_of
 from pyconnect_cli.overview.rows import ConnectorRow, TaskRow, connector_rows, worker_rows
 from pyconnect_cli.overview.status import (
     WORKER_COLUMNS,
@@ -17,7 +18,7 @@ from pyconnect_cli.overview.status import (
 )
 from pyconnect_cli.parsing.durations import format_duration
 from pyconnect_cli.render.styles import cell_width, counted, printable, shorten, state_style
-from pyconnect_cli.render.tables import Column
+from pyconnect_cli.render.tables import Column, empty_columns, fitted_columns
 from pyconnect_cli.top.keys import KEYS
 from pyconnect_cli.top.state import KnownContext, Page, State, matches
 
@@ -34,11 +35,8 @@ class Shown(Protocol):
 
 Row = TypeVar("Row", bound=Shown)
 UNITS = ((9_950.0, 1.0, ""), (999_500.0, 1e3, "k"), (float("inf"), 1e6, "M"))
-GAP = 2
-NARROWEST_LAST = 12
-READABLE_LAST = 30
-WORTH_LESS = 3
 MARK = "•"
+NO_ANSWER = " (no answer)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +78,7 @@ def table(state: State, *, width: int, now_ms: int) -> Table:
     """Return the page of a state, fitted into `width` columns."""
     place = state.place
     if place.page is Page.CONTEXTS:
-        return _page(state, CONTEXT_COLUMNS, state.contexts, width)
+        return _page(state, context_columns(state), state.contexts, width)
     if state.look is None:
         return Table(title=place.page.value)
     if place.page is Page.WORKERS:
@@ -104,7 +102,7 @@ def sort_columns(page: Page) -> dict[str, str]:
         Page.CONNECTORS: connector_columns(State()),
         Page.TASKS: task_columns(State(), 0),
         Page.WORKERS: WORKER_COLUMNS,
-        Page.CONTEXTS: CONTEXT_COLUMNS,
+        Page.CONTEXTS: context_columns(State()),
     }[page]
     return {column.letter: column.title for column in columns if column.letter}
 
@@ -122,7 +120,7 @@ def connector_columns(state: State) -> Sequence[Column[ConnectorRow]]:
     return (
         Column("NAME", lambda row: row.name, letter="N"),
         Column("TYPE", lambda row: row.type, spare=3),
-        Column("STATE", lambda row: row.state, style=state_style, letter="S"),
+        Column("STATE", _state_text, style=_state_style, letter="S"),
         Column("TASKS", lambda row: row.progress, style=state_style),
         number_column("REC/S", rate_text, lambda row: row.rate, spare=1, letter="R"),
         number_column("LAG", number_text, lambda row: row.lag, spare=0, letter="L"),
@@ -142,12 +140,9 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
     def restarts(row: TaskRow) -> int | None:
         return _restarts(state, row.name, row.restarts)
 
-    def state_text(row: TaskRow) -> str:
-        return row.state if row.responsive else f"{row.state} (no answer)"
-
     return (
         Column("TASK", lambda row: row.name, letter="N"),
-        Column("STATE", state_text, style=state_style, letter="S"),
+        Column("STATE", _state_text, style=_state_style, letter="S"),
         Column("WORKER", lambda row: row.worker, spare=3, letter="W"),
         number_column("REC/S", rate_text, lambda row: row.rate, spare=0, letter="R"),
         number_column("MEMORY", memory_text, lambda row: row.memory, spare=1, letter="M"),
@@ -159,11 +154,23 @@ def task_columns(state: State, now_ms: int) -> Sequence[Column[TaskRow]]:
     )
 
 
-CONTEXT_COLUMNS: Sequence[Column[KnownContext]] = (
-    Column("CONTEXT", lambda row: row.name, letter="N"),
-    Column("SHOWN", lambda row: "*" if row.current else ""),
-    Column("URLS", lambda row: row.urls),
-)
+def context_columns(state: State) -> Sequence[Column[KnownContext]]:
+    """Return the columns of the contexts; those of `pyconnect fleet` once it has looked."""
+    known = any(row.cluster for row in state.contexts)
+    return (
+        Column("CONTEXT", lambda row: row.name, letter="N"),
+        Column("SHOWN", lambda row: "*" if row.current else "", spare=6),
+        *(columns_of(lambda row: row.cluster) if known else ()),
+        *(() if known else (Column("URLS", lambda row: row.urls),)),
+    )
+
+
+def _state_text(row: ConnectorRow | TaskRow) -> str:
+    return row.state if row.responsive else f"{row.state}{NO_ANSWER}"
+
+
+def _state_style(text: str) -> str | None:
+    return "warning" if text.endswith(NO_ANSWER) else state_style(text)
 
 
 def rate_text(rate: float | None) -> str:
@@ -205,7 +212,8 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
         max(cell_width(cell) for cell in (title, *(row[at] for row in texts)))
         for at, title in enumerate(titles)
     ]
-    kept, widths = _fitted(columns, widths, width - len(MARK) - 1)
+    empty = {at for at in empty_columns(columns, rows) if columns[at].title != state.sort}
+    kept, widths = fitted_columns(columns, widths, width - len(MARK) - 1, empty)
 
     def cell(name: str, at: int, text: str) -> Cell:
         style, cut = columns[at].style, shorten(text, widths[at])
@@ -226,33 +234,6 @@ def _page(state: State, columns: Sequence[Column[Row]], rows: Sequence[Row], wid
         for at in kept
     )
     return Table(title=_title(state, len(shown), len(rows)), heads=heads, lines=lines)
-
-
-def _fitted(
-    columns: Sequence[Column[Row]], widths: Sequence[int], width: int
-) -> tuple[list[int], list[int]]:
-    """Return which columns are kept, and the widths of all of them.
-
-    Spare columns are left out while the last column would be narrower than NARROWEST_LAST, the less
-    important of them while it would be narrower than READABLE_LAST. Then the name column is cut.
-    """
-    fitted = list(widths)
-    kept = list(range(len(columns)))
-    last = kept[-1]
-
-    def room() -> int:
-        return width - sum(fitted[at] + GAP for at in kept if at != last)
-
-    wanted = min(fitted[last], NARROWEST_LAST)
-    spare = {at: rank for at in kept if (rank := columns[at].spare) is not None}
-    for at in sorted(spare, key=lambda at: -spare[at]):
-        least = READABLE_LAST if spare[at] >= WORTH_LESS else NARROWEST_LAST
-        if room() < min(widths[last], least):
-            kept.remove(at)
-    if room() < wanted:
-        fitted[0] = max(8, fitted[0] - (wanted - room()))
-    fitted[last] = max(min(fitted[last], room()), 4)
-    return kept, fitted
 
 
 def _titled(column: Column[Row], state: State) -> str:

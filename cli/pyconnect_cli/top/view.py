@@ -9,38 +9,24 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import ClassVar, TypeVar, cast
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import DataTable, Input, Static
 
 from pyconnect_cli.errors import PyconnectError
+from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.rest.background import in_background
 from pyconnect_cli.top.keys import KEYS, CommandLine, Words, command_line_of
 from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen, styled
 from pyconnect_cli.top.source import Ended, Source
-from pyconnect_cli.top.state import (
-    Acted,
-    Commanded,
-    Entered,
-    Event,
-    Filtered,
-    Looked,
-    LookFailed,
-    Marked,
-    NotSwitched,
-    Sorted,
-    State,
-    Switched,
-    WentBack,
-    after,
-)
+from pyconnect_cli.top.state import Page, State
 from pyconnect_cli.top.table import help_lines, hints, sort_columns, summary, table
 
 Answer = TypeVar("Answer")
@@ -97,6 +83,7 @@ class Top(App[None]):
         self._interval_s = interval_s
         self._mounted = False
         self._looking = False
+        self._looking_at_all = False
         self._switching = False
         self._lag_read_s: float | None = None
 
@@ -134,16 +121,16 @@ class Top(App[None]):
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
         """Enter."""
-        self._apply(Entered(str(selected.row_key.value)))
+        self._apply(self.state.entered(str(selected.row_key.value)))
 
     def on_input_submitted(self, submitted: Input.Submitted) -> None:
         """The prompt's text; its first character says which prompt it was."""
         kind, text = submitted.value[:1], submitted.value[1:]
         self._close_prompt()
         if kind == ":":
-            self._apply(Commanded(text, self._table.row))
+            self._apply(self.state.commanded(text, self._table.row))
         elif kind == "/":
-            self._apply(Filtered(text, self._table.row))
+            self._apply(self.state.filtered(text, self._table.row))
 
     def on_input_changed(self, changed: Input.Changed) -> None:
         """Filter while the pattern is typed; a prompt without its first character is closed."""
@@ -152,7 +139,7 @@ class Top(App[None]):
         if not changed.value:
             self._close_prompt()
         elif changed.value.startswith("/"):
-            self._apply(Filtered(changed.value[1:], self._table.row))
+            self._apply(self.state.filtered(changed.value[1:], self._table.row))
 
     def action_prompt(self, kind: str) -> None:
         """Open the prompt of `:` or `/`."""
@@ -173,12 +160,12 @@ class Top(App[None]):
         if self._prompt.display:
             self._close_prompt()
         else:
-            self._apply(WentBack())
+            self._apply(self.state.went_back())
 
     def action_mark(self) -> None:
         """Mark the row and go to the next one."""
         if self._table.row is not None:
-            self._apply(Marked(self._table.row))
+            self._apply(self.state.toggled(self._table.row))
             self._table.action_cursor_down()
 
     def action_move(self, where: str) -> None:
@@ -187,7 +174,7 @@ class Top(App[None]):
 
     def action_sort(self, letter: str) -> None:
         if column := sort_columns(self.state.place.page).get(letter):
-            self._apply(Sorted(column))
+            self._apply(self.state.sorted_by(column))
 
     def action_help(self) -> None:
         self.push_screen(TextScreen("pyconnect top: keys", help_lines(self.state.place.page)))
@@ -201,8 +188,10 @@ class Top(App[None]):
         command = command_line_of(found, page, rows)
         if command is None:
             places = " and ".join(sorted(place.value for place in found.pages))
-            self._apply(Acted(f"{found.shown} ({found.help}) is for rows of {places}"))
-        elif not command.changes:
+            self._apply(self.state.acted(f"{found.shown} ({found.help}) is for rows of {places}"))
+        elif found.terminal:
+            self._hand_over(command)
+        elif not found.changes:
             self._show(command)
         else:
             plan = (*command.words[:2], "--dry-run", *command.words[2:])
@@ -214,10 +203,21 @@ class Top(App[None]):
         def reload(screen: TextScreen) -> None:
             self._run(command.words, lambda ended: screen.show(ended.lines or ("nothing",)))
 
-        every_s = self._interval_s if command.live else None
+        every_s = self._interval_s if command.key.live else None
         screen = TextScreen(command.title, ("reading…",), reload, every_s=every_s)
         self.push_screen(screen)
         reload(screen)
+
+    def _hand_over(self, command: CommandLine) -> None:
+        """Give the terminal to a verb until the verb has ended."""
+        try:
+            with self.suspend():
+                code = self._source.run_on_terminal(command.words)
+        except SuspendNotSupported:
+            self._apply(self.state.acted(f"this terminal cannot be lent; run: {command.title}"))
+            return
+        self._apply(self.state.acted(f"{command.title}: {f'exit {code}' if code else 'done'}"))
+        self._look()
 
     def _ask(self, command: CommandLine, planned: Ended) -> None:
         """Show a plan and ask; after a failed plan show the error and do not ask."""
@@ -227,22 +227,25 @@ class Top(App[None]):
 
         def answered(agreed: bool | None) -> None:
             if agreed:
-                self._apply(Acted(f"{command.title} …"))
+                self._apply(self.state.acted(f"{command.title} …"))
                 self._run(command.words, partial(self._acted, command), agreed=True)
             else:
-                self._apply(Acted("nothing was done"))
+                self._apply(self.state.acted("nothing was done"))
 
         self.push_screen(AskScreen(command.title, planned.lines), answered)
 
     def _acted(self, command: CommandLine, ended: Ended) -> None:
         lines = [line for line in ended.lines if line]
-        self._apply(Acted(Text.from_ansi("; ".join(lines)).plain if lines else "done"))
+        self._apply(self.state.acted(Text.from_ansi("; ".join(lines)).plain if lines else "done"))
         if ended.code:
             self.push_screen(TextScreen(command.title, ended.lines))
         self._look()
 
     def _look(self) -> None:
-        """Look at the cluster, unless a look is under way."""
+        """Look at the cluster, unless a look is under way, and at all on the page of contexts."""
+        if self.state.place.page is Page.CONTEXTS and not self._looking_at_all:
+            self._looking_at_all = True
+            self._in_background(self._source.clusters, self._all_looked)
         if self._looking:
             return
         self._looking = True
@@ -260,9 +263,14 @@ class Top(App[None]):
         try:
             look = future.result()
         except PyconnectError as error:
-            self._apply(LookFailed(error.message))
+            self._apply(self.state.look_failed(error.message))
         else:
-            self._apply(Looked(look))  # type: ignore[arg-type] # what `look` returns
+            self._apply(self.state.looked(look))  # type: ignore[arg-type] # what `look` returns
+
+    def _all_looked(self, future: Future[object]) -> None:
+        self._looking_at_all = False
+        rows = cast("Sequence[ClusterRow]", future.result())
+        self._apply(self.state.clusters_looked(rows))
 
     def _switch(self, context: str) -> None:
         """Watch another cluster; its secrets may come from a command, which takes time."""
@@ -274,7 +282,7 @@ class Top(App[None]):
         try:
             source = future.result()
         except PyconnectError as error:
-            self._apply(NotSwitched(error.message))
+            self._apply(self.state.not_switched(error.message))
             return
         while len(self.screen_stack) > 1:
             # Questions and texts are about the cluster that goes.
@@ -283,7 +291,7 @@ class Top(App[None]):
         self._source = cast("Source", source)
         self._lag_read_s = None
         self._looking = False
-        self._apply(Switched(self._source.contexts))
+        self._apply(self.state.switched(self._source.contexts))
         self._look()
 
     def _run(self, words: Words, take: Callable[[Ended], None], *, agreed: bool = False) -> None:
@@ -304,14 +312,16 @@ class Top(App[None]):
         # A message may be posted from any thread; after the end of the view it goes nowhere.
         future.add_done_callback(lambda done: self.post_message(self.Returned(done, take)))  # type: ignore[arg-type]
 
-    def _apply(self, event: Event) -> None:
+    def _apply(self, state: State) -> None:
         before = self.state.place
-        self.state = after(self.state, event)
+        self.state = state
         if self.state.leaving:
             self.exit()
             return
         if self.state.wanted is not None and not self._switching:
             self._switch(self.state.wanted)
+        if self.state.place.page is Page.CONTEXTS is not before.page:
+            self._look()
         self._draw(self.state.place.row if self.state.place != before else self._table.row)
 
     def _draw(self, row: str | None = None) -> None:

@@ -19,6 +19,7 @@ from pyconnect_cli.kafka.transactions import (
     open_producers,
 )
 from pyconnect_cli.parsing.durations import format_duration, parse_duration
+from pyconnect_cli.render.outcomes import BatchRecord
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import session_of
@@ -32,7 +33,7 @@ from pyconnect_cli.transactions.find import (
     still_open,
 )
 from pyconnect_cli.transactions.plan import Owner, hanging, owner_of
-from pyconnect_cli.verbs import PlannedVerb
+from pyconnect_cli.verbs import CronVerb, PlannedVerb
 
 app = typer.Typer(help="List and describe connectors' transactions, and abort those that hang.")
 
@@ -204,7 +205,7 @@ def describe(
     )
 
 
-@app.command(name="find-hanging")
+@app.command(name="find-hanging", cls=CronVerb)
 def find_hanging(
     context: typer.Context,
     *,
@@ -229,6 +230,7 @@ def find_hanging(
     idle_ms = _milliseconds(min_idle)
     wanted = topics or cluster_topics(session, asked_cluster(session, group_id, connectors or ()))
     found = hanging_in(session, wanted, idle_ms, PURPOSE, check=bool(topics))
+    session.record = BatchRecord.of_checks("check", {each.name: "it hangs" for each in found})
     now_ms = _now_ms()
     session.output.listing(
         PRODUCER_COLUMNS,

@@ -6,7 +6,6 @@ The only loop around `upgrade.decide`; only the journal survives the process.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyconnect_cli.errors import Conflict, PyconnectError
@@ -17,16 +16,12 @@ from pyconnect_cli.upgrade.journal import Journal
 from pyconnect_cli.upgrade.perform import NeedsOperator, Performer
 from pyconnect_cli.upgrade.plan.decide import (
     Act,
-    Again,
-    End,
     Memory,
-    RunDecision,
     StepLimits,
-    Wait,
     WorkerAction,
     decide,
 )
-from pyconnect_cli.upgrade.plan.model import UpgradedWorker, View
+from pyconnect_cli.upgrade.plan.model import UpgradedWorker
 from pyconnect_cli.upgrade.plan.run import (
     Entry,
     Finished,
@@ -43,100 +38,72 @@ LONGEST_PAUSE_S = 1.0
 LEAST_PAUSE_S = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """The tools of a run."""
+@dataclass(kw_only=True)
+class Rolling:
+    """One process's part of a run; the first entry of the run is in the journal."""
 
     observer: Observer
     performer: Performer
     journal: Journal
     lock: ClusterLock
     limits: StepLimits
+    run: Run
+    line: StepLine
     again: str
     """The command that continues the run."""
-    now_ms: Callable[[], int] = lambda: round(time.monotonic() * 1000)
-
-
-class Rolling:
-    """One process's part of a run; the first entry of the run is in the journal."""
-
-    def __init__(self, tools: Tools, run: Run, line: StepLine) -> None:
-        self._tools = tools
-        self._run = run
-        self._line = line
-        self._memory = Memory()
-        self._seen_ms = tools.now_ms()
 
     def go_on(self) -> None:
         """Return when the run is done; raise the cause of a halt: exit 1, or 75 for an operator."""
-        pause_s = min(LONGEST_PAUSE_S, max(LEAST_PAUSE_S, self._tools.limits.settle_ms / 4000))
-        while True:
-            if not self._tools.lock.held():
+        pause_s = min(LONGEST_PAUSE_S, max(LEAST_PAUSE_S, self.limits.settle_ms / 4000))
+        memory, seen_ms = Memory(), _now_ms()
+        while not self.run.finished:
+            if not self.lock.held():
                 raise self._halted(
                     Halted(
                         reason="the lock on the cluster was lost",
-                        hint=f"check that no other run is active; then: {self._tools.again}",
+                        hint=f"check that no other run is active; then: {self.again}",
                     ),
                     Conflict,
                 )
-            view = self._look()
-            if view is None:
+            try:
+                view = self.observer.look(self.run.urls)
+            except PyconnectError as error:
+                # The brokers may not answer for the time of a step.
+                if _now_ms() - seen_ms >= self.limits.step_ms:
+                    hint = f"repair this, then: {self.again}"
+                    raise self._halted(Halted(reason=error.message, hint=hint)) from error
+                self.line(f"waiting: {error.message}", passing=True)
                 time.sleep(pause_s)
                 continue
-            decision = decide(
-                self._run, self._memory, view, self._tools.limits, self._tools.now_ms()
-            )
-            self._memory = decision.memory
+            seen_ms = _now_ms()
+            decision = decide(self.run, memory, view, self.limits, seen_ms)
+            memory = decision.memory
             for entry in decision.entries:
                 self._write(entry)
-            if self._ended(decision, view):
-                return
-            if isinstance(decision.action, Wait):
+            if self.run.halted is not None:
+                raise PyconnectError(self.run.halted.reason, hint=self.run.halted.hint)
+            if decision.act is not None:
+                worker = view.by_url.get(decision.act.url)
+                self._act(
+                    decision.act, worker or UpgradedWorker(url=decision.act.url, reachable=False)
+                )
+            elif decision.awaited:
+                self.line(f"waiting: {decision.awaited}", passing=True)
                 time.sleep(pause_s)
-
-    def _look(self) -> View | None:
-        """Return None while the brokers do not answer; raise once a step's time is over."""
-        now_ms = self._tools.now_ms
-        try:
-            view = self._tools.observer.look(self._run.urls)
-        except PyconnectError as error:
-            if now_ms() - self._seen_ms < self._tools.limits.step_ms:
-                self._line(f"waiting: {error.message}", passing=True)
-                return None
-            hint = f"repair this, then: {self._tools.again}"
-            raise self._halted(Halted(reason=error.message, hint=hint)) from error
-        self._seen_ms = now_ms()
-        return view
-
-    def _ended(self, decision: RunDecision, view: View) -> bool:
-        match decision.action:
-            case End(halted=None):
-                return True
-            case End(halted=halted):
-                assert halted is not None
-                raise PyconnectError(halted.reason, hint=halted.hint)
-            case Wait(reason=reason):
-                self._line(f"waiting: {reason}", passing=True)
-            case Again():
-                pass
-            case WorkerAction() as action:
-                worker = view.by_url.get(action.url)
-                self._act(action, worker or UpgradedWorker(url=action.url, reachable=False))
-        return False
 
     def _act(self, action: WorkerAction, worker: UpgradedWorker) -> None:
         changes = action.act is not Act.QUIESCE
         try:
-            self._tools.performer.perform(self._run, action, worker)
+            self.performer.perform(self.run, action, worker)
         except NeedsOperator as error:
             if changes:
                 # The user was asked to start the worker with its new phase: it counts as changed.
                 self._write(StepChanged(url=action.url))
-            hint = f"then run the same command again: {self._tools.again}"
+            hint = f"then run the same command again: {self.again}"
             halted = Halted(reason=error.message, hint=hint, operator=True)
             raise self._halted(halted, NeedsOperator) from error
         except PyconnectError as error:
-            hint = f"{error.hint or 'repair this'}; then: {self._tools.again}"
+            hint = f"{error.hint or 'repair this'}; then: {self.again}"
             raise self._halted(Halted(reason=error.message, hint=hint)) from error
         if changes:
             self._write(StepChanged(url=action.url))
@@ -148,22 +115,21 @@ class Rolling:
         return kind(halted.reason, hint=halted.hint)
 
     def _write(self, entry: Entry) -> None:
-        self._tools.journal.append(entry)
-        self._run = applied(self._run, entry)
-        if text := _told(entry):
-            self._line(text)
+        """Keep an entry and report it; halts are reported as errors."""
+        self.journal.append(entry)
+        self.run = applied(self.run, entry)
+        match entry:
+            case StepStarted():
+                self.line(f"{entry.url}: to {entry.phase}")
+            case StepVerified():
+                self.line(f"{entry.url}: done ({entry.evidence})")
+            case LegFinished():
+                self.line(f"every worker of this run: {entry.target}")
+            case Finished():
+                self.line("done")
+            case _:
+                pass
 
 
-def _told(entry: Entry) -> str | None:
-    """Return the line that reports an entry; halts are reported as errors."""
-    match entry:
-        case StepStarted():
-            return f"{entry.url}: to {entry.phase}"
-        case StepVerified():
-            return f"{entry.url}: done ({entry.evidence})"
-        case LegFinished():
-            return f"every worker of this run: {entry.target}"
-        case Finished():
-            return "done"
-        case _:
-            return None
+def _now_ms() -> int:
+    return round(time.monotonic() * 1000)

@@ -19,7 +19,7 @@ from pyconnect_cli.errors import Conflict, PreconditionFailed, PyconnectError, U
 from pyconnect_cli.kafka.cluster import kafka_cluster
 from pyconnect_cli.noun_groups import NounGroup
 from pyconnect_cli.parsing.durations import parse_duration
-from pyconnect_cli.parsing.options import OptionSpec
+from pyconnect_cli.parsing.options import option_specs
 from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
@@ -35,30 +35,37 @@ from pyconnect_cli.upgrade.plan.run import Finished, Resumed, Run, Started, appl
 from pyconnect_cli.verbs import ChangingVerb, Context, Verb
 from pyconnect_clients.phases import Phase
 
-CLUSTER_OPTIONS = (
-    OptionSpec(
-        ("--inventory",), "inventory: the workers and the commands that change them", "FILE"
-    ),
-    OptionSpec(("--group",), "group.id of the workers (default: as the agents report it)", "NAME"),
-)
-TARGET_OPTIONS = (
-    OptionSpec(
-        ("--phase",), "target phase: disabled, preparing or enabled", "PHASE", choices=tuple(Phase)
-    ),
-    OptionSpec(("--worker",), "worker to change (default: all)", "URL", repeatable=True),
-    OptionSpec(
-        ("--full-stop",), "stop of all workers before the change; allows any change of phase"
-    ),
-    OptionSpec(("--direct",), "change from enabled to disabled in one rolling restart"),
-    OptionSpec(("--hard",), "replacement of the software after disabled, one worker at a time"),
-    OptionSpec(("--strict",), "refusal if a connector does not support exactly-once"),
+CLUSTER_OPTIONS = option_specs("""
+--inventory  FILE
+    inventory: the workers and the commands that change them
+--group  NAME
+    group.id of the workers (default: as the agents report it)
+""")
+TARGET_OPTIONS = option_specs(
+    """
+--phase  PHASE
+    target phase: disabled, preparing or enabled
+--worker  URL  repeatable
+    worker to change (default: all)
+--full-stop
+    stop of all workers before the change; allows any change of phase
+--direct
+    change from enabled to disabled in one rolling restart
+--hard
+    replacement of the software after disabled, one worker at a time
+--strict
+    refusal if a connector does not support exactly-once
+""",
+    {"--phase": tuple(Phase)},
 )
 CHECK_OPTIONS = (
     *BROKER_OPTIONS,
-    OptionSpec(("--accept-unknown",), "no refusal because of ACLs that cannot be checked"),
-    OptionSpec(
-        ("--declared",), "confirmation that the Java workers' files have been checked by hand"
-    ),
+    *option_specs("""
+--accept-unknown
+    no refusal because of ACLs that cannot be checked
+--declared
+    confirmation that the Java workers' files have been checked by hand
+"""),
 )
 
 
@@ -143,20 +150,16 @@ class UpgradeGroup(NounGroup):
 
     def with_verb(self, ctx: Context, args: list[str]) -> list[str]:
         """Return the words with a verb first."""
-        if self._names_verb(ctx, args) or {"-h", "--help"} & set(args):
-            return args
-        return ["run", *args]
-
-    def _names_verb(self, ctx: Context, args: Sequence[str]) -> bool:
-        """Return whether a word is neither an option nor its value, and so a verb."""
         params = self.commands["run"].get_params(ctx)
         options = [each for each in params if isinstance(each, TyperOption)]
         with_value = {flag for o in options if not (o.is_flag or o.count) for flag in o.opts}
         before = ["", *args]
-        return any(
+        if any(
             not word.startswith("-") and last not in with_value
             for last, word in zip(before, args, strict=False)
-        )
+        ) or {"-h", "--help"} & set(args):
+            return args
+        return ["run", *args]
 
 
 app = typer.Typer(
@@ -292,7 +295,9 @@ def _upgrade(
     _show_refusable(session, planned, replaces=unfinished)
     if planned.legs:
         session.confirm(f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?")
-        started = planned.started(_run_id(), version())
+        started = planned.started(
+            f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", version()
+        )
         _carry_out(session, observer, limits, started, replaces=unfinished)
 
 
@@ -329,7 +334,7 @@ def _carry_out(
     replaces: Run | None = None,
 ) -> None:
     """Hold the locks and go on; `replaces`: the unfinished run that the plan was shown for."""
-    from pyconnect_cli.upgrade.carry_out import Rolling, Tools
+    from pyconnect_cli.upgrade.carry_out import Rolling
     from pyconnect_cli.upgrade.cluster.lock import cluster_lock
 
     journal = _journal(session, observer)
@@ -356,15 +361,16 @@ def _carry_out(
                 raise PreconditionFailed("the run was finished meanwhile")
             journal.append(first)
             run = applied(before, first)
-        tools = Tools(
+        Rolling(
             observer=observer,
             performer=Performer(observer.workers, run.started.run_id),
             journal=journal,
             lock=lock,
             limits=limits,
+            run=run,
+            line=line,
             again=session.command_line(),
-        )
-        Rolling(tools, run, line).go_on()
+        ).go_on()
 
 
 def _end_run(session: Session, observer: Observer) -> None:
@@ -401,7 +407,3 @@ def _journal(session: Session, observer: Observer) -> Journal:
 def _same(started: Started, wish: PhaseWish) -> bool:
     asked = (wish.target, wish.full_stop, wish.hard, wish.only)
     return asked == (started.target, started.full_stop, started.hard, started.only)
-
-
-def _run_id() -> str:
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"

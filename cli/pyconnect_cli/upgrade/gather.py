@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pyconnect_cli.acls.gather import file_workers, gather
@@ -27,10 +27,12 @@ from pyconnect_cli.upgrade.plan.model import (
     UpgradedWorker,
     View,
 )
+from pyconnect_clients.acls.facts import server_set
 from pyconnect_clients.acls.model import GrantFinding, GrantVerdict
-from pyconnect_clients.acls.principals import server_set
 from pyconnect_clients.connect_names import tasks_max
 from pyconnect_clients.phases import Phase
+from pyconnect_clients.plugin_findings import check_locations, plugin_path_of
+from pyconnect_clients.plugin_jars.kafka_api import kafka_api, minor_release
 
 OFFSETS_TOPIC = "offset.storage.topic"
 INTERNAL_TOPICS = {
@@ -71,6 +73,7 @@ def planning_view(
         sources=sources,
         worker_settings=_worker_settings(workers, wish),
         other_groups=_other_groups(observer, wish),
+        unusable_plugins=unusable_plugins(view.workers, files.values()),
         acl_blockers=blockers,
         acl_unknown=unknown,
     )
@@ -109,6 +112,29 @@ def _agents_properties(observer: Observer, view: View) -> dict[str, Properties]:
         for worker in view.workers
         if worker.kind is Kind.AGENT and worker.reachable
     }
+
+
+def unusable_plugins(
+    workers: Iterable[UpgradedWorker], files: Iterable[Properties]
+) -> tuple[str, ...]:
+    """Return what the releases of Java workers lack for the plugins of files on this machine.
+
+    An agent gives each plugin a release that it can run with.
+    """
+    known = kafka_api().releases
+    releases = {
+        minor_release(worker.version)
+        for worker in workers
+        if worker.kind is Kind.JAVA and worker.version
+    }
+    properties = [{key: value or "" for key, value in file.items()} for file in files]
+    entries = [entry for file in properties for entry in plugin_path_of(file) if entry.exists()]
+    return tuple(
+        f"{finding.location}: {finding.detail}"
+        for release in sorted(releases.intersection(known))
+        for finding in check_locations(entries, release)
+        if finding.status == "failed"
+    )
 
 
 def _topics(worker: Properties, sources: Sequence[SourceFacts], wish: PhaseWish) -> dict[str, str]:

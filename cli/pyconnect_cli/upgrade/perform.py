@@ -45,32 +45,27 @@ class Performer:
         """Act on a worker; its restart may still be under way on return."""
         match action.act:
             case Act.CHANGE:
-                self._change(run, worker, action.phase)
+                match worker.means:
+                    case Means.COMMANDS:
+                        for name in ("configure", *self._restart(worker)):
+                            self._run_command(name, worker.url, action.phase)
+                    case Means.AGENT:
+                        self._change_agent(run, worker, action.phase)
+                    case Means.OPERATOR:
+                        raise NeedsOperator(
+                            f"on {worker.url}: set {PROPERTY}={action.phase} in its properties"
+                            " and restart it"
+                        )
             case Act.QUIESCE:
-                self._quiesce(worker)
+                commands = self._workers.inventory.commands(worker.url)
+                if "stop" in commands.templates:
+                    self._run_command("stop", worker.url, "")
+                elif worker.means is Means.AGENT:
+                    self._workers.admin(worker.url).drain(undrain=False)
+                else:
+                    raise NeedsOperator(f"stop {worker.url}")
             case Act.REPLACE:
                 self._replace(worker)
-
-    def _change(self, run: Run, worker: UpgradedWorker, phase: Phase) -> None:
-        match worker.means:
-            case Means.COMMANDS:
-                for name in ("configure", *self._restart(worker)):
-                    self._run_command(name, worker.url, phase)
-            case Means.AGENT:
-                self._change_agent(run, worker, phase)
-            case Means.OPERATOR:
-                raise NeedsOperator(
-                    f"on {worker.url}: set {PROPERTY}={phase} in its properties and restart it"
-                )
-
-    def _quiesce(self, worker: UpgradedWorker) -> None:
-        commands = self._workers.inventory.commands(worker.url)
-        if "stop" in commands.templates:
-            self._run_command("stop", worker.url, "")
-        elif worker.means is Means.AGENT:
-            self._workers.admin(worker.url).drain(undrain=False)
-        else:
-            raise NeedsOperator(f"stop {worker.url}")
 
     def _replace(self, worker: UpgradedWorker) -> None:
         if "replace" in self._workers.inventory.commands(worker.url).templates:

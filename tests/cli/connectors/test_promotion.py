@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.connectors.plan import Config, ConnectorFile
-from pyconnect_cli.connectors.promotion import Remapping, promoted, remapping
+from pyconnect_cli.connectors.promote import Remapping, promoted, remapping
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.rest.masking import MASK, mask_value
 

@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
 import pytest
 
 from pyconnect_cli.errors import PreconditionFailed
 from pyconnect_cli.reconcile import spark_jars
 
 
-def test_the_jars_of_an_unknown_spark_are_refused_with_the_ways_out(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has PySpark of a release installed; importing it would fail."""
+
+    def install(version: str) -> None:
+        (tmp_path / "version.py").write_text(f"__version__: str = '{version}'\n")
+        spec = ModuleSpec("pyspark", None, origin=str(tmp_path / "__init__.py"))
+        monkeypatch.setattr(spark_jars, "find_spec", lambda name: spec)
+
+    return install
+
+
+@pytest.mark.parametrize("version", ["3.4.4", "4.3.0", "5.0.0.dev1"])
+def test_an_unknown_release_of_spark_is_refused_with_the_known_ones(
+    version: str, installed: Callable[[str], None]
 ) -> None:
-    """The error names this Spark, the versions with known jars, and --packages."""
-    monkeypatch.setattr(spark_jars, "require_spark", lambda: "1.2.3")
-    with pytest.raises(PreconditionFailed, match=r"Spark 1\.2\.3") as caught:
+    """The error names this Spark and the lines with known jars."""
+    installed(version)
+    with pytest.raises(PreconditionFailed) as caught:
         spark_jars.kafka_source_jars()
+    assert f"Spark {version}" in caught.value.message
+    assert all(line in caught.value.message for line in spark_jars.RELEASES)
+
+
+@pytest.mark.parametrize(
+    ("version", "scala"),
+    [("3.5.0", "2.12"), ("4.0.5", "2.13"), ("4.1.0", "2.13"), ("4.2.1", "2.13")],
+)
+def test_a_line_of_spark_has_its_jars_for_all_patch_releases(
+    version: str, scala: str, installed: Callable[[str], None]
+) -> None:
+    """They are of this line and of the Scala that its PySpark brings."""
+    installed(version)
+    line = spark_jars.line_of(version)
+    for use in (spark_jars.KAFKA, spark_jars.AVRO):
+        of_spark = [path for path in spark_jars.known_jars(use) if "org/apache/spark/" in path]
+        assert of_spark
+        assert all(f"_{scala}/{line}." in path for path in of_spark)
+    assert len(spark_jars.known_jars(spark_jars.KAFKA)) == 4
+
+
+def test_a_release_without_a_jar_for_a_use_is_refused_by_name(
+    installed: Callable[[str], None],
+) -> None:
+    """Iceberg has no library for Spark 4.2 yet: the error says so and names the ways out."""
+    installed("4.2.1")
+    with pytest.raises(PreconditionFailed, match=r"Spark 4\.2 reads Iceberg tables") as caught:
+        spark_jars.iceberg_jars()
     assert caught.value.hint is not None
-    assert all(word in caught.value.hint for word in ("--packages", *spark_jars.KAFKA_SOURCE))
+    assert all(word in caught.value.hint for word in ("--packages", "4.1"))

@@ -11,7 +11,7 @@ import pytest
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.reconcile.audited import Audited, Config, Document
 from pyconnect_cli.reconcile.resolution import SINKS, SOURCES, resolver
-from pyconnect_cli.reconcile.run import _name_secrets, _write_private
+from pyconnect_cli.reconcile.run import _name_secrets, write_private
 from pyconnect_cli.reconcile.tables import read_table, written_table
 from pyconnect_cli.rest.offset_entries import OffsetEntry
 from pyconnect_reconcile.errors import ReconcileError
@@ -192,7 +192,7 @@ def test_secrets_go_to_a_file_of_their_owner(tmp_path: Path) -> None:
 def test_access_to_a_store_is_no_option_of_a_database(tmp_path: Path) -> None:
     """One file has both for a catalog in a database whose tables are in S3."""
     file = tmp_path / "side.properties"
-    _write_private(file, "user=me\naccess_key=a\nsecret_key=b\ntoken=c\n")
+    write_private(file, "user=me\naccess_key=a\nsecret_key=b\ntoken=c\n")
     assert table_properties(str(file)) == {"user": "me"}
     assert store_properties(str(file)).items() >= {("access_key", "a"), ("secret_key", "b")}
 
@@ -200,7 +200,7 @@ def test_access_to_a_store_is_no_option_of_a_database(tmp_path: Path) -> None:
 def test_a_provider_that_only_the_worker_knows_is_named_as_the_trouble(tmp_path: Path) -> None:
     """Its reference is not sent to the database as a password."""
     file = tmp_path / "side.properties"
-    _write_private(file, "user=me\npassword=${vault:shop:password}\n")
+    write_private(file, "user=me\npassword=${vault:shop:password}\n")
     with pytest.raises(ReconcileError, match="password of the database is a reference") as caught:
         table_properties(str(file))
     assert "--jdbc-properties" in str(caught.value.hint)

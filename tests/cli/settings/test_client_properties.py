@@ -10,7 +10,7 @@ import trustme
 
 from pyconnect_cli.errors import UsageError
 from pyconnect_cli.kafka.cluster import KafkaAccess
-from pyconnect_cli.settings.client_properties import read_security
+from pyconnect_cli.settings.given_files import read_security
 from tests.cli.conftest import Run
 
 PLAIN = (

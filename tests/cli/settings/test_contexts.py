@@ -37,6 +37,21 @@ def test_a_context_is_made_used_shown_and_deleted(
     assert run("context", "current", address=None).code == 3
 
 
+def test_a_renamed_context_keeps_its_settings_and_stays_current(
+    run: Run, url: str, environ: dict[str, str]
+) -> None:
+    """A name that is taken is refused."""
+    run("context", "set", "prod", "--url", url, "--username", "ops", "--use", address=None)
+    run("context", "set", "other", "--url", url, address=None)
+    assert run("context", "rename", "prod", "other", address=None).code == 2
+    renamed = run("context", "rename", "prod", "live", address=None)
+    assert (renamed.code, renamed.err) == (0, "context prod: renamed to live\n")
+    assert run("context", "current", address=None).out == "live\n"
+    assert run("context", "list", "-o", "name", address=None).out.split() == ["live", "other"]
+    assert "ops" in run("context", "show", "live", address=None).out
+    assert "prod" not in user_file(environ).read_text()
+
+
 @pytest.mark.parametrize(
     "wrong", [["--timeout", "soon"], ["--url", "http://host:port"], ["--url", ""]]
 )

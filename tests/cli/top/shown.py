@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
 from pyconnect_cli.errors import PyconnectError, Unreachable
+from pyconnect_cli.overview.clusters import ClusterRow
 from pyconnect_cli.overview.rows import ClusterLook
 from pyconnect_cli.top.keys import Words
 from pyconnect_cli.top.source import Ended
@@ -24,6 +26,7 @@ class ShownCluster:
     ran: list[tuple[Words, bool]] = field(default_factory=list)
     looks: int = 0
     contexts: tuple[KnownContext, ...] = ()
+    fleet: tuple[ClusterRow, ...] = ()
     others: dict[str, ShownCluster] = field(default_factory=dict)
     closed: bool = False
     reachable: Event = field(default_factory=Event)
@@ -39,11 +42,20 @@ class ShownCluster:
             raise Unreachable(self.unreachable)
         return self.now
 
+    def clusters(self) -> Sequence[ClusterRow]:
+        """Return the test's rows."""
+        return self.fleet
+
     def run(self, words: Words, *, width: int, agreed: bool = False) -> Ended:
         """Return the answer of the test, or the words."""
         _ = width
         self.ran.append((words, agreed))
         return self.answers.get(words, Ended(0, (" ".join(words),)))
+
+    def run_on_terminal(self, words: Words) -> int:
+        """Note the words."""
+        self.ran.append((words, False))
+        return 0
 
     def other(self, context: str) -> ShownCluster:
         """Return the test's other cluster, once it may be reached."""

@@ -6,20 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from pyconnect_cli.render.tables import GAP
 from pyconnect_cli.top.state import (
-    Commanded,
-    Entered,
-    Event,
-    Filtered,
-    Looked,
-    Marked,
     Page,
-    Sorted,
     State,
-    after,
 )
 from pyconnect_cli.top.table import (
-    GAP,
     Table,
     help_lines,
     hints,
@@ -28,15 +20,15 @@ from pyconnect_cli.top.table import (
     summary,
     table,
 )
-from tests.cli.overview.worlds import agent, child, look, view
+from tests.cli.overview.worlds import agent, child, look, view, worker
 from tests.cli.top.shown import busy_cluster
 
 
-def drawn(*events: Event, width: int = 120) -> Table:
-    """The table of the busy cluster after some events."""
-    state = after(State(), Looked(busy_cluster()))
-    for event in events:
-        state = after(state, event)
+def busy() -> State:
+    return State().looked(busy_cluster())
+
+
+def drawn(state: State, width: int = 120) -> Table:
     return table(state, width=width, now_ms=0)
 
 
@@ -51,17 +43,17 @@ def column(shown: Table, title: str) -> list[str]:
 
 def test_failed_rows_come_first() -> None:
     """Then by name."""
-    assert names(drawn()) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
-    assert column(drawn(), "CAUSE")[0] == "IllegalStateException: disk full"
+    assert names(drawn(busy())) == ["orders-lake", "clicks", "inventory", "invoices", "orders"]
+    assert column(drawn(busy()), "CAUSE")[0] == "IllegalStateException: disk full"
 
 
 def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
     """Once more turns the known ones round."""
-    assert names(drawn(Sorted("REC/S")))[:2] == ["orders", "orders-lake"]
-    turned = drawn(Sorted("REC/S"), Sorted("REC/S"))
+    assert names(drawn(busy().sorted_by("REC/S")))[:2] == ["orders", "orders-lake"]
+    turned = drawn(busy().sorted_by("REC/S").sorted_by("REC/S"))
     assert names(turned)[:2] == ["orders-lake", "orders"]
     assert "REC/S↑" in [head.text for head in turned.heads]
-    assert names(drawn(Sorted("NAME"))) == [
+    assert names(drawn(busy().sorted_by("NAME"))) == [
         "clicks",
         "inventory",
         "invoices",
@@ -72,12 +64,12 @@ def test_the_largest_number_comes_first_and_unknown_values_last() -> None:
 
 def test_tasks_are_of_the_connector_or_worker_that_was_entered() -> None:
     """Without either, of all."""
-    assert names(drawn(Entered("orders"))) == ["orders/0", "orders/1", "orders/2"]
-    assert names(drawn(Commanded("w"), Entered("connect-2:8083"))) == [
+    assert names(drawn(busy().entered("orders"))) == ["orders/0", "orders/1", "orders/2"]
+    assert names(drawn(busy().commanded("w").entered("connect-2:8083"))) == [
         "orders-lake/1",
         "orders-lake/0",
     ]
-    assert len(names(drawn(Commanded("t")))) == 6
+    assert len(names(drawn(busy().commanded("t")))) == 6
 
 
 def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None:
@@ -89,25 +81,25 @@ def test_restarts_are_those_that_the_agent_counts_or_the_view_has_seen() -> None
             told = {} if total is None else {"restarts": {"total": total}}
             task = replace(child("a", 0, pid=pid), raw=told)
             found = look(view("a", "RUNNING"), workers=[agent(children=[task])])
-            state = after(state, Looked(found))
+            state = state.looked(found)
         return column(table(state, width=120, now_ms=0), "RST")
 
     assert restarts(None, 10, 11, 12) == ["2"]
     assert restarts(5, 10) == ["5"]
     assert restarts(None, 10) == ["0"]
-    assert column(drawn(), "RST")[-2:] == ["-", "0"]
+    assert column(drawn(busy()), "RST")[-2:] == ["-", "0"]
 
 
 def test_a_filter_looks_at_every_column() -> None:
     """Also at those that there is no room for; the title counts."""
-    shown = drawn(Filtered("connect-1"), width=60)
+    shown = drawn(busy().filtered("connect-1"), width=60)
     assert names(shown) == ["clicks", "orders"]
     assert shown.title == "connectors (2 of 5) /connect-1"
 
 
 def test_a_mark_shows_before_the_name() -> None:
     """The width of the column has room for it."""
-    shown = drawn(Marked("orders"))
+    shown = drawn(busy().toggled("orders"))
     assert [line.cells[0].text for line in shown.lines if line.name == "orders"] == ["• orders"]
 
 
@@ -115,8 +107,8 @@ def test_a_mark_shows_before_the_name() -> None:
 @pytest.mark.parametrize("width", [50, 60, 80, 120, 200])
 def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
     """Spare columns go first; cells are never wider than their column."""
-    shown = drawn(Commanded(page.value), width=width)
-    assert sum(head.width for head in shown.heads) + GAP * (len(shown.heads) - 1) <= width
+    shown = drawn(busy().commanded(page.value), width=width)
+    assert sum(head.width for head in shown.heads) + len(GAP) * (len(shown.heads) - 1) <= width
     for line in shown.lines:
         for head, cell in zip(shown.heads, line.cells, strict=True):
             assert len(cell.text) <= head.width
@@ -124,13 +116,13 @@ def test_a_page_fits_its_terminal(page: Page, width: int) -> None:
 
 def test_the_columns_of_80_characters() -> None:
     """State, rate, lag, memory and cause are there; class and worker are on other pages."""
-    titles = [head.key for head in drawn(width=78).heads]
+    titles = [head.key for head in drawn(busy(), width=78).heads]
     assert titles == ["NAME", "STATE", "TASKS", "REC/S", "LAG", "MEMORY", "CAUSE"]
 
 
 def test_a_name_cannot_move_the_cursor() -> None:
     """Names come from elsewhere."""
-    state = after(State(), Looked(look(view("a\x1b[2Jb", "RUNNING"))))
+    state = State().looked(look(view("a\x1b[2Jb", "RUNNING")))
     shown = table(state, width=80, now_ms=0)
     assert "\x1b" not in shown.lines[0].cells[0].text
     assert shown.lines[0].name == "a\x1b[2Jb"
@@ -150,7 +142,7 @@ def test_a_rate_has_three_digits(rate: float | None, text: str) -> None:
 
 def test_the_summary_counts_states_and_names_what_failed() -> None:
     """Before the first look it says that there is none yet."""
-    first, second = summary(after(State(), Looked(busy_cluster())), "prod")
+    first, second = summary(State().looked(busy_cluster()), "prod")
     assert "".join(text for text, _ in first) == (
         "prod  3 of 3 workers healthy  exactly once: enabled  lag: 48,300"
     )
@@ -168,3 +160,29 @@ def test_the_texts_around_the_table_fit_80_columns(page: Page) -> None:
     assert max(map(len, lines)) <= 80
     for letter in sort_columns(page):
         assert any(line.startswith(f"  shift-{letter.lower()} ") for line in lines)
+
+
+def test_columns_that_no_worker_fills_take_no_room() -> None:
+    """A cluster of Java workers has no rates, memory or restarts; the cause gets their width."""
+    java = look(view("orders", "RUNNING", "FAILED"), workers=[worker()])
+    state = State().looked(java)
+    heads = [head.text.strip() for head in table(state, width=100, now_ms=0).heads]
+    assert heads == ["NAME", "TYPE", "STATE", "TASKS", "WORKER", "CAUSE"]
+    tasks = state.entered("orders")
+    heads = [head.text.strip() for head in table(tasks, width=100, now_ms=0).heads]
+    assert heads == ["TASK", "STATE", "WORKER", "CAUSE"]
+
+
+def test_connectors_of_a_worker_without_an_answer_are_marked() -> None:
+    """Their states are the last ones that the worker wrote."""
+    frozen = worker("http://w1:8083", status="unreachable")
+    shown = look(
+        view("a", "RUNNING", worker="w1:8083"),
+        view("b", "RUNNING", worker="w2:8083"),
+        workers=[frozen, worker("http://w2:8083")],
+    )
+    lines = table(State().looked(shown), width=100, now_ms=0).lines
+    assert {line.name: line.cells[2].text for line in lines} == {
+        "a": "RUNNING (no answer)",
+        "b": "RUNNING",
+    }

@@ -75,6 +75,22 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
     opened.close()
 
 
+def test_the_editor_gets_the_terminal_and_gives_it_back(
+    terminal: Terminal, url: str, environ: dict[str, str], connect: FakeConnect
+) -> None:
+    """`e` edits the connector under the cursor; the view goes on with the new state."""
+    environ["EDITOR"] = "sed -i s/FileSink/OtherSink/"
+    terminal.start(top_command(url, environ), 100)
+    terminal.shows("1/2, 1 FAILED")
+    terminal.keys("e")
+    terminal.shows("pyconnect connectors edit broken: done")
+    config = connect.connectors["broken"].config
+    assert config["connector.class"] == "org.example.OtherSink"
+    terminal.shows("connectors (2)")
+    terminal.keys(":", "q", "Enter")
+    terminal.shows("exit=0")
+
+
 def top_command(url: str | None, environ: dict[str, str]) -> str:
     variables = {**environ, "PYTHONPATH": str(CLI)}
     if url is not None:

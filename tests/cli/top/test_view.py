@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import Input, Static
 
-from pyconnect_cli.top.screens import AskScreen, TextScreen
+from pyconnect_cli.overview.clusters import ClusterRow
+from pyconnect_cli.top.keys import KEYS, Key
+from pyconnect_cli.top.screens import AskScreen, LiveTable, TextScreen
 from pyconnect_cli.top.source import Ended
 from pyconnect_cli.top.state import KnownContext, Page
+from pyconnect_cli.top.table import NAVIGATION, sort_columns
 from pyconnect_cli.top.view import Top
 from tests.cli.overview.worlds import look, view
 from tests.cli.top.shown import ShownCluster, busy_cluster
@@ -58,8 +61,8 @@ class Stage:
         return self.names[self.table.cursor_row]
 
     @property
-    def table(self) -> DataTable[object]:
-        return self.top.screen_stack[0].query_one(DataTable)
+    def table(self) -> LiveTable:
+        return self.top.screen_stack[0].query_one(LiveTable)
 
 
 @asynccontextmanager
@@ -298,6 +301,23 @@ async def test_another_context_is_watched() -> None:
         await stage.until(lambda: "orders" in stage.names)
 
 
+@asynchronous
+async def test_the_page_of_contexts_is_the_fleet() -> None:
+    """Clusters with faults come first, with their causes; enter leads to one of them."""
+    silent = ClusterRow(name="test", silence="no answer within 5s")
+    other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
+    cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
+    cluster.fleet = (silent,)
+
+    async with playing(cluster, interval_s=0.05) as stage:
+        await stage.press("colon", *"ctx", "enter")
+        await stage.until(lambda: stage.names[:1] == ["test"])
+        cells = [cell.text for cell in stage.table.shown.lines[0].cells]
+        assert {"unreachable", "no answer within 5s"} <= set(cells)
+        await stage.press("g", "enter")
+        await stage.until(lambda: "elsewhere" in stage.names)
+
+
 @pytest.mark.parametrize(
     ("typed", "message"),
     [
@@ -354,8 +374,8 @@ async def test_a_question_goes_with_the_cluster_that_it_is_about() -> None:
         cluster.reachable.set()
         await stage.until(lambda: stage.names == ["elsewhere"])
         await stage.press("y")
-        assert len(stage.top.screen_stack) == 1
-        assert other.ran == []
+        await stage.until(lambda: len(other.ran) == 1)
+        assert other.ran == [(("connectors", "get", "-o", "yaml", "elsewhere"), False)]
 
 
 @asynchronous
@@ -385,3 +405,66 @@ async def test_lines_of_a_log_are_filtered_as_rows_are() -> None:
         await stage.until(lambda: "ERROR" not in stage.text)
         await stage.press("enter", "escape", "escape")
         await stage.until(lambda: not isinstance(stage.top.screen, TextScreen))
+
+
+@pytest.mark.parametrize(
+    ("key", "page"),
+    [(key, page) for key in KEYS for page in sorted(key.pages, key=lambda page: page.value)],
+    ids=lambda value: value.key if isinstance(value, Key) else value.value,
+)
+@asynchronous
+async def test_each_key_of_a_verb_runs_its_command_line(key: Key, page: Page) -> None:
+    """The plan first where it changes something; a verb that needs the terminal cannot have it."""
+    async with playing() as stage:
+        await stage.press("colon", *page.value, "enter")
+        await stage.until(lambda: stage.top.state.place.page is page and bool(stage.names))
+        await stage.press(key.key)
+        words = key.words(page, [stage.row])
+        if key.terminal:
+            await stage.until(lambda: " ".join(words) in stage.top.state.message)
+            return
+        run = (*words[:2], "--dry-run", *words[2:]) if key.changes else words
+        await stage.until(lambda: (run, False) in stage.cluster.ran)
+        await stage.screen(AskScreen if key.changes else TextScreen, " ".join(words))
+
+
+@pytest.mark.parametrize(
+    ("page", "letter", "title"),
+    [(page, letter, title) for page in Page for letter, title in sort_columns(page).items()],
+)
+@asynchronous
+async def test_each_key_that_sorts_sorts(page: Page, letter: str, title: str) -> None:
+    """By the column that the help names."""
+    async with playing() as stage:
+        await stage.press("colon", *page.value, "enter")
+        await stage.until(lambda: stage.top.state.place.page is page)
+        await stage.press(letter)
+        await stage.until(lambda: stage.top.state.sort == title)
+
+
+MOVES: dict[str, tuple[Sequence[str], Callable[[Stage], bool]]] = {
+    "enter": (["enter"], lambda stage: stage.top.state.place.page is Page.TASKS),
+    "esc": (["enter", "escape"], lambda stage: "connectors (5)" in stage.text),
+    ":": (["colon", "w", "enter"], lambda stage: stage.top.state.place.page is Page.WORKERS),
+    ":ctx NAME": (
+        ["colon", *"ctx", "space", *"test", "enter"],
+        lambda stage: stage.names == ["elsewhere"],
+    ),
+    "/": (["slash", *"clicks", "enter"], lambda stage: stage.names == ["clicks"]),
+    "space": (["space"], lambda stage: stage.top.state.marked == {"orders-lake"}),
+    "j k g G": (["G", "k", "g", "j"], lambda stage: stage.row == "clicks"),
+    "?": (["question_mark"], lambda stage: isinstance(stage.top.screen, TextScreen)),
+    "ctrl-c": (["ctrl+c"], lambda stage: not stage.top.is_running or stage.top._exit),
+}
+
+
+@pytest.mark.parametrize("shown", [shown for shown, _ in NAVIGATION])
+@asynchronous
+async def test_each_key_that_moves_moves(shown: str) -> None:
+    """The keys of the help's first section."""
+    keys, moved = MOVES[shown]
+    other = ShownCluster(look(view("elsewhere")), title="test", contexts=CONTEXTS)
+    cluster = ShownCluster(busy_cluster(), contexts=CONTEXTS, others={"test": other})
+    async with playing(cluster) as stage:
+        await stage.press(*keys)
+        await stage.until(lambda: moved(stage))

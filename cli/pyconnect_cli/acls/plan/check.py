@@ -23,15 +23,19 @@ from pyconnect_cli.errors import ExitCode
 from pyconnect_clients.acls.facts import ClusterFacts
 from pyconnect_clients.acls.model import (
     CLUSTER,
+    Binding,
     Evidence,
     GrantFinding,
+    GrantOperation,
     GrantVerdict,
     Need,
+    Pattern,
     ProbeAnswer,
     ProbeKey,
+    Resource,
+    ResourceType,
 )
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_clients.phases import Phase
 
 ANYBODY = "User:*"

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyconnect_cli.acls.plan.check import implies
-from pyconnect_clients.acls.model import GrantFinding
-from pyconnect_clients.acls.words import GrantOperation, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantFinding, GrantOperation, Resource, ResourceType
 
 _NAME = r"[`'\"\[]*(?P<name>[^`'\"\s\]:;,]+)[`'\"\]]*"
 _IDS = ("X1", "X2", "W7")
@@ -152,18 +151,13 @@ def explain(text: str) -> Explanation:
             if "name" in pattern.groupindex and found["name"]:
                 names.add(found["name"].rstrip("."))
             break
-    if kind := _root_kind(text):
+    last = {match.start(): kind for kind in _KINDS for match in kind.pattern.finditer(text)}
+    if kind := (last[max(last)] if last else None):
         # The failed operation may need several rights; the error says which one failed.
         rules = kind.of(rules) or kind.rules
     if rules:
         return Explanation(rules=rules, names=tuple(sorted(names)))
     return Explanation(rules=(), names=(text.strip(),))
-
-
-def _root_kind(text: str) -> _Kind | None:
-    """Return the type of resource that the last authorization error of a text is about."""
-    last = {match.start(): kind for kind in _KINDS for match in kind.pattern.finditer(text)}
-    return last[max(last)] if last else None
 
 
 def _names(text: str) -> set[str]:

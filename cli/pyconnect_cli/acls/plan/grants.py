@@ -13,8 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyconnect_clients.acls.model import GrantFinding, GrantVerdict, Need
-from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import (
+    GrantFinding,
+    GrantOperation,
+    GrantVerdict,
+    Need,
+    Pattern,
+    Resource,
+    ResourceType,
+)
 
 _IMPLIES = frozenset(
     {GrantOperation.READ, GrantOperation.WRITE, GrantOperation.DELETE, GrantOperation.ALTER}
@@ -196,7 +203,12 @@ def terraform(grants: Sequence[Grant]) -> list[str]:
     blocks = []
     for grant in grants:
         label = "_".join(
-            _identifier(part)
+            "".join(
+                character
+                if character.isalnum() and character.isascii()
+                else f"_{ord(character):x}_"
+                for character in part
+            )
             for part in (
                 grant.principal.removeprefix("User:"),
                 grant.operation.value,
@@ -242,14 +254,6 @@ def _order(grant: Grant) -> tuple[str, ...]:
         grant.pattern.value,
         grant.resource.name,
         grant.operation.value,
-    )
-
-
-def _identifier(text: str) -> str:
-    """Return a name of letters, digits and underscores; other characters become their codes."""
-    return "".join(
-        character if character.isalnum() and character.isascii() else f"_{ord(character):x}_"
-        for character in text
     )
 
 

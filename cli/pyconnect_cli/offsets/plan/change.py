@@ -33,6 +33,7 @@ class Action(Enum):
     IMPORT = "import"
     COPY = "copy"
     UNDO = "undo"
+    RESTORE = "restore"
 
 
 DONE = {
@@ -42,6 +43,7 @@ DONE = {
     Action.IMPORT: "imported",
     Action.COPY: "copied",
     Action.UNDO: "undone",
+    Action.RESTORE: "restored",
 }
 
 

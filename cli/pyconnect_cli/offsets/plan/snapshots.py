@@ -91,6 +91,7 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
             raise UsageError(f"{place}: `{member}` is missing or not a text")
     left = document.get("left")
     connector_type = str(document["type"])
+    workers = document.get("workers")
     return OffsetsSnapshot(
         cluster_id=str(document["cluster_id"]),
         connector=str(document["connector"]),
@@ -105,21 +106,16 @@ def read_snapshot(text: str, place: str) -> OffsetsSnapshot:
         failed=document.get("failed") is True,
         orphan=document.get("orphan") is True,
         records=_read_records(document.get("records") or [], place),
-        connect=_read_connect(document),
+        connect=ConnectCluster(
+            group_id=str(document.get("connect_group") or ""),
+            workers=frozenset(map(str, workers)) if isinstance(workers, list) else frozenset(),
+        ),
     )
 
 
 def _read_offsets(document: object, connector_type: str, place: str) -> tuple[OffsetEntry, ...]:
     # A connector without offsets has a snapshot too.
     return () if document == [] else read_entries(document, connector_type, place)
-
-
-def _read_connect(document: Mapping[str, object]) -> ConnectCluster:
-    workers = document.get("workers")
-    return ConnectCluster(
-        group_id=str(document.get("connect_group") or ""),
-        workers=frozenset(map(str, workers)) if isinstance(workers, list) else frozenset(),
-    )
 
 
 def _record_json(record: StoredRecord) -> dict[str, object]:

@@ -1,1 +1,1 @@
-"""What an upgrade reads from workers and brokers, and its lock on the cluster."""
+"""Reads workers and brokers for an upgrade, and holds its lock on the cluster."""

@@ -36,17 +36,18 @@ CONFIG_TOPIC = "config topic"
 
 def brokers(protocol: KafkaProtocol, topics: Mapping[str, str]) -> Brokers:
     """Return the known facts; `topics`: the use of each (`CONFIG_TOPIC`, any words), by name."""
-    settings = _broker_settings(protocol)
-    problems, warnings = _transaction_log(protocol, settings)
-    about_topics = [_topic(protocol, name, use) for name, use in topics.items()]
+    ids = protocol.brokers()
+    settings = _settings(protocol, "broker", str(ids[0])) if ids else {}
+    found = [
+        _transaction_log(protocol, settings),
+        *(_topic(protocol, name, use) for name, use in topics.items()),
+    ]
     most = settings.get("transaction.max.timeout.ms")
     return Brokers(
         transactions=has_transactions(protocol),
         max_transaction_timeout_ms=int(most) if most else None,
-        log_problems=problems,
-        log_warnings=warnings,
-        topic_problems=tuple(text for found, _ in about_topics for text in found),
-        topic_warnings=tuple(text for _, found in about_topics for text in found),
+        problems=tuple(text for problems, _ in found for text in problems),
+        warnings=tuple(text for _, warnings in found for text in warnings),
     )
 
 
@@ -139,11 +140,6 @@ def _partitions(protocol: KafkaProtocol, name: str) -> list[Any]:
 
     answer = protocol.send("describe topics", metadata_request([name]))
     return [part for found in answer.topics if not found.error_code for part in found.partitions]
-
-
-def _broker_settings(protocol: KafkaProtocol) -> Mapping[str, str]:
-    ids = protocol.brokers()
-    return _settings(protocol, "broker", str(ids[0])) if ids else {}
 
 
 def _settings(protocol: KafkaProtocol, kind: str, name: str) -> Mapping[str, str]:

@@ -37,7 +37,9 @@ def observe(client: ConnectClient, seen: UpgradedWorker) -> UpgradedWorker:
         cluster_id=info.kafka_cluster_id,
         ready=_ready(client),
     )
-    plugin = _source_plugin(client)
+    sources = [plugin.class_name for plugin in client.plugins() if plugin.type == "source"]
+    known = [name for name in HARMLESS if name in sources]
+    plugin = next(iter((*known, *sources)), None)
     if plugin is None:
         return seen
     config = {"connector.class": plugin, "name": PROBE, "topic": PROBE, SUPPORT: "required"}
@@ -95,9 +97,3 @@ def _ready(client: ConnectClient) -> bool:
         except PyconnectError:
             return False
         return True
-
-
-def _source_plugin(client: ConnectClient) -> str | None:
-    sources = [plugin.class_name for plugin in client.plugins() if plugin.type == "source"]
-    known = [name for name in HARMLESS if name in sources]
-    return next(iter((*known, *sources)), None)

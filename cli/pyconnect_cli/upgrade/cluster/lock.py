@@ -119,7 +119,12 @@ def cluster_lock(
     A killed run holds it until its session ends; the function waits that long.
     """
     name = f"pyconnect-upgrade-{group_id}"
-    _wait_until_free(protocol, name)
+    # Wait for the maximum time that a killed run's session lasts.
+    until = time.monotonic() + (SESSION_MS + HEARTBEAT_MS) / 1000
+    while describe_group(protocol, name).members:
+        if time.monotonic() > until:
+            raise _held_by_another(name)
+        time.sleep(POLL_MS / 1000)
     lock = ClusterLock(cluster, name)
     try:
         lock.take()
@@ -129,15 +134,6 @@ def cluster_lock(
         yield lock
     finally:
         lock.release()
-
-
-def _wait_until_free(protocol: KafkaProtocol, name: str) -> None:
-    """Wait for the maximum time that a killed run's session lasts."""
-    until = time.monotonic() + (SESSION_MS + HEARTBEAT_MS) / 1000
-    while describe_group(protocol, name).members:
-        if time.monotonic() > until:
-            raise _held_by_another(name)
-        time.sleep(POLL_MS / 1000)
 
 
 def _held_by_another(name: str) -> Conflict:

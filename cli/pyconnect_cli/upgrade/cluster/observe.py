@@ -115,7 +115,13 @@ class Observer:
 
     def _worker(self, url: str, instance: str | None, group: WorkerGroup) -> UpgradedWorker:
         leads = url == group.leader_url and instance is not None
-        seen = UpgradedWorker(url=url, instance=instance, leader=leads, means=self._means(url))
+        commands = self.workers.inventory.commands(url)
+        seen = UpgradedWorker(
+            url=url,
+            instance=instance,
+            leader=leads,
+            means=Means.COMMANDS if commands.can_change else Means.OPERATOR,
+        )
         try:
             if self._kinds.get(url) is not Kind.JAVA:
                 try:
@@ -126,7 +132,10 @@ class Observer:
         except PyconnectError as error:
             # It may return as a worker of the other kind.
             self._kinds.pop(url, None)
-            return replace(seen, reachable=False, reason=_short(error))
+            text = error.message
+            if isinstance(error, Unreachable):
+                text = text.rpartition(": ")[2]
+            return replace(seen, reachable=False, reason=text)
 
     def _agent(self, seen: UpgradedWorker) -> UpgradedWorker:
         info = self.workers.admin(seen.url).info()
@@ -147,10 +156,6 @@ class Observer:
             fences=True,
             means=Means.AGENT if seen.means is Means.OPERATOR else seen.means,
         )
-
-    def _means(self, url: str) -> Means:
-        commands = self.workers.inventory.commands(url)
-        return Means.COMMANDS if commands.can_change else Means.OPERATOR
 
     def _leader_id(self, found: Iterable[UpgradedWorker]) -> str:
         """Ask an agent, the leader first; a Java worker writes under Kafka's id."""
@@ -191,10 +196,3 @@ def instances(
             shown = "UNASSIGNED" if gone else state.state
             found[part] = FailingInstance(state=shown, worker_id=state.worker_id)
     return found
-
-
-def _short(error: PyconnectError) -> str:
-    text = error.message
-    if isinstance(error, Unreachable):
-        text = text.rpartition(": ")[2]
-    return text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 from pyconnect_cli.upgrade.plan.gates import (
@@ -42,7 +43,7 @@ class PhaseWish:
     strict: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlanFinding:
     """One finding; a blocker refuses the upgrade, `hint` is the remedy."""
 
@@ -50,6 +51,8 @@ class PlanFinding:
     hint: str = ""
     blocks: bool = True
 
+
+warning = partial(PlanFinding, blocks=False)
 
 Check = Callable[[View, PhaseWish], Iterator[PlanFinding]]
 
@@ -63,26 +66,26 @@ def _group(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The group is stable, has a leader, and has the members of the inventory."""
     if not view.stable:
         yield PlanFinding(
-            message=f"a rebalance is under way: group {view.group_id} is {view.group_state}",
-            hint="wait until it is complete, then try again",
+            f"a rebalance is under way: group {view.group_id} is {view.group_state}",
+            "wait until it is complete, then try again",
         )
     elif view.leader is None:
-        yield PlanFinding(message=f"group {view.group_id} has no leader that is a member")
+        yield PlanFinding(f"group {view.group_id} has no leader that is a member")
     members = {worker.url for worker in view.workers if worker.member}
     if wish.inventory and (unknown := sorted(members - set(wish.inventory))):
         yield PlanFinding(
-            message=f"{', '.join(unknown)} is a member of the group but not in the inventory",
-            hint="add it, or stop it",
+            f"{', '.join(unknown)} is a member of the group but not in the inventory",
+            "add it, or stop it",
         )
     if missing := [worker.url for worker in view.workers if not worker.member]:
         yield PlanFinding(
-            message=f"{', '.join(missing)} is not a member of group {view.group_id}",
-            hint="start it, undrain it, or leave it out",
+            f"{', '.join(missing)} is not a member of group {view.group_id}",
+            "start it, undrain it, or leave it out",
         )
     if wish.only and (strangers := [url for url in wish.only if url not in members]):
         yield PlanFinding(
-            message=f"{', '.join(strangers)}: not a worker of this cluster",
-            hint=f"its workers are {', '.join(sorted(members))}",
+            f"{', '.join(strangers)}: not a worker of this cluster",
+            f"its workers are {', '.join(sorted(members))}",
         )
 
 
@@ -90,35 +93,33 @@ def _workers(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Every worker answers, has a fitting version, and runs with its present properties file."""
     clusters = {worker.cluster_id for worker in view.workers if worker.cluster_id}
     if len(clusters) > 1:
-        yield PlanFinding(message=f"the workers use several Kafka clusters: {', '.join(clusters)}")
+        yield PlanFinding(f"the workers use several Kafka clusters: {', '.join(clusters)}")
     for worker in view.workers:
         if not worker.reachable:
             yield PlanFinding(
-                message=f"{worker.url} does not answer: {worker.reason}",
-                hint="every worker must answer; give `address` in the inventory if this host"
+                f"{worker.url} does not answer: {worker.reason}",
+                "every worker must answer; give `address` in the inventory if this host"
                 " reaches it at another address",
             )
         elif _older(worker, FIRST_WITH_PHASES):
             yield PlanFinding(
-                message=f"{worker.url} runs version {worker.version}: exactly-once support came"
-                " with 3.3.0",
-                hint="replace its software first",
+                f"{worker.url} runs version {worker.version}: exactly-once support came with 3.3.0",
+                "replace its software first",
             )
         elif worker.fences is False:
             yield PlanFinding(
-                message=f"{worker.url} has no fencing endpoint: its software is older than 3.3.0",
-                hint="replace its software first",
+                f"{worker.url} has no fencing endpoint: its software is older than 3.3.0",
+                "replace its software first",
             )
         elif worker.outdated:
             yield PlanFinding(
-                message=f"{worker.url}: its properties file was changed after its start",
-                hint="restart it first, or revert the change",
+                f"{worker.url}: its properties file was changed after its start",
+                "restart it first, or revert the change",
             )
         elif _older(worker, FIRST_WITHOUT_KNOWN_FAULTS):
-            yield PlanFinding(
-                message=f"{worker.url} runs version {worker.version}; faults of exactly-once that"
-                " matter were repaired by 3.4.1",
-                blocks=False,
+            yield warning(
+                f"{worker.url} runs version {worker.version}; faults of exactly-once that"
+                " matter were repaired by 3.4.1"
             )
 
 
@@ -131,11 +132,10 @@ def _protocol(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Signatures of internal requests need `sessioned`; the group uses its weakest protocol."""
     if view.protocol in PROTOCOLS and view.protocol != "sessioned":
         name = "eager" if view.protocol == "default" else view.protocol
-        yield PlanFinding(
-            message=f"the group's protocol is {name}: requests between workers are not signed,"
+        yield warning(
+            f"the group's protocol is {name}: requests between workers are not signed,"
             " because at least one worker supports no better protocol",
-            hint="set connect.protocol=sessioned on every worker, in a separate rolling restart",
-            blocks=False,
+            "set connect.protocol=sessioned on every worker, in a separate rolling restart",
         )
 
 
@@ -146,49 +146,47 @@ def _java_phases(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
             continue
         if worker.source is PhaseSource.UNKNOWN:
             yield PlanFinding(
-                message=f"{worker.url}: its phase cannot be determined: it has no source plugin for"
+                f"{worker.url}: its phase cannot be determined: it has no source plugin for"
                 " the test",
-                hint="give a `show` command in the inventory",
+                "give a `show` command in the inventory",
             )
         elif len(worker.phases) > 1 and wish.target is Phase.ENABLED and not wish.full_stop:
             yield PlanFinding(
-                message=f"{worker.url} is a Java worker: its REST API does not show whether it is"
+                f"{worker.url} is a Java worker: its REST API does not show whether it is"
                 " disabled or preparing",
-                hint="give a `show` command in the inventory that prints the phase in its file;"
+                "give a `show` command in the inventory that prints the phase in its file;"
                 " or check by hand that every Java worker is preparing, then give --declared",
                 blocks=not wish.declared,
             )
         else:
-            yield PlanFinding(
-                message=f"{worker.url}: phase {worker.phase_text}; {AGENTS_ONLY}", blocks=False
-            )
+            yield warning(f"{worker.url}: phase {worker.phase_text}; {AGENTS_ONLY}")
 
 
 def _health(view: View, _wish: PhaseWish) -> Iterator[PlanFinding]:
     """Warn about instances that are FAILED already; refuse if transactions hang."""
     if view.hanging:
         yield PlanFinding(
-            message=f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
-            hint="show it: pyconnect transactions find-hanging",
+            f"open beyond its timeout: the transaction of {', '.join(view.hanging)}",
+            "show it: pyconnect transactions find-hanging",
         )
     if not view.states_known:
         yield PlanFinding(
-            message="no worker reports the states of connectors and tasks",
-            hint="check whether the workers answer: pyconnect health",
+            "no worker reports the states of connectors and tasks",
+            "check whether the workers answer: pyconnect health",
         )
     if failed := sorted(view.failed()):
-        yield PlanFinding(message=f"already FAILED: {', '.join(failed)}", blocks=False)
+        yield warning(f"already FAILED: {', '.join(failed)}")
 
 
 def _acls(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     """The grants of the next phase, for every principal."""
     command = f"pyconnect acls check --phase {wish.target}"
     for blocker in view.acl_blockers:
-        yield PlanFinding(message=f"missing ACL: {blocker}", hint=f"see all: {command}")
+        yield PlanFinding(f"missing ACL: {blocker}", f"see all: {command}")
     for unknown in view.acl_unknown:
         yield PlanFinding(
-            message=f"ACL not known: {unknown}",
-            hint=f"see {command}; or continue with --accept-unknown",
+            f"ACL not known: {unknown}",
+            f"see {command}; or continue with --accept-unknown",
             blocks=not wish.accept_unknown,
         )
 
@@ -198,28 +196,28 @@ def _brokers(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     brokers = view.brokers
     if not brokers.transactions and wish.target is not Phase.DISABLED:
         yield PlanFinding(
-            message="the brokers do not support transactions, which came with Kafka 0.11",
-            hint="exactly-once needs newer brokers",
+            "the brokers do not support transactions, which came with Kafka 0.11",
+            "exactly-once needs newer brokers",
         )
-    for problem in (*brokers.log_problems, *brokers.topic_problems):
-        yield PlanFinding(message=problem)
-    for warning in (*brokers.log_warnings, *brokers.topic_warnings):
-        yield PlanFinding(message=warning, blocks=False)
+    for problem in brokers.problems:
+        yield PlanFinding(problem)
+    for remark in brokers.warnings:
+        yield warning(remark)
     most_ms = brokers.max_transaction_timeout_ms
     if most_ms is None or wish.target is not Phase.ENABLED:
         return
     if most_ms < LEAST_TRANSACTION_TIMEOUT_MS:
         yield PlanFinding(
-            message=f"transaction.max.timeout.ms of the brokers is {most_ms}; fencing needs"
+            f"transaction.max.timeout.ms of the brokers is {most_ms}; fencing needs"
             f" {LEAST_TRANSACTION_TIMEOUT_MS}",
-            hint="raise it on every broker",
+            "raise it on every broker",
         )
     for source in view.sources:
         if source.transaction_timeout_ms > most_ms:
             yield PlanFinding(
-                message=f"{source.name}: transaction.timeout.ms {source.transaction_timeout_ms} is"
+                f"{source.name}: transaction.timeout.ms {source.transaction_timeout_ms} is"
                 f" above the brokers' transaction.max.timeout.ms {most_ms}",
-                hint="lower the connector's or raise the brokers'",
+                "lower the connector's or raise the brokers'",
             )
 
 
@@ -229,8 +227,8 @@ def _sources(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         if wish.target is Phase.ENABLED:
             if source.preflight:
                 yield PlanFinding(
-                    message=f"{source.name}: {source.preflight[0]}",
-                    hint="see its documentation; it keeps running, and its records may repeat",
+                    f"{source.name}: {source.preflight[0]}",
+                    "see its documentation; it keeps running, and its records may repeat",
                     blocks=wish.strict or source.requires_exactly_once,
                 )
             interval_ms = source.boundary_interval_ms
@@ -239,19 +237,16 @@ def _sources(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
                 and interval_ms is not None
                 and interval_ms >= source.transaction_timeout_ms
             ):
-                yield PlanFinding(
-                    message=f"{source.name}: its transactions last {interval_ms} ms, its"
+                yield warning(
+                    f"{source.name}: its transactions last {interval_ms} ms, its"
                     f" transaction.timeout.ms is {source.transaction_timeout_ms}",
-                    hint="lower transaction.boundary.interval.ms or raise the timeout",
-                    blocks=False,
+                    "lower transaction.boundary.interval.ms or raise the timeout",
                 )
         elif source.requires_exactly_once:
-            yield PlanFinding(
-                message=f"{source.name} requires exactly-once (exactly.once.support=required):"
+            yield warning(
+                f"{source.name} requires exactly-once (exactly.once.support=required):"
                 " after the downgrade every change of its configuration is refused",
-                hint=f"pyconnect connectors patch {source.name} --set"
-                " exactly.once.support=requested",
-                blocks=False,
+                f"pyconnect connectors patch {source.name} --set exactly.once.support=requested",
             )
 
 
@@ -261,30 +256,27 @@ def _clients(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         return
     why = "no transactional producer can be created with it"
     for setting in view.worker_settings.breaking:
-        yield PlanFinding(
-            message=f"{setting}: {why}, so a leader could not write", hint="remove it"
-        )
+        yield PlanFinding(f"{setting}: {why}, so a leader could not write", "remove it")
     for setting in view.worker_settings.replaced:
-        yield PlanFinding(message=f"{setting} will be ignored", blocks=False)
+        yield warning(f"{setting} will be ignored")
     for source in view.sources if wish.target is Phase.ENABLED else ():
         for setting in source.breaking:
             yield PlanFinding(
-                message=f"{source.name}: {setting}: {why}, so its tasks would fail",
-                hint="remove it, or set the default value",
+                f"{source.name}: {setting}: {why}, so its tasks would fail",
+                "remove it, or set the default value",
             )
         for setting in source.replaced:
-            yield PlanFinding(message=f"{source.name}: {setting} will be ignored", blocks=False)
+            yield warning(f"{source.name}: {setting} will be ignored")
         if source.several_clusters:
             yield PlanFinding(
-                message=f"{source.name}: its producer, consumer and admin client have different"
+                f"{source.name}: its producer, consumer and admin client have different"
                 " clusters: offsets and fencing would go to another cluster than its records",
-                hint="give producer, consumer and admin the same bootstrap.servers",
+                "give producer, consumer and admin the same bootstrap.servers",
             )
         elif source.own_cluster:
-            yield PlanFinding(
-                message=f"{source.name} writes to another cluster, which was not checked: its"
-                " offsets topic, limits and open transactions there are not known",
-                blocks=False,
+            yield warning(
+                f"{source.name} writes to another cluster, which was not checked: its"
+                " offsets topic, limits and open transactions there are not known"
             )
 
 
@@ -294,22 +286,17 @@ def _ids(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
         return
     ids = {source.name: source.transactional_ids(view.group_id) for source in view.sources}
     for collision in collisions(view.leader_transactional_id, ids):
-        yield PlanFinding(
-            message=f"{collision}, which would fence each other",
-            hint="rename a connector",
-            blocks=False,
-        )
+        yield warning(f"{collision}, which would fence each other", "rename a connector")
     for shared in _shared_with_groups(view):
-        yield PlanFinding(message=shared, hint="check the connectors of that group", blocks=False)
+        yield warning(shared, "check the connectors of that group")
     if any(Phase.ENABLED in worker.phases for worker in view.workers if worker.reachable):
         return
     in_use = {found.transactional_id for found in view.open_transactions}
     for name in sorted(in_use.intersection(chain.from_iterable(ids.values()))):
-        yield PlanFinding(
-            message=f"another producer uses the transactional id {name}: no task of this cluster"
+        yield warning(
+            f"another producer uses the transactional id {name}: no task of this cluster"
             " uses it yet",
-            hint="find its owner: pyconnect transactions describe " + name,
-            blocks=False,
+            "find its owner: pyconnect transactions describe " + name,
         )
 
 
@@ -336,18 +323,17 @@ def _aborted(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     remedy = "isolation.level=read_committed at the top level of every Java worker's properties"
     if view.aborted_offsets:
         yield PlanFinding(
-            message=f"{view.offsets_topic} ends with offsets of transactions that were not"
+            f"{view.offsets_topic} ends with offsets of transactions that were not"
             f" committed ({'; '.join(view.aborted_offsets)}): {', '.join(java)} would skip"
             " records",
-            hint=f"{remedy}, restart them, then give --declared",
+            f"{remedy}, restart them, then give --declared",
             blocks=not wish.declared,
         )
     elif view.offsets_topic is None:
-        yield PlanFinding(
-            message="the workers' offsets topic is not known, so it was not searched for offsets of"
+        yield warning(
+            "the workers' offsets topic is not known, so it was not searched for offsets of"
             " aborted transactions",
-            hint=f"name it in the inventory: offsets_topic; or set {remedy}",
-            blocks=False,
+            f"name it in the inventory: offsets_topic; or set {remedy}",
         )
 
 
@@ -358,25 +344,22 @@ def _stopped(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
     names = ", ".join(view.stopped)
     if wish.hard:
         yield PlanFinding(
-            message=f"STOPPED: {names}; software before 3.5 treats them as PAUSED",
-            hint="resume, pause or delete them first",
+            f"STOPPED: {names}; software before 3.5 treats them as PAUSED",
+            "resume, pause or delete them first",
         )
     elif any(_older(worker, FIRST_WITH_STOPPED) for worker in view.workers):
-        yield PlanFinding(
-            message=f"STOPPED: {names}; a worker before 3.5 treats them as PAUSED", blocks=False
-        )
+        yield warning(f"STOPPED: {names}; a worker before 3.5 treats them as PAUSED")
 
 
 def _means(view: View, wish: PhaseWish) -> Iterator[PlanFinding]:
-    """Warn about workers that have to be restarted by hand."""
+    """Warn of restarts by hand, and of plugins that a restarted Java worker cannot run."""
+    yield from (PlanFinding(message=text, blocks=False) for text in view.unusable_plugins)
     by_hand = [worker.url for worker in view.workers if worker.means is Means.OPERATOR]
     chosen = [url for url in by_hand if not wish.only or url in wish.only]
     if chosen:
-        yield PlanFinding(
-            message="restarts by hand, one worker at a time (exit 75 each time):"
-            f" {', '.join(chosen)}",
-            hint="agents: agent.allow.phase.change=true; others: commands in an --inventory file",
-            blocks=False,
+        yield warning(
+            f"restarts by hand, one worker at a time (exit 75 each time): {', '.join(chosen)}",
+            "agents: agent.allow.phase.change=true; others: commands in an --inventory file",
         )
 
 

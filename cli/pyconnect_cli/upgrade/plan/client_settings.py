@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from pyconnect_clients.acls.facts import Config, client_config, client_layers, server_set
 from pyconnect_clients.acls.model import Role
-from pyconnect_clients.acls.principals import Config, client_config, client_layers, server_set
 
 MOST_IN_FLIGHT = 5
 _FLUSH_INTERVAL_MS = "60000"

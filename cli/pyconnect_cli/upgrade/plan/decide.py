@@ -38,7 +38,6 @@ from pyconnect_cli.upgrade.plan.run import (
     Run,
     StepStarted,
     StepVerified,
-    WorkerStep,
 )
 from pyconnect_clients.phases import Phase
 
@@ -90,37 +89,21 @@ class Memory:
         return replace(looked, fingerprint=seen, steady_since_ms=now_ms)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """Look again in a moment."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
-    """Decide again at once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class End:
-    """The process ends; `halted` None: the run is done."""
-
-    halted: Halted | None = None
-
-
 _NO_REST = "the cluster does not become stable: see its logs"
 
-Action = WorkerAction | Wait | Again | End
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunDecision:
-    """Write the entries, then perform the action; `memory` is for the next decision."""
+    """Write the entries, then act on a worker, or look again after a pause.
 
-    entries: tuple[Entry, ...] = ()
+    The process ends with an entry that halts or finishes the run. Without an act and `awaited`
+    condition the next decision follows at once. `memory` is for the next decision.
+    """
+
     memory: Memory
-    action: Action
+    entries: tuple[Entry, ...] = ()
+    act: WorkerAction | None = None
+    awaited: str = ""
 
 
 def decide(run: Run, memory: Memory, view: View, limits: StepLimits, now_ms: int) -> RunDecision:
@@ -128,13 +111,25 @@ def decide(run: Run, memory: Memory, view: View, limits: StepLimits, now_ms: int
     memory = memory.looked(view, now_ms)
     leg = run.leg
     if leg is None:
-        return RunDecision(entries=(Finished(),), memory=memory, action=End())
+        return RunDecision(memory, (Finished(),))
     if broken := broken_invariant(run, view):
-        return _halt(memory, broken)
+        return RunDecision(memory, (broken,))
     turn = _Turn(run=run, leg=leg, memory=memory, view=view, limits=limits, now_ms=now_ms)
     if run.started.full_stop and not leg.replace:
         return _full_stop(turn)
-    return _rolling(turn)
+    for step in turn.run.steps.values():
+        return _continue(turn, step)
+    if waiting := turn.verify():
+        return waiting
+    if turn.leg.replace and (found := turn.view.open_transactions):
+        # Software without transactions cannot end them.
+        problem = f"open: the transaction of {min(each.transactional_id for each in found)}"
+        return turn.wait(problem, _gate_hint(problem))
+    worker = _next_worker(turn)
+    if worker is None:
+        return _finish_leg(turn)
+    entry = StepStarted(url=worker.url, phase=turn.leg.target, instance=worker.instance)
+    return turn.act(turn.step(worker.url), entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +154,8 @@ class _Turn:
         if since_ms is None:
             memory, since_ms = replace(memory, waiting_since_ms=self.now_ms), self.now_ms
         if self.now_ms - since_ms >= self.limits.step_ms:
-            return _halt(memory, Halted(reason=reason, hint=hint))
-        return RunDecision(memory=memory, action=Wait(reason=reason))
+            return RunDecision(memory, (Halted(reason=reason, hint=hint),))
+        return RunDecision(memory, awaited=reason)
 
     def step(self, url: str) -> WorkerAction:
         """Return the act of the leg on a worker."""
@@ -175,12 +170,12 @@ class _Turn:
         memory = replace(
             self.memory, acted=self.memory.acted | {action}, waiting_since_ms=self.now_ms
         )
-        return RunDecision(entries=entries, memory=memory, action=action)
+        return RunDecision(memory, entries, action)
 
     def progress(self, *entries: Entry) -> RunDecision:
         """Write the entries of the progress, and continue with a new deadline."""
         memory = replace(self.memory, waiting_since_ms=None, lingering=None)
-        return RunDecision(entries=entries, memory=memory, action=Again())
+        return RunDecision(memory, entries)
 
     def back(self) -> _Turn:
         """Return the turn once the changed workers are back; remember the open transactions."""
@@ -209,23 +204,7 @@ class _Turn:
         return None
 
 
-def _rolling(turn: _Turn) -> RunDecision:
-    for step in turn.run.steps.values():
-        return _continue(turn, step)
-    if waiting := turn.verify():
-        return waiting
-    if turn.leg.replace and (found := turn.view.open_transactions):
-        # Software without transactions cannot end them.
-        problem = f"open: the transaction of {min(each.transactional_id for each in found)}"
-        return turn.wait(problem, _gate_hint(problem))
-    worker = _next_worker(turn)
-    if worker is None:
-        return _finish_leg(turn)
-    entry = StepStarted(url=worker.url, phase=turn.leg.target, instance=worker.instance)
-    return turn.act(turn.step(worker.url), entry)
-
-
-def _continue(turn: _Turn, step: WorkerStep) -> RunDecision:
+def _continue(turn: _Turn, step: StepStarted) -> RunDecision:
     worker = turn.view.by_url.get(step.url)
     if has_arrived(turn.run, turn.leg, step, worker):
         assert worker is not None
@@ -313,7 +292,7 @@ def _is_awake(worker: UpgradedWorker | None) -> bool:
     return worker is not None and (worker.member or (worker.reachable and not worker.drained))
 
 
-def _verified(turn: _Turn, step: WorkerStep, worker: UpgradedWorker) -> StepVerified:
+def _verified(turn: _Turn, step: StepStarted, worker: UpgradedWorker) -> StepVerified:
     how = (
         "reported by the worker"
         if worker.source is PhaseSource.TOLD
@@ -327,7 +306,7 @@ def _verified(turn: _Turn, step: WorkerStep, worker: UpgradedWorker) -> StepVeri
     return StepVerified(url=step.url, phase=step.phase, evidence=evidence)
 
 
-def _not_there(leg: Leg, step: WorkerStep, worker: UpgradedWorker | None) -> str:
+def _not_there(leg: Leg, step: StepStarted, worker: UpgradedWorker | None) -> str:
     if worker is None:
         return f"{step.url} is not back yet"
     if not worker.reachable:
@@ -356,7 +335,3 @@ def _gate_hint(problem: str) -> str:
     if "transaction" in problem:
         return "show it: pyconnect transactions find-hanging; then run the same command again"
     return "repair this, then run the same command again to continue"
-
-
-def _halt(memory: Memory, halted: Halted) -> RunDecision:
-    return RunDecision(entries=(halted,), memory=memory, action=End(halted=halted))

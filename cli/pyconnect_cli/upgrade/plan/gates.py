@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from pyconnect_cli.upgrade.plan.model import Kind, PhaseSource, UpgradedWorker, View
-from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, WorkerStep
+from pyconnect_cli.upgrade.plan.run import Halted, Leg, Run, StepStarted
 from pyconnect_clients.phases import Phase
 
 PROTOCOLS = ("default", "compatible", "sessioned")
@@ -100,7 +100,7 @@ def is_at_target(run: Run, leg: Leg, worker: UpgradedWorker) -> bool:
     )
 
 
-def has_arrived(run: Run, leg: Leg, step: WorkerStep, worker: UpgradedWorker | None) -> bool:
+def has_arrived(run: Run, leg: Leg, step: StepStarted, worker: UpgradedWorker | None) -> bool:
     """Return whether the worker of a step is back and at the step's phase.
 
     A phase that is only inferred needs two more facts: the change was made, and the process in the
@@ -110,7 +110,9 @@ def has_arrived(run: Run, leg: Leg, step: WorkerStep, worker: UpgradedWorker | N
         return False
     if leg.replace or worker.source is PhaseSource.TOLD:
         return is_at_target(run, leg, worker)
-    return step.changed and worker.instance != step.instance and step.phase in worker.phases
+    return (
+        step.url in run.changed and worker.instance != step.instance and step.phase in worker.phases
+    )
 
 
 def _weaker(now: str, before: str) -> bool:

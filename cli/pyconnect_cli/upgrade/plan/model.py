@@ -139,10 +139,8 @@ class Brokers:
 
     transactions: bool = True
     max_transaction_timeout_ms: int | None = None
-    log_problems: tuple[str, ...] = ()
-    log_warnings: tuple[str, ...] = ()
-    topic_problems: tuple[str, ...] = ()
-    topic_warnings: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +158,8 @@ class View:
     `hanging`: transactional ids of this group whose transaction is open for longer than its
     timeout. The other fields are filled for plans: `aborted_offsets` are keys of `offsets_topic`
     whose newest record is of no committed transaction; the ACLs are those of the next phase;
-    `worker_settings` are workers' settings that the phase ignores or that prevent a leader.
+    `worker_settings` are workers' settings that the phase ignores or that prevent a leader;
+    `unusable_plugins` are findings about jars that the Java workers' release of Kafka cannot run.
     """
 
     group_id: str
@@ -180,6 +179,7 @@ class View:
     acl_unknown: tuple[str, ...] = ()
     worker_settings: KnownSettings = KnownSettings()
     other_groups: tuple[str, ...] = ()
+    unusable_plugins: tuple[str, ...] = ()
     leader_transactional_id: str = ""
     states_known: bool = True
     """Whether any worker reported the `instances`; False means that their states are not known."""

@@ -76,7 +76,13 @@ class Plan:
 
 
 def make_plan(view: View, wish: PhaseWish) -> Plan:
-    seen = _declared(view, wish)
+    seen = tuple(
+        replace(worker, phases=frozenset({PREPARING}))
+        if wish.declared and worker.source is PhaseSource.INFERRED and worker.phase is None
+        else worker
+        for worker in view.workers
+        if worker.reachable
+    )
     legs, problem = _legs(seen, wish)
     found = findings(view, wish)
     if problem is not None:
@@ -84,22 +90,11 @@ def make_plan(view: View, wish: PhaseWish) -> Plan:
     return Plan(view=view, wish=wish, legs=legs, findings=found, notes=_notes(view, legs))
 
 
-def _declared(view: View, wish: PhaseWish) -> tuple[UpgradedWorker, ...]:
-    """Return the workers that answer, with the phases that the operator declared."""
-    return tuple(
-        replace(worker, phases=frozenset({PREPARING}))
-        if wish.declared and worker.source is PhaseSource.INFERRED and worker.phase is None
-        else worker
-        for worker in view.workers
-        if worker.reachable
-    )
-
-
 def _legs(
     workers: tuple[UpgradedWorker, ...], wish: PhaseWish
 ) -> tuple[tuple[Leg, ...], PlanFinding | None]:
     if not workers:
-        return (), PlanFinding(message="no worker answers")
+        return (), PlanFinding("no worker answers")
     low, high = phase_range(workers)
     if all(worker.phase is wish.target for worker in workers):
         return _hard(wish), None
@@ -121,9 +116,9 @@ def _legs(
         return (Leg(start=ENABLED, target=DISABLED), *_hard(wish)), None
     if wish.only:
         return (), PlanFinding(
-            message="a change from enabled to disabled takes two rolling restarts; with only"
+            "a change from enabled to disabled takes two rolling restarts; with only"
             " some workers it would leave phases that cannot coexist",
-            hint="first: pyconnect upgrade run --phase preparing",
+            "first: pyconnect upgrade run --phase preparing",
         )
     down = (Leg(start=ENABLED, target=PREPARING), Leg(start=PREPARING, target=DISABLED))
     return (*down, *_hard(wish)), None
@@ -143,17 +138,17 @@ def _at(workers: tuple[UpgradedWorker, ...], phase: Phase) -> str:
 
 def _skips(workers: tuple[UpgradedWorker, ...]) -> PlanFinding:
     return PlanFinding(
-        message=f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
+        f"preparing would be skipped: {_at(workers, DISABLED)} is disabled, so a"
         " leader could still write records that cannot be fenced",
-        hint="first: pyconnect upgrade run --phase preparing; or stop everything: --full-stop",
+        "first: pyconnect upgrade run --phase preparing; or stop everything: --full-stop",
     )
 
 
 def _too_far(workers: tuple[UpgradedWorker, ...]) -> PlanFinding:
     return PlanFinding(
-        message=f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
+        f"{_at(workers, DISABLED)} is disabled while {_at(workers, ENABLED)} is"
         " enabled: these phases cannot coexist",
-        hint="disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",
+        "disable all: pyconnect upgrade run --phase disabled --direct; or --full-stop",
     )
 
 

@@ -68,7 +68,10 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted:
-    """A worker's step begins: from now on it may be changed, stopped or gone."""
+    """A worker's step begins: from now on it may be changed, stopped or gone.
+
+    `instance` is the worker's process before the step.
+    """
 
     url: str
     phase: Phase
@@ -121,22 +124,17 @@ Entry = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerStep:
-    """The step under way; `instance` is the worker's process before it."""
-
-    url: str
-    phase: Phase
-    instance: str | None
-    changed: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The state after the entries so far; `verified` counts in the current leg."""
+    """The state after the entries so far.
+
+    `steps` are under way, `changed` are their workers whose files have the new phase; `verified`
+    counts in the current leg.
+    """
 
     started: Started
     leg_index: int = 0
-    steps: Mapping[str, WorkerStep] = field(default_factory=dict)
+    steps: Mapping[str, StepStarted] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
     verified: frozenset[str] = frozenset()
     halted: Halted | None = None
     finished: bool = False
@@ -177,16 +175,17 @@ def applied(run: Run, entry: Entry) -> Run:
         case Resumed():
             return replace(run, halted=None)
         case StepStarted():
-            step = WorkerStep(url=entry.url, phase=entry.phase, instance=entry.instance)
-            return replace(run, steps={**run.steps, entry.url: step}, halted=None)
+            changed = run.changed - {entry.url}
+            return replace(run, steps={**run.steps, entry.url: entry}, changed=changed, halted=None)
         case StepChanged():
-            step = replace(run.steps[entry.url], changed=True)
-            return replace(run, steps={**run.steps, entry.url: step})
+            if entry.url not in run.steps:
+                raise KeyError(entry.url)
+            return replace(run, changed=run.changed | {entry.url})
         case StepVerified():
             steps = {url: step for url, step in run.steps.items() if url != entry.url}
             return replace(run, steps=steps, verified=run.verified | {entry.url})
         case LegFinished():
-            return replace(run, leg_index=run.leg_index + 1, steps={}, verified=frozenset())
+            return Run(started=run.started, leg_index=run.leg_index + 1, halted=run.halted)
         case Halted():
             return replace(run, halted=entry)
         case Finished():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyconnect_cli.acls.plan.check import Authorizer
-from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import Binding, GrantOperation, Pattern, Resource, ResourceType
 
 CLIENT = "User:c"
 HOST = "10.0.0.5"

@@ -12,14 +12,18 @@ from pyconnect_cli.errors import ExitCode
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts
 from pyconnect_clients.acls.model import (
     CLUSTER,
+    Binding,
     Evidence,
     GrantFinding,
+    GrantOperation,
     GrantVerdict,
+    Pattern,
     ProbeAnswer,
     ProbeKey,
+    Resource,
+    ResourceType,
     Role,
 )
-from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_clients.phases import Phase
 from tests.support.servers.acls import WORKER, sasl
 

@@ -17,8 +17,15 @@ from pyconnect_cli.acls.plan.grants import (
     terraform,
 )
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, Named
-from pyconnect_clients.acls.model import Evidence, GrantFinding, Role
-from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import (
+    Evidence,
+    GrantFinding,
+    GrantOperation,
+    Pattern,
+    Resource,
+    ResourceType,
+    Role,
+)
 from pyconnect_clients.phases import Phase
 from tests.support.servers.acls import WORKER
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pyconnect_cli.upgrade.gather import unusable_plugins
 from pyconnect_cli.upgrade.plan.checks import PhaseWish
 from pyconnect_cli.upgrade.plan.model import (
     Brokers,
@@ -21,6 +23,7 @@ from pyconnect_cli.upgrade.plan.model import (
 )
 from pyconnect_cli.upgrade.plan.planning import Plan, make_plan
 from pyconnect_clients.phases import Phase
+from tests.support.plugins.java_jars import SOURCE_CONNECTOR, class_file, make_jar
 
 DISABLED, PREPARING, ENABLED = Phase
 
@@ -178,8 +181,8 @@ FOREIGN = OpenTransaction(transactional_id="g-s-0", started_ms=1, timeout_ms=60_
             TO_0,
             "offsets of transactions that were not committed (key k): http://a would skip",
         ),
-        (view(*P, brokers=Brokers(log_problems=("leaderless",))), TO_2, "leaderless"),
-        (view(*P, brokers=Brokers(topic_problems=("two",))), TO_2, "two"),
+        (view(*P, brokers=Brokers(problems=("leaderless",))), TO_2, "leaderless"),
+        (view(*P, brokers=Brokers(problems=("two",))), TO_2, "two"),
         (
             view(*P, worker_settings=KnownSettings(breaking=("w: retries=0",))),
             TO_2,
@@ -225,8 +228,8 @@ def test_unsafe_upgrades_are_refused(seen: View, wish: PhaseWish, reason: str) -
             TO_0,
             "s requires exactly-once",
         ),
-        (view(A, B, brokers=Brokers(log_warnings=("one replica",))), TO_1, "one replica"),
-        (view(A, B, brokers=Brokers(topic_warnings=("one away",))), TO_1, "one away"),
+        (view(A, B, brokers=Brokers(warnings=("one replica",))), TO_1, "one replica"),
+        (view(A, B, brokers=Brokers(warnings=("one away",))), TO_1, "one away"),
         (
             view(A, B, worker_settings=KnownSettings(replaced=("w: transactional.id=x",))),
             TO_1,
@@ -296,3 +299,21 @@ def test_mixed_phases_come_down_directly() -> None:
     plan = make_plan(view(A, E[1], P[2]), PhaseWish(target=DISABLED, direct=True))
     assert plan.refused == ()
     assert [str(leg) for leg in plan.legs] == ["enabled → disabled"]
+
+
+def test_plugins_that_a_restarted_java_worker_cannot_run_are_a_warning(tmp_path: Path) -> None:
+    """Those of a file on this machine; agents give such a plugin another release of Kafka."""
+    needs = class_file(
+        "a.Old", SOURCE_CONNECTOR, names=("org.apache.kafka.common.utils.Sanitizer",)
+    )
+    make_jar(tmp_path / "old.jar", {"a.Old": needs})
+    file = {"plugin.path": f"{tmp_path},/nowhere"}
+    workers = (java("a", DISABLED, version="4.4.0"), agent("b", DISABLED))
+    found = unusable_plugins(workers, [file])
+    assert [text.startswith(str(tmp_path)) and "Kafka 4.4 lacks" in text for text in found] == [
+        True
+    ]
+    plan = make_plan(view(*workers, unusable_plugins=found), TO_1)
+    assert found[0] in warnings(plan)
+    assert unusable_plugins((java("a", DISABLED, version="4.3.1"),), [file]) == ()
+    assert unusable_plugins(three(DISABLED), [file]) == ()

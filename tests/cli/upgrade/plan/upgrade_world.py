@@ -11,11 +11,8 @@ from dataclasses import dataclass, field
 
 from pyconnect_cli.upgrade.plan.decide import (
     Act,
-    Again,
-    End,
     Memory,
     StepLimits,
-    Wait,
     WorkerAction,
     decide,
 )
@@ -246,7 +243,9 @@ class World:
             memory = decision.memory
             for entry in decision.entries:
                 run = write(entry)
-            match decision.action:
+            if run.finished or run.halted:
+                return run.halted
+            match decision.act:
                 case WorkerAction(Act.CHANGE, url, phase):
                     breathe()
                     self.change(url, phase)
@@ -259,9 +258,7 @@ class World:
                     self.workers[url].version = "3.2.0"
                     self.workers[url].life += 1
                     run = write(StepChanged(url=url))
-                case End(halted=halted):
-                    return halted
-                case Wait() | Again():
+                case _:
                     pass
 
     @staticmethod

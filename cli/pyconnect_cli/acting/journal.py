@@ -1,0 +1,108 @@
+"""Journals of work that outlives its process: a file per subject, a line per entry.
+
+Lines are JSON: the entry's name, its members, the time; each is synchronised when it is written. A
+kill at any point loses no entry: a last line that was written only in part is ignored, all lines
+before it count. A run locks the file beside the journal, so that this host has no second run.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
+from pyconnect_cli.parsing.durations import utc_text
+from pyconnect_cli.rest.model import as_object, bind
+from pyconnect_clients.appended_lines import append_line
+
+Entry = TypeVar("Entry")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class JournalFile:
+    """The journal of one subject, whose names make its path. One process writes it: in `lock`.
+
+    Entries are dataclasses. `busy` is the error of a lock that another run holds.
+    """
+
+    def __init__(self, directory: Path, *names: str, busy: Conflict) -> None:
+        name = _UNSAFE.sub(lambda found: f"%{ord(found[0]):02x}", "-".join(names))
+        self.path = directory / f"{name}.jsonl"
+        self._busy = busy
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other runs of this user on this host away; Conflict (exit 6) if there is one."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = self.path.with_suffix(".lock").open("w")
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise self._busy from exc
+            yield
+
+    def append(self, entry: Any, now: datetime | None = None) -> None:
+        """Write an entry; it is on the disk when this returns."""
+        line = json.dumps(
+            {
+                "entry": type(entry).__name__,
+                "at": utc_text(now or datetime.now(UTC)),
+                **asdict(entry),
+            },
+            ensure_ascii=False,
+        )
+        try:
+            append_line(self.path, line.encode())
+        except OSError as exc:
+            raise self._unwritable(exc) from exc
+
+    def lines(self) -> list[dict[str, Any]]:
+        return read_lines(self.path)
+
+    def _unwritable(self, error: OSError) -> PreconditionFailed:
+        return PreconditionFailed(
+            f"{self.path.parent}: the journal cannot be written: {error.strerror}",
+            hint="set XDG_STATE_HOME to a directory you can write",
+        )
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return a journal's lines as JSON objects, without a last line that a kill cut off."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot be read: {exc.strerror}") from exc
+    found = []
+    # Not splitlines: texts may hold other separators of lines.
+    for line in text.split("\n"):
+        try:
+            found.append(dict(as_object(json.loads(line))))
+        except (ValueError, TypeError):
+            continue
+    return found
+
+
+def bound_entry(line: Mapping[str, Any], kinds: Mapping[str, type[Entry]]) -> Entry:
+    """Return the entry of a line; UsageError for a line that this version cannot read."""
+    members = {key: value for key, value in line.items() if key not in {"entry", "at"}}
+    try:
+        kind = kinds[str(line["entry"])]
+        # Entries are dataclasses, which a type variable cannot say.
+        for name in members.keys() - {each.name for each in fields(kind)}:  # type: ignore[arg-type]
+            raise ValueError(f"`{name}` is not known")
+        return bind(kind, members)
+    except (KeyError, TypeError, ValueError) as exc:
+        raise UsageError(f"it has a line that this version cannot read: {exc}") from exc

@@ -1,0 +1,1 @@
+"""A whole cluster in a directory: `pyconnect backup` and `pyconnect restore`."""

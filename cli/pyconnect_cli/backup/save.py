@@ -1,0 +1,195 @@
+"""`pyconnect backup`: configurations, target states, offsets and loggers in one directory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.acting.batch import Asks, BatchStep, positive_number, run_steps
+from pyconnect_cli.acting.conditions import selection_from
+from pyconnect_cli.acting.selection import listed_views
+from pyconnect_cli.acting.workers import assigned_workers, connect_cluster, urls_with
+from pyconnect_cli.backup.files import BackupWriter, prune
+from pyconnect_cli.backup.plan import Manifest
+from pyconnect_cli.backup.reading import ClusterReader, worker_levels
+from pyconnect_cli.errors import (
+    NotFound,
+    PreconditionFailed,
+    PyconnectError,
+    Unreachable,
+    UsageError,
+)
+from pyconnect_cli.parsing.durations import utc_text
+from pyconnect_cli.parsing.options import CRON_OPTIONS, SELECTION_OPTIONS, WORK_OPTIONS, OptionSpec
+from pyconnect_cli.render.outcomes import Outcome
+from pyconnect_cli.render.styles import counted
+from pyconnect_cli.rest.masking import mask_config
+from pyconnect_cli.rest.model import ConnectCluster, ConnectorView
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.verbs import CronVerb
+
+app = typer.Typer(
+    help="Save configurations, states, offsets and loggers of a cluster in a directory."
+)
+
+KEEP_OPTION = OptionSpec(
+    ("--keep",),
+    "number of backups of this cluster without missing parts to keep; earlier ones are removed"
+    " after a backup that has none (default: all)",
+    "N",
+)
+WorkerConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--worker-config",
+        metavar="FILE",
+        help="properties file of a Java worker, which names the config topic: it holds the target"
+        " states of connectors that are FAILED",
+    ),
+]
+LOGGERS_OF = "loggers of "
+
+
+class BackupVerb(CronVerb):
+    """A command that saves a selection of connectors."""
+
+    shared_specs = (
+        ("Selection", SELECTION_OPTIONS),
+        ("Batch", (KEEP_OPTION, *WORK_OPTIONS)),
+        ("Cron", CRON_OPTIONS),
+    )
+
+
+class _Backup:
+    """One run: a step for each connector and each worker; threads run them."""
+
+    def __init__(
+        self, session: Session, writer: BackupWriter, reader: ClusterReader, *, secrets: bool
+    ) -> None:
+        self._session = session
+        self._reader = reader
+        self.writer = writer
+        self._secrets = secrets
+        self.masked: list[str] = []
+        self.levels: dict[str, dict[str, str]] = {}
+
+    def save(self, view: ConnectorView) -> str | None:
+        """Save a connector; return a remark. Raises for a part that is missing."""
+        try:
+            saved, fault = self._reader.connector(view)
+        except NotFound:
+            return "left out: it was deleted meanwhile"
+        config = saved.config if self._secrets else mask_config(saved.config)
+        if config != saved.config:
+            self.masked.append(view.name)
+        self.writer.connector(replace(saved, config=config))
+        if fault:
+            raise PyconnectError(f"saved in part: {fault}")
+        return None
+
+    def save_levels(self, url: str) -> str | None:
+        """Keep the levels of a worker, which only its memory holds; return why there are none."""
+        exchange = self._session.exchange_with(url)
+        try:
+            self.levels[url] = worker_levels(exchange)
+        except (NotFound, PreconditionFailed):
+            return "none: it does not serve /admin/loggers here"
+        except Unreachable:
+            return "none: it does not answer"
+        finally:
+            exchange.close()
+        return None
+
+
+@app.command(cls=BackupVerb)
+def backup(
+    context: typer.Context,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="directory of backups; each has its own in it")
+    ],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]…", help="connectors to save (default: all, and loggers)"),
+    ] = None,
+    *,
+    show_secrets: Annotated[
+        bool,
+        typer.Option("--show-secrets", help="passwords in plain text; only you can read the files"),
+    ] = False,
+    worker_config: WorkerConfigOption = None,
+) -> None:
+    """Save configurations, states, offsets and loggers of a cluster in a directory.
+
+    Each connector is saved as it was at one moment. What cannot be read is reported and named in
+    the manifest (exit 8), the rest is saved. Passwords in plain text are masked: `restore` then
+    needs the connector that has them, or a reference with --set.
+    """
+    session = session_of(context)
+    keep = positive_number(session, "keep")
+    selection = selection_from(session.given, names or ())
+    selected = bool(selection.names or selection.filters)
+    if keep and selected:
+        raise UsageError("--keep is for backups of all connectors: leave the selection out")
+    now = datetime.now(UTC)
+    views = listed_views(session, selection)
+    statuses = [view.status for view in views]
+    cluster = connect_cluster(session, statuses)
+    reader = ClusterReader(session, worker_config)
+    run = _Backup(session, BackupWriter.inside(directory, now), reader, secrets=show_secrets)
+    urls = [] if selected else urls_with(session, assigned_workers(statuses))
+    steps = [BatchStep(name=view.name, done="saved", act=partial(run.save, view)) for view in views]
+    steps += [
+        BatchStep(name=f"{LOGGERS_OF}{url}", done="saved", act=partial(run.save_levels, url))
+        for url in urls
+    ]
+    kafka_cluster_id = session.worker.kafka_cluster_id
+    try:
+        run_steps(session, "save", steps, asks=Asks.BEFORE)
+    except PyconnectError:
+        _finish(session, run, cluster, now, whole=False)
+        raise
+    _finish(session, run, cluster, now, whole=not selected)
+    if keep:
+        for path in prune(
+            directory, keep, lambda found: found.is_of(kafka_cluster_id, cluster) is True, now
+        ):
+            session.output.message(f"removed {path}")
+
+
+def _finish(
+    session: Session, run: _Backup, cluster: ConnectCluster, now: datetime, *, whole: bool
+) -> None:
+    """Write the manifest: what is saved is a backup, whatever is missing."""
+    results = session.record.results()
+    if run.levels:
+        run.writer.loggers(run.levels)
+    missing = {
+        result.name: result.error.message if result.error else "not tried"
+        for result in results
+        if result.outcome is not Outcome.DONE
+    }
+    if results and not run.writer.files:
+        return
+    run.writer.finish(
+        Manifest(
+            time=utc_text(now),
+            kafka_cluster_id=session.worker.kafka_cluster_id,
+            connect=cluster,
+            version=session.worker.version,
+            whole=whole,
+            files=dict(run.writer.files),
+            missing=missing,
+        )
+    )
+    if run.masked:
+        session.output.warning(
+            f"secrets are masked: {', '.join(sorted(run.masked))}; a restore takes them from the"
+            " connectors, or needs a reference with --set; to keep them: --show-secrets"
+        )
+    connectors = sum(name.startswith("connectors/") for name in run.writer.files)
+    session.output.message(f"backup of {counted(connectors, 'connector')}: {run.writer.path}")

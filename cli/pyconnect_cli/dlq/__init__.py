@@ -1,0 +1,1 @@
+"""`pyconnect dlq`, and `pyconnect connectors dlq`: dead letters by cause, and their replay."""

@@ -1,0 +1,1 @@
+"""Decisions about dead letters and replays. Pure."""

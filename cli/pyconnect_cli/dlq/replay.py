@@ -1,0 +1,260 @@
+"""`dlq replay`: dead letters are sent again, exactly once.
+
+`connectors dlq` lists the groups that a replay chooses from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from pyconnect_cli.dlq.carry_out import ReplayRun, require_complete, target_partitions
+from pyconnect_cli.dlq.dead_letters import QueueArgument, QueueTopicOption
+from pyconnect_cli.dlq.history import certainly_sent, queue_of_replay, replay_json
+from pyconnect_cli.dlq.journal import HISTORY, ReplayJournal, replay_directory
+from pyconnect_cli.dlq.mend import mender
+from pyconnect_cli.dlq.plan.causes import SHAPES
+from pyconnect_cli.dlq.plan.groups import LetterGroup, LetterSorter, require_groups
+from pyconnect_cli.dlq.plan.replays import (
+    Letters,
+    Replay,
+    ReplayPlanned,
+    Span,
+    sent_spans,
+    unfinished,
+)
+from pyconnect_cli.dlq.queue import DeadLetterTopic, dead_letter_topic, warn_of_removed
+from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
+from pyconnect_cli.render.styles import counted
+from pyconnect_cli.render.tables import Column
+from pyconnect_cli.session import Session, session_of
+from pyconnect_cli.settings.state_directory import new_identity
+from pyconnect_cli.verbs import PlannedVerb
+
+app = typer.Typer()
+
+PLAN_COLUMNS: Sequence[Column[Span]] = (
+    Column("GROUP", lambda span: span.group, whole=True),
+    Column("PARTITION", lambda span: str(span.partition), right=True),
+    Column("FIRST", lambda span: str(span.first), right=True),
+    Column("LAST", lambda span: str(span.last), right=True),
+    Column("LETTERS", lambda span: str(span.count), right=True),
+)
+
+
+@app.command(cls=PlannedVerb)
+def replay(
+    context: typer.Context,
+    name: QueueArgument = None,
+    *,
+    topic: QueueTopicOption = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option("--group", "-g", metavar="ID", help="id of a group to send; repeatable"),
+    ] = None,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="letters of all groups")] = False,
+    to_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--to-topic",
+            metavar="TOPIC",
+            help="topic to send to, which the connector reads (default: the original topic)",
+        ),
+    ] = None,
+    mend: Annotated[
+        str | None,
+        typer.Option(
+            "--mend", metavar="PROGRAM", help="jq program for the values, which must be JSON"
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="maximum number of letters")
+    ] = None,
+    rate: Annotated[
+        int | None, typer.Option("--rate", metavar="N", min=1, help="letters a second")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="ID", help="id of an interrupted replay to finish"),
+    ] = None,
+) -> None:
+    """Send the dead letters of groups again, each exactly once; needs --kafka-bootstrap.
+
+    Key, value, timestamp and headers stay as they are, without the headers of the error. Letters of
+    an earlier replay are left out. Records and progress are written in transactions: a killed
+    replay continues with --resume where it ended.
+    """
+    session = session_of(context)
+    if resume is not None:
+        if name or topic or groups or all_groups or to_topic or mend or limit:
+            raise UsageError("--resume repeats the plan: only --rate can be given with it")
+        _resume(session, resume, rate)
+        return
+    if bool(groups) == all_groups:
+        raise UsageError(
+            "choose the letters: --group ID or --all-groups",
+            hint=f"list the groups: pyconnect connectors dlq {name or f'--topic {topic}'}",
+        )
+    queue = dead_letter_topic(session, name, topic)
+    if to_topic == queue.topic:
+        raise UsageError(f"--to-topic: {to_topic} is the dead letter queue itself")
+    journal = ReplayJournal(
+        replay_directory(session.environ), queue.admin.cluster_id(), queue.topic
+    )
+    chosen = None if groups is None else frozenset(groups)
+    sorter = LetterSorter(connector=queue.connector, chosen=chosen, limit=limit)
+    if session.given.get("dry_run"):
+        _plan(session, queue, journal, sorter, to_topic=to_topic, mend=mend)
+        session.ends_with_plan(changes=sorter.taken > 0)
+        return
+    with journal.lock():
+        planned = _plan(session, queue, journal, sorter, to_topic=to_topic, mend=mend)
+        if planned is None:
+            return
+        session.confirm(f"replay {counted(planned.total, 'dead letter')}?")
+        journal.append(planned)
+        _run(session, queue, journal, Replay(planned=planned), rate)
+
+
+def _plan(
+    session: Session,
+    queue: DeadLetterTopic,
+    journal: ReplayJournal,
+    sorter: LetterSorter,
+    *,
+    to_topic: str | None,
+    mend: str | None,
+) -> ReplayPlanned | None:
+    """Show the plan of a replay and return it; None if no letter is left."""
+    before = journal.replays()
+    if (open_one := unfinished(before.values())) is not None:
+        identity = open_one.planned.replay
+        raise PreconditionFailed(
+            f"the replay {identity} of {queue.topic} has not ended",
+            hint=f"finish it: pyconnect dlq replay --resume {identity}; or take it back: pyconnect"
+            f" dlq undo {identity}",
+        )
+    sorter.replayed = Letters(sent_spans(before.values()))
+    mended = mender(mend)
+    ranges = queue.ranges()
+    for letter in queue.letters(ranges):
+        if sorter.take(letter):
+            mended(letter)
+    session.renew_time()
+    warn_of_removed(session, ranges)
+    spans = sorter.spans.built()
+    used = sorter.chosen if sorter.chosen is not None else {span.group for span in spans}
+    require_groups(sorter.groups, used, to_topic)
+    targets = sorted({to_topic or sorter.groups[span.group].cause.topic for span in spans})
+    target_partitions(queue.admin, targets)
+    if to_topic and not queue.read_by_connector(to_topic):
+        session.output.warning(
+            f"{queue.connector} does not read {to_topic}: add it to the connector's `topics`"
+        )
+    now = datetime.now(UTC)
+    planned = ReplayPlanned(
+        replay=new_identity(now),
+        at_ms=round(now.timestamp() * 1000),
+        cluster_id=queue.admin.cluster_id(),
+        topic=queue.topic,
+        connector=queue.connector,
+        to_topic=to_topic,
+        targets=tuple(targets),
+        mend=mend,
+        shapes=SHAPES,
+        spans=spans,
+    )
+    _show_plan(session, planned, sorter.groups)
+    return planned if spans else None
+
+
+def _show_plan(session: Session, planned: ReplayPlanned, groups: Mapping[str, LetterGroup]) -> None:
+    """Print the plan: as the result of a dry run, else as messages before the question."""
+    output = session.output
+    empty = f"no letter is left to replay in {planned.topic}"
+    if session.given.get("dry_run"):
+        to_topic: Column[Span] = Column(
+            "TO", lambda span: planned.to_topic or groups[span.group].cause.topic
+        )
+        output.listing(
+            (*PLAN_COLUMNS, to_topic),
+            planned.spans,
+            document={key: each for key, each in asdict(planned).items() if key != "replay"},
+            names=[span.group for span in planned.spans],
+            empty=empty,
+        )
+        return
+    if not planned.spans:
+        output.message(empty)
+    elif not session.settings.yes:
+        counts: Counter[str] = Counter()
+        for span in planned.spans:
+            counts[span.group] += span.count
+        for group, count in counts.items():
+            target = planned.to_topic or groups[group].cause.topic
+            output.message(f"  {group}  {counted(count, 'letter')} -> {target}")
+        if planned.mend:
+            output.message(f"  values through: {planned.mend}")
+
+
+def _run(
+    session: Session,
+    queue: DeadLetterTopic,
+    journal: ReplayJournal,
+    begun: Replay,
+    rate: int | None,
+) -> None:
+    """Carry a replay out under the lock of its journal, and print what was sent."""
+    planned = begun.planned
+    session.output.message(
+        f"replay {planned.replay}; if it is interrupted: pyconnect dlq replay"
+        f" --resume {planned.replay}"
+    )
+    run = ReplayRun(
+        session=session,
+        settings=queue.settings,
+        journal=journal,
+        replay=begun,
+        targets=target_partitions(queue.admin, planned.targets),
+        mend=mender(planned.mend),
+        rate=rate,
+    )
+    done = run.run()
+    sent = counted(certainly_sent(done), "dead letter")
+    session.output.document(
+        replay_json(done),
+        text=f"{planned.replay}: {sent} of {planned.topic} sent to {', '.join(planned.targets)}",
+        name=planned.replay,
+    )
+
+
+def _resume(session: Session, identity: str, rate: int | None) -> None:
+    queue, journal = queue_of_replay(session, identity)
+    if session.given.get("dry_run"):
+        session.output.document(replay_json(journal.replays()[identity]))
+        session.ends_with_plan(changes=True)
+        return
+    with journal.lock():
+        found = journal.replays()
+        known = found.pop(identity)
+        planned = known.planned
+        if known.state in {"finished", "incomplete"}:
+            require_complete(planned, known.missing or 0)
+            session.output.message(f"{identity}: it has ended, no letter is left")
+            return
+        if planned.shapes != SHAPES:
+            raise Conflict(
+                f"{identity}: another version of this command made its groups",
+                hint=f"finish it with that version, or: pyconnect dlq undo {identity}",
+            )
+        if Letters(planned.spans).overlapping(sent_spans(found.values())):
+            raise Conflict(
+                f"{identity} was undone, and a later replay has sent letters of it", hint=HISTORY
+            )
+        session.confirm(f"replay the {counted(planned.total, 'dead letter')} of {identity}?")
+        _run(session, queue, journal, known, rate)

@@ -1,0 +1,313 @@
+"""`pyconnect restore`: STOPPED, configuration, offsets, then the state; refused if in doubt."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.cli.offsets_world import A, changes, entry, stored
+from tests.support.fakes.connect_server import FakeConnect, FakeConnector
+
+__all__ = ["stored"]
+
+pytestmark = pytest.mark.wire
+
+
+@pytest.fixture
+def saved(run: Run, connect: FakeConnect) -> Path:
+    """A backup, with secrets, of a running source and a stopped sink."""
+    assert run("backup", "b", "--show-secrets").code == 0
+    connect.requests.clear()
+    return next(Path("b").iterdir())
+
+
+def configs(connect: FakeConnect) -> dict[str, Any]:
+    return {
+        name: (each.config, each.state, each.offsets) for name, each in connect.connectors.items()
+    }
+
+
+def test_a_lost_cluster_comes_back(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """Each connector is created STOPPED, gets its offsets, and then its state."""
+    before = configs(connect)
+    connect.connectors.clear()
+    connect.loggers = {"root": "INFO", "org.example": "DEBUG"}
+    outcome = run("restore", "b", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert configs(connect) == before
+    assert connect.loggers["org.example"] == "INFO"
+    orders = [request for request in changes(connect) if "/broken/" not in request]
+    assert orders == [
+        "POST /connectors",
+        "POST /connectors",
+        "PATCH /connectors/orders/offsets",
+        "PUT /connectors/orders/resume",
+        *[request for request in orders if "/admin/" in request],
+    ]
+    assert "hunter2" not in outcome.out + outcome.err
+
+
+def test_a_second_restore_changes_nothing(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """What the cluster has already is left alone."""
+    outcome = run("restore", str(saved), "--yes")
+    assert outcome.code == 0
+    assert "nothing to restore" in outcome.err
+    assert changes(connect) == []
+
+
+def test_a_changed_connector_is_stopped_first(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """Then it gets configuration, offsets, and runs again."""
+    orders = connect.connectors["orders"]
+    before = configs(connect)
+    orders.config = {**orders.config, "team": "z"}
+    orders.offsets = [entry(A, 99)]
+    outcome = run("restore", "b", "orders", "--yes")
+    assert outcome.code == 0, outcome.err
+    assert configs(connect) == before
+    assert changes(connect)[0] == "PUT /connectors/orders/stop"
+    assert changes(connect)[1] == "PUT /connectors/orders/config"
+    assert changes(connect)[-1] == "PUT /connectors/orders/resume"
+
+
+def test_a_state_alone_needs_no_stop(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """A paused connector is resumed; its offsets are not touched."""
+    connect.connectors["orders"].enter("PAUSED")
+    assert run("restore", "b", "--yes").code == 0
+    assert changes(connect) == ["PUT /connectors/orders/resume"]
+
+
+def test_the_plan_is_shown_and_asked_for(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """Without a terminal it needs --yes; a dry run prints it. No secret is in it."""
+    orders = connect.connectors["orders"]
+    orders.config = {**orders.config, "db.password": "other", "team": "z"}
+    orders.offsets = [entry(A, 99)]
+    shown = run("restore", "b", "--dry-run", "--exit-code")
+    assert shown.code == 1
+    assert "would restore orders" in shown.out
+    assert "team: z -> a" in shown.out
+    assert "RUNNING -> STOPPED -> RUNNING" in shown.out
+    assert "hunter2" not in shown.out
+    assert run("restore", "b").code == 9
+    assert changes(connect) == []
+
+
+def test_connectors_that_were_not_saved_stay(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """A restore deletes nothing that it has not created."""
+    connect.connectors["new"] = FakeConnector(config={"name": "new"})
+    del connect.connectors["orders"]
+    assert run("restore", "b", "--yes").code == 0
+    assert set(connect.connectors) == {"new", "orders", "broken"}
+
+
+def test_a_selection_restores_these_only(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """Conditions are about the saved connectors; loggers belong to the whole."""
+    connect.connectors.clear()
+    connect.loggers = {"root": "DEBUG"}
+    assert run("restore", "b", "--type", "sink", "--yes").code == 0
+    assert set(connect.connectors) == {"broken"}
+    assert connect.loggers == {"root": "DEBUG"}
+    unknown = run("restore", "b", "ordres", "--yes")
+    assert (unknown.code, "did you mean" in unknown.err) == (3, True)
+
+
+def test_a_restore_can_be_undone(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """The printed command gives back what was there, and deletes what was created."""
+    orders = connect.connectors["orders"]
+    orders.config = {**orders.config, "team": "z"}
+    orders.offsets = [entry(A, 99)]
+    del connect.connectors["broken"]
+    before = configs(connect)
+    outcome = run("restore", "b", "--yes")
+    assert outcome.code == 0
+    undo = next(line for line in outcome.err.splitlines() if line.startswith("undo: pyconnect "))
+    assert run(*undo.removeprefix("undo: pyconnect ").split(), "--yes").code == 0
+    assert configs(connect) == before
+    kept = Path(undo.split()[-1])
+    assert "hunter2" not in "".join(file.read_text() for file in kept.rglob("*.json"))
+
+
+def test_a_masked_secret_stays_the_connectors_own(run: Run, connect: FakeConnect) -> None:
+    """A connector that lacks it is refused alone, unless a reference is given."""
+    assert run("backup", "b").code == 0
+    orders = connect.connectors["orders"]
+    orders.config = {**orders.config, "team": "z"}
+    assert run("restore", "b", "--yes").code == 0
+    assert connect.connectors["orders"].config["db.password"] == "hunter2"
+    connect.connectors.clear()
+    outcome = run("restore", "b", "--yes")
+    assert outcome.code == 8
+    assert "the mask of a secret" in outcome.err
+    assert set(connect.connectors) == {"broken"}
+    reference = "${file:/run/db:password}"
+    assert run("restore", "b", "orders", "--set", f"db.password={reference}", "--yes").code == 0
+    assert connect.connectors["orders"].config["db.password"] == reference
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("offsets/orders.json", "is corrupt"),
+        ("connectors/broken.json", "is corrupt"),
+        ("loggers.json", "is corrupt"),
+    ],
+)
+def test_a_corrupt_backup_is_refused_by_name(
+    run: Run, connect: FakeConnect, saved: Path, damage: str, message: str
+) -> None:
+    """One changed byte in any file: exit 2, before anything is changed."""
+    file = saved / damage
+    file.write_text(file.read_text() + " ")
+    connect.connectors.clear()
+    outcome = run("restore", "b", "--yes")
+    assert outcome.code == 2
+    assert f"{file}: {message}" in outcome.err
+    assert changes(connect) == []
+
+
+def test_a_file_that_is_missing_is_named(run: Run, saved: Path) -> None:
+    """A backup is whole or none."""
+    (saved / "offsets" / "orders.json").unlink()
+    outcome = run("restore", str(saved), "--yes")
+    assert (outcome.code, "orders.json: is missing" in outcome.err) == (2, True)
+
+
+def test_a_newer_format_is_refused(run: Run, saved: Path) -> None:
+    """Its meaning is not known to this version."""
+    manifest = saved / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("backup/1", "backup/2"))
+    outcome = run("restore", str(saved), "--yes")
+    assert outcome.code == 2
+    assert "manifest.json: has format 2" in outcome.err
+
+
+def test_a_half_written_backup_is_refused_by_name(run: Run, saved: Path) -> None:
+    """In a directory of backups it is passed over with a warning."""
+    assert run("backup", "b").code == 0
+    newest = max(Path("b").iterdir())
+    (newest / "manifest.json").unlink()
+    outcome = run("restore", str(newest), "--yes")
+    assert (outcome.code, "is half-written" in outcome.err) == (2, True)
+    passed = run("restore", "b", "--yes")
+    assert passed.code == 0
+    assert f"{newest} is half-written and is not used" in passed.err
+    assert f"backup {saved}" in passed.err
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "pyconnect-backup/1"}', "\x00"])
+def test_a_damaged_manifest_is_refused(run: Run, saved: Path, text: str) -> None:
+    """Whatever is in it."""
+    (saved / "manifest.json").write_text(text)
+    outcome = run("restore", str(saved), "--yes")
+    assert (outcome.code, "manifest.json" in outcome.err) == (2, True)
+    assert "internal error" not in outcome.err
+
+
+def test_another_cluster_needs_force(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """The message names both clusters."""
+    connect.connectors.clear()
+    connect.cluster_id = "elsewhere"
+    assert run("restore", "b", "--yes").code == 3
+    refused = run("restore", str(saved), "--yes")
+    assert refused.code == 9
+    assert "is a backup of k, this cluster is elsewhere" in refused.err
+    assert run("restore", str(saved), "--yes", "--force").code == 0
+    assert set(connect.connectors) == {"orders", "broken"}
+
+
+def test_offsets_may_stay(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """--no-offsets: configurations and states only."""
+    connect.connectors["orders"].offsets = [entry(A, 99)]
+    connect.connectors["orders"].config["team"] = "z"
+    assert run("restore", "b", "--no-offsets", "--yes").code == 0
+    assert connect.connectors["orders"].offsets == [entry(A, 99)]
+    assert connect.connectors["orders"].config["team"] == "a"
+
+
+def test_one_failure_does_not_stop_the_others(run: Run, connect: FakeConnect, saved: Path) -> None:
+    """Exit 8; the same command restores the rest, and keeps the offsets that it has set."""
+    connect.connectors.clear()
+    connect.failures["PATCH /connectors/orders/offsets"] = [(500, "no luck")]
+    outcome = run("restore", "b", "--yes", "--summary-json")
+    assert outcome.code == 8
+    assert json.loads(outcome.out)["failed"] == 1
+    assert connect.connectors["orders"].state == "STOPPED"
+    assert connect.connectors["broken"].state == "STOPPED"
+    connect.connectors["broken"].offsets = []
+    again = run("restore", "b", "--yes")
+    assert again.code == 0, again.err
+    assert "did not finish and goes on" in again.err
+    assert connect.connectors["orders"].state == "RUNNING"
+    assert connect.connectors["broken"].offsets == []
+
+
+class KillingConnect(FakeConnect):
+    """Kills its client once it has carried out the client's change number `kill_at`.
+
+    A source that is resumed moves on from its offsets at once.
+    """
+
+    kill_at = 0
+    count = 0
+    set_back = False
+    client: subprocess.Popen[bytes] | None = None
+
+    def answer(
+        self, method: str, target: str, body: Any, authorization: str | None = None
+    ) -> tuple[int, Any]:
+        name = target.split("/")[2] if target.count("/") > 1 else ""
+        moved = name in self.connectors and self.connectors[name].offsets == [entry(A, 1_000)]
+        self.set_back |= moved and method == "PATCH"
+        found = super().answer(method, target, body, authorization)
+        if method != "GET":
+            if target.endswith("/resume") and self.kill_at:
+                self.connectors[name].offsets = [entry(A, 1_000)]
+            self.count += 1
+            if self.count == self.kill_at and self.client:
+                os.kill(self.client.pid, signal.SIGKILL)
+                self.client.wait()
+        return found
+
+
+@pytest.fixture
+def connect(request: pytest.FixtureRequest, connect: FakeConnect) -> FakeConnect:
+    """The usual world, on a server that may kill its client."""
+    return KillingConnect(connectors=connect.connectors)
+
+
+def test_a_restore_that_is_killed_is_finished_by_the_same_command(
+    run: Run, connect: FakeConnect, url: str, environ: dict[str, str], saved: Path
+) -> None:
+    """After any of its changes; connectors that run again are not set back."""
+    assert isinstance(connect, KillingConnect)
+    expected = configs(connect)
+    expected["orders"] = (*expected["orders"][:2], [entry(A, 1_000)])
+    kills = 0
+    while True:
+        kills += 1
+        connect.connectors.clear()
+        connect.count, connect.kill_at = 0, kills
+        line = ["restore", "b", "--yes", "--parallel", "2"]
+        connect.client = subprocess.Popen(
+            [sys.executable, "-m", "pyconnect_cli", *line],
+            env={**environ, "PYCONNECT_URL": url, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        code = connect.client.wait(60)
+        connect.client = None
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        outcome = run(*line)
+        assert outcome.code == 0, outcome.err
+        assert configs(connect) == expected
+        assert not connect.set_back
+    assert kills > 4

@@ -1,0 +1,132 @@
+"""`journal list`, `connectors history` and `rollback` on an agent with a fake herder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyconnect_agent.stores.journal import ChangesFile
+from pyconnect_cli.connectors.history import with_secrets
+from tests.support.agents.rest_client import call_url
+from tests.support.commands.pyconnect_command import Pyconnect
+from tests.support.fakes.fake_admin import FakeAdmin
+from tests.support.fakes.fake_herder import SOURCE_CLASS, FakeHerder
+from tests.support.fakes.rest_services import rest_config, serving
+
+pytestmark = pytest.mark.wire
+
+JSON = {"Content-Type": "application/json"}
+CONFIG = {"connector.class": SOURCE_CLASS, "topic": "t", "db.password": "old"}
+
+
+class World:
+    """An agent whose journal is a file, and commands that ask it."""
+
+    def __init__(self, url: str, herder: FakeHerder, directory: Path) -> None:
+        self.url = url
+        self.herder = herder
+        self.pyconnect = Pyconnect(directory, url)
+
+    def put(self, **changes: str) -> None:
+        body = json.dumps({**CONFIG, **changes})
+        assert call_url(self.url, "PUT", "/connectors/c/config", body, JSON).status < 300
+
+    def delete(self) -> None:
+        assert call_url(self.url, "DELETE", "/connectors/c").status == 204
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    herder, journal = FakeHerder(), ChangesFile(tmp_path / "journal")
+    with serving(rest_config(), herder, FakeAdmin(), journal) as server:
+        yield World(server.advertised_url.rstrip("/"), herder, tmp_path)
+
+
+def test_history_lists_the_changes_of_a_connector(world: World) -> None:
+    """A table says what has changed; as JSON each has both configurations without secrets."""
+    world.put()
+    world.put(topic="u")
+    call_url(world.url, "PUT", "/connectors/other/config", "{}", JSON)
+    world.delete()
+    ended = world.pyconnect("connectors", "history", "c")
+    assert ended.code == 0, ended.err
+    rows = [line.split() for line in ended.out.splitlines()]
+    assert rows[0] == ["NUMBER", "TIME", "USER", "CHANGE", "STATUS"]
+    assert [(row[0], " ".join(row[4:])) for row in rows[1:]] == [
+        ("0", "created 201"),
+        ("1", "config: topic 200"),
+        ("3", "deleted 204"),
+    ]
+    found = json.loads(world.pyconnect("connectors", "history", "c", "-o", "json").out)
+    assert found[1]["after"] == {**CONFIG, "name": "c", "topic": "u", "db.password": "[hidden]"}
+    listed = json.loads(world.pyconnect("journal", "list", "-o", "json").out)
+    assert [change["connector"] for change in listed] == ["c", "c", "other", "c"]
+    assert world.pyconnect("journal", "list", "--user", "bob").err == "no change is recorded\n"
+    newest = world.pyconnect("journal", "list", "--since", "1h", "--max", "1", "-o", "name")
+    assert newest.out == "3\n"
+
+
+def test_rollback_gives_the_configuration_before_the_last_change(world: World) -> None:
+    """The secret is the one that the connector has now; a second rollback takes the first back."""
+    world.put()
+    world.put(topic="u", extra="x")
+    world.put(topic="u", extra="x", **{"db.password": "new"})
+    planned = world.pyconnect("connectors", "rollback", "c", "--to", "0", "--dry-run")
+    assert planned.code == 0, planned.err
+    assert world.herder.configs["c"]["topic"] == "u"
+    ended = world.pyconnect("connectors", "rollback", "c", "--to", "0", "--yes")
+    assert ended.code == 0, ended.err
+    assert world.herder.configs["c"] == {**CONFIG, "name": "c", "db.password": "new"}
+    assert world.pyconnect("connectors", "rollback", "c", "--yes").code == 0
+    assert world.herder.configs["c"]["extra"] == "x"
+
+
+def test_rollback_refuses_a_secret_that_is_gone(world: World) -> None:
+    """Of a deleted connector: the key is named, and --set gives the value."""
+    world.put()
+    world.delete()
+    ended = world.pyconnect("connectors", "rollback", "c", "--yes")
+    assert ended.code == 9
+    assert "the journal hides db.password" in ended.err
+    assert "c" not in world.herder.configs
+    given = ("--set", "db.password=given")
+    assert world.pyconnect("connectors", "rollback", "c", "--yes", *given).code == 0
+    assert world.herder.configs["c"] == {**CONFIG, "name": "c", "db.password": "given"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["c"], "no configuration of c to go back to"),
+        (["none"], "no configuration of none to go back to"),
+        (["c", "--to", "7"], "change 7 of c is not in the journal"),
+        (["c", "--to", "1"], "there was no connector c after change 1"),
+    ],
+)
+def test_rollback_to_nothing_is_refused(world: World, arguments: list[str], text: str) -> None:
+    """Before its creation a connector had no configuration."""
+    world.put()
+    if "1" in arguments:
+        world.delete()
+    ended = world.pyconnect("connectors", "rollback", *arguments, "--yes")
+    assert (ended.code, text in ended.err) == (3, True), ended.err
+
+
+def test_an_agent_without_a_journal_names_its_settings(tmp_path: Path) -> None:
+    """Both of them."""
+    with serving(rest_config(), FakeHerder(), FakeAdmin()) as server:
+        ended = Pyconnect(tmp_path, server.advertised_url.rstrip("/"))("journal", "list")
+    assert ended.code != 0
+    assert "agent.journal.topic or agent.journal.file" in ended.err
+
+
+def test_a_value_that_is_hidden_in_part_has_to_agree_in_the_rest() -> None:
+    """A password in an address is not that of another host."""
+    recorded = {"url": "jdbc://[hidden]@host/db", "password": "[hidden]", "topic": "t"}
+    stored = {"url": "jdbc://u:p@host/db", "password": "p"}
+    assert with_secrets(recorded, stored) == ({**stored, "topic": "t"}, [])
+    other = {"url": "jdbc://u:p@other/db", "password": None}
+    assert with_secrets(recorded, other)[1] == ["url", "password"]
