@@ -85,7 +85,17 @@ class KafkaBroker(Server):
     def ports(self) -> NodePorts:
         """The ports, chosen when first asked for."""
         if self._ports is None:
-            self._ports = self._choose_ports()
+            if self.config.port is not None:
+                ports.require_free(self.config.port)
+            plaintext = self.config.port or ports.free_port()
+            if self.config.voters is None:
+                controller = ports.free_port(frozenset({plaintext}))
+            else:
+                controller = self.config.voters[self.config.node_id]
+            sasl = None
+            if self.config.security.sasl_users:
+                sasl = self.config.sasl_port or ports.free_port(frozenset({plaintext, controller}))
+            self._ports = NodePorts(plaintext=plaintext, controller=controller, sasl=sasl)
         return self._ports
 
     @property
@@ -104,19 +114,6 @@ class KafkaBroker(Server):
     def data_directory(self) -> Path:
         """The directory of the broker's records and metadata."""
         return self.directory / "data"
-
-    def _choose_ports(self) -> NodePorts:
-        if self.config.port is not None:
-            ports.require_free(self.config.port)
-        plaintext = self.config.port or ports.free_port()
-        if self.config.voters is None:
-            controller = ports.free_port(frozenset({plaintext}))
-        else:
-            controller = self.config.voters[self.config.node_id]
-        sasl = None
-        if self.config.security.sasl_users:
-            sasl = self.config.sasl_port or ports.free_port(frozenset({plaintext, controller}))
-        return NodePorts(plaintext=plaintext, controller=controller, sasl=sasl)
 
     def _give_up_ports(self) -> bool:
         asked_for = (self.config.port, self.config.sasl_port, self.config.voters)

@@ -1,11 +1,14 @@
-"""The common part of the sandbox's Connect workers, Apache's and pyconnect's.
+"""The sandbox's Connect workers, Apache's and pyconnect's, and their plugins.
 
 Both read a `worker.properties` and answer GET /health with 200 (KIP-1017) once they have joined
-their group and read its config topic. Not thread-safe.
+their group and read its config topic. Apache's is `ConnectDistributed` or `ConnectStandalone`.
+Ours is `python -m pyconnect_agent`: it is started, never imported. Not thread-safe.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +18,8 @@ from pathlib import Path
 import javaproperties
 
 from pyconnect_sandbox import ports
+from pyconnect_sandbox.errors import InvalidSandboxRequest
+from pyconnect_sandbox.runtime import QUICK_START_OPTIONS, KafkaRuntime, write_log_configuration
 from pyconnect_sandbox.server import Server
 
 WORKER_FILE = "worker.properties"
@@ -141,7 +146,103 @@ class ConnectWorker(Server):
         return path
 
     def _answers(self, timeout_s: float) -> bool:
-        if rest_status(self.port, "/health", timeout_s) != 200:
+        # 401: a worker whose REST interface needs credentials.
+        if rest_status(self.port, "/health", timeout_s) not in (200, 401):
             return False
         self._has_answered = True
         return True
+
+
+DISTRIBUTED_CLASS = "org.apache.kafka.connect.cli.ConnectDistributed"
+STANDALONE_CLASS = "org.apache.kafka.connect.cli.ConnectStandalone"
+
+
+class JavaConnectWorker(ConnectWorker):
+    """A Java worker process. `jvm_options` may ask for a JVM tuned to run, not to start."""
+
+    name = "java-worker"
+
+    def __init__(
+        self,
+        runtime: KafkaRuntime,
+        config: WorkerLaunch,
+        *,
+        heap_mb: int = 512,
+        jvm_options: Sequence[str] = QUICK_START_OPTIONS,
+    ) -> None:
+        super().__init__(config)
+        self._runtime = runtime
+        self._heap_mb = heap_mb
+        self._jvm_options = jvm_options
+
+    def _default_properties(self) -> Mapping[str, str]:
+        # Plugins on the class path are found by their service manifests: 2 s instead of 7.
+        return {"plugin.discovery": "service_load"}
+
+    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
+        log_configuration = self.directory / "log4j2.properties"
+        write_log_configuration(log_configuration, self.log_path)
+        standalone = self.config.connectors is not None
+        return self._runtime.command(
+            STANDALONE_CLASS if standalone else DISTRIBUTED_CLASS,
+            *map(str, (worker_file, *connector_files)),
+            heap_mb=self._heap_mb,
+            server_directory=self.directory,
+            log_configuration=log_configuration,
+            jvm_options=self._jvm_options,
+        )
+
+
+class AgentProcess(ConnectWorker):
+    """An agent process with its children; standalone when it is given connectors.
+
+    `kill` ends the whole group, `suspend` freezes all of it: the death or the freeze of a host.
+    """
+
+    name = "agent"
+
+    @property
+    def log_path(self) -> Path:
+        return self.output_path
+
+    def _environment(self) -> Mapping[str, str]:
+        # Found beside this package in a source tree, wherever it is when it is installed.
+        roots = (str(Path(entry).resolve()) for entry in sys.path if entry)
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(roots)}
+
+    def _command(self, worker_file: Path, connector_files: Sequence[Path]) -> Sequence[str]:
+        mode = [] if self.config.connectors is None else ["--standalone"]
+        files = map(str, (worker_file, *connector_files))
+        return [sys.executable, "-m", "pyconnect_agent", *mode, *files]
+
+
+def plugin_path_of(entries: Sequence[Path]) -> str:
+    """Return entries as a plugin path. Raises InvalidSandboxRequest for one that does not exist."""
+    for entry in entries:
+        if not entry.exists():
+            raise InvalidSandboxRequest(
+                f"{entry.absolute()} of the plugin path does not exist",
+                hint="name directories of plugins, or jars",
+            )
+    return ",".join(str(entry.absolute()) for entry in entries)
+
+
+def former_property(directory: Path, key: str) -> str:
+    """Return a property of a worker's last start, "" without one."""
+    try:
+        properties = javaproperties.loads((directory / WORKER_FILE).read_text())
+    except FileNotFoundError:
+        return ""
+    return properties.get(key, "")
+
+
+def plugin_properties(plugin_path: str, libs: str) -> Mapping[str, str]:
+    """Return the properties of a worker. `libs`: Kafka's jars, which an agent runs plugins with."""
+    if not plugin_path:
+        return {}
+    return {
+        "plugin.path": plugin_path,
+        # Workers of a sandbox otherwise look at service files alone, which not all plugins have.
+        "plugin.discovery": "hybrid_warn",
+        "agent.java.kafka.home": libs,
+    }

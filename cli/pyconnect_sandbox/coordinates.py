@@ -1,6 +1,6 @@
 """The jars of Kafka: where a Maven repository has them, and the checksums of their files.
 
-Of the release of the sandbox all that a broker and a Connect worker need; of the others those that
+Of the releases of the sandbox all that a broker and a Connect worker need; of the others those that
 plugins need (`pyconnect_clients.plugin_jars.kafka_api` names the releases).
 """
 
@@ -10,6 +10,12 @@ from functools import cache
 from importlib import resources
 
 KAFKA_VERSION = "4.3.1"
+SERVER_VERSIONS = (KAFKA_VERSION, "4.4.0")
+"""The releases of the sandbox, its default first.
+
+Maven Central has no connect-file 4.4.0, and that of 4.3.1 needs a class that 4.4 moved: a Java
+worker of 4.4.0 has no FileStream connectors.
+"""
 
 
 def known_checksums(version: str = KAFKA_VERSION) -> dict[str, str]:

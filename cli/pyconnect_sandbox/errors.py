@@ -37,7 +37,7 @@ class InvalidSandboxRequest(SandboxError):
 
 
 class SandboxNotRunning(SandboxError):
-    """Nothing of that name runs; raised by `lifecycle`."""
+    """No sandbox of that name runs; raised by `lifecycle`."""
 
     exit_code = 3
 

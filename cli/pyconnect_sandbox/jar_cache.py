@@ -88,7 +88,12 @@ class JarCache:
                 libs.mkdir(parents=True)
                 fetch(work_directory, libs)
                 self._verify(libs)
-                self._write_manifest(candidate)
+                jars = {
+                    path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+                    for path in sorted((candidate / "libs").glob("*.jar"))
+                }
+                manifest = {"version": self._version, "jars": jars}
+                (candidate / MANIFEST).write_text(json.dumps(manifest, indent=1))
                 if self.directory.exists():
                     shutil.rmtree(self.directory)
                 candidate.rename(self.directory)
@@ -126,11 +131,3 @@ class JarCache:
                 hint="the repository has altered or damaged them: use another repository;"
                 f" {GIVEN_JARS}",
             )
-
-    def _write_manifest(self, candidate: Path) -> None:
-        jars = {
-            path.name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
-            for path in sorted((candidate / "libs").glob("*.jar"))
-        }
-        manifest = {"version": self._version, "jars": jars}
-        (candidate / MANIFEST).write_text(json.dumps(manifest, indent=1))

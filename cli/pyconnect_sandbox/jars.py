@@ -7,7 +7,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums, known_paths
+from pyconnect_sandbox.coordinates import (
+    KAFKA_VERSION,
+    SERVER_VERSIONS,
+    known_checksums,
+    known_paths,
+)
 from pyconnect_sandbox.errors import JarsUnavailable
 from pyconnect_sandbox.jar_cache import JarCache
 from pyconnect_sandbox.java import find_java
@@ -38,23 +43,24 @@ def libs_of(kafka_dir: Path) -> Path:
 def find_runtime(
     kafka_dir: Path | None = None,
     *,
+    version: str | None = None,
     progress: Progress = silent,
     environment: Mapping[str, str] | None = None,
     cache: JarCache | None = None,
 ) -> KafkaRuntime:
     """Return a Java and Kafka's jars, fetching these on first use.
 
-    `kafka_dir` wins over KAFKA_HOME, that over the cache. Raises JavaUnavailable, JarsUnavailable
-    and JarResolutionFailed.
+    `kafka_dir` wins over `version`, that over KAFKA_HOME, that over the default version. Raises
+    JavaUnavailable, JarsUnavailable and JarResolutionFailed.
     """
     environment = os.environ if environment is None else environment
     java = find_java(environment)
-    if kafka_dir is None and (kafka_home := environment.get("KAFKA_HOME")):
+    if kafka_dir is None and version is None and (kafka_home := environment.get("KAFKA_HOME")):
         kafka_dir = Path(kafka_home)
     if kafka_dir is not None:
         return KafkaRuntime(java=java, libs=libs_of(kafka_dir))
-    cache = cache or JarCache(KAFKA_VERSION, known_checksums())
-    return KafkaRuntime(java=java, libs=fetched(KAFKA_VERSION, cache, environment, progress))
+    libs = fetched(version or KAFKA_VERSION, cache, environment, progress)
+    return KafkaRuntime(java=java, libs=libs)
 
 
 def fetched(
@@ -69,7 +75,7 @@ def fetched(
     """
     cache = cache or JarCache(version, known_checksums(version))
     if not cache.is_complete():
-        size = SIZE if version == KAFKA_VERSION else API_SIZE
+        size = SIZE if version in SERVER_VERSIONS else API_SIZE
         progress(f"fetching Apache Kafka {version} ({size}), once")
         cache.fill(
             lambda _, libs: download(

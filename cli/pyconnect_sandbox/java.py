@@ -80,14 +80,6 @@ def install_hint(family: str | None) -> str:
     return f"install it:\n{ways}"
 
 
-def _this_family() -> str | None:
-    try:
-        os_release: Mapping[str, str] = platform.freedesktop_os_release()
-    except OSError:
-        os_release = {}
-    return platform_family(platform.system(), os_release)
-
-
 def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
     if home := environment.get("JAVA_HOME"):
         yield Path(home) / "bin" / "java"
@@ -105,7 +97,11 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         if version >= MINIMUM_VERSION:
             return Java(executable=executable, version=version)
         too_old.append(f"{executable} is Java {version}")
-    hint = install_hint(_this_family())
+    try:
+        os_release: Mapping[str, str] = platform.freedesktop_os_release()
+    except OSError:
+        os_release = {}
+    hint = install_hint(platform_family(platform.system(), os_release))
     if too_old:
         raise JavaUnavailable(
             f"Kafka needs Java {MINIMUM_VERSION} or newer, but {', '.join(too_old)}",

@@ -14,32 +14,33 @@ from pathlib import Path
 
 import javaproperties
 
-from pyconnect_sandbox import class_archive, ports, processes
-from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox import ports, processes
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
 from pyconnect_sandbox.broker_properties import BrokerSecurity, sasl_properties
 from pyconnect_sandbox.connect_worker import (
+    AgentProcess,
     ConnectWorker,
+    JavaConnectWorker,
     WorkerLaunch,
+    former_property,
+    plugin_path_of,
+    plugin_properties,
     rest_status,
     worker_properties,
 )
 from pyconnect_sandbox.errors import InvalidSandboxRequest, SandboxNotRunning
+from pyconnect_sandbox.jar_cache import cache_root
 from pyconnect_sandbox.jars import find_runtime
-from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.progress import Progress
+from pyconnect_sandbox.runtime import KafkaRuntime, keep_archives
 from pyconnect_sandbox.server import Server
 from pyconnect_sandbox.state import SandboxDirectory, SandboxState, ServerRecord, sandbox_names
-from pyconnect_sandbox.worker_plugins import (
-    former_plugin_path,
-    plugin_path_of,
-    plugin_properties,
-)
 
 DEFAULT_NAME = "default"
 STOP_GRACE_S = 20.0
 PROBE_TIMEOUT_S = 2.0
 _CLAIM = ".pyconnect-sandbox"
+_EXACTLY_ONCE = {"exactly.once.source.support": "enabled"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +54,16 @@ class UpRequest:
     acl: bool = False
     sasl_users: Mapping[str, str] = field(default_factory=dict)
     kafka_dir: Path | None = None
+    kafka_version: str | None = None
+    """One of `SERVER_VERSIONS`; None: of KAFKA_HOME, else the first of them."""
     timeout_s: float = 60
     """For each server to answer."""
     agent: bool = False
     java_worker: bool = False
     plugin_path: tuple[Path, ...] = ()
     """Of the workers; empty: as when they ran before, at first none."""
+    exactly_once: bool = False
+    """Source connectors of the workers may deliver exactly once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +149,7 @@ class _Starter:
     def broker(self) -> None:
         if self.state.running("broker") is not None:
             return
-        runtime = find_runtime(self._request.kafka_dir, progress=self._progress)
+        runtime = self._runtime()
         self.state = replace(self.state, libs=str(runtime.libs))
         data_directory = Path(self.state.data_directory)
         _claim(data_directory)
@@ -165,11 +170,17 @@ class _Starter:
             addresses["sasl"] = broker.sasl_bootstrap_servers
         self._record(broker, addresses)
 
+    def _runtime(self) -> KafkaRuntime:
+        request = self._request
+        return find_runtime(
+            request.kafka_dir, version=request.kafka_version, progress=self._progress
+        )
+
     def agent(self) -> None:
         self._worker("agent", AgentProcess)
 
     def java_worker(self) -> None:
-        runtime = find_runtime(self._request.kafka_dir, progress=self._progress)
+        runtime = self._runtime()
         self._worker("java-worker", lambda config: JavaConnectWorker(runtime, config))
 
     def _worker(self, kind: str, make: Callable[[WorkerLaunch], ConnectWorker]) -> None:
@@ -187,6 +198,7 @@ class _Starter:
                 properties={
                     **worker_properties(broker.addresses["plaintext"], f"sandbox-{kind}"),
                     **plugins,
+                    **(_EXACTLY_ONCE if self._request.exactly_once else {}),
                 },
                 port=self._former_port(kind),
                 start_timeout_s=self._request.timeout_s,
@@ -196,13 +208,15 @@ class _Starter:
         self._record(worker, {"rest": worker.url})
 
     def _plugins(self, kind: str, directory: Path) -> Mapping[str, str]:
-        """Raises InvalidSandboxRequest if the worker runs with another plugin path."""
-        former = former_plugin_path(directory)
+        """Raises InvalidSandboxRequest if the worker runs with other options."""
+        former = former_property(directory, "plugin.path")
         path = self._plugin_path or former
-        if self.state.running(kind) is not None and path != former:
+        difference = f"with the plugin path {former or '(none)'}" if path != former else ""
+        if self._request.exactly_once and not former_property(directory, *_EXACTLY_ONCE):
+            difference = "without exactly-once delivery"
+        if self.state.running(kind) is not None and difference:
             raise InvalidSandboxRequest(
-                f"The {kind} of sandbox {self.state.name} runs with the plugin path "
-                f"{former or '(none)'}",
+                f"The {kind} of sandbox {self.state.name} runs {difference}",
                 hint=f"stop it first: pyconnect sandbox down --name {self.state.name}",
             )
         return plugin_properties(path, self.state.libs)
@@ -273,6 +287,10 @@ def _require_same_options(running: SandboxState, request: UpRequest, broker_dire
         )
         if not sasl_properties(request.sasl_users).items() <= properties.items():
             differences.append("it has other SASL users or passwords")
+    if request.kafka_version is not None and (
+        Path(running.libs) != cache_root() / request.kafka_version / "libs"
+    ):
+        differences.append(f"its Kafka is that of {running.libs}")
     if differences:
         raise InvalidSandboxRequest(
             f"Sandbox {running.name} runs with other options: {'; '.join(differences)}",
@@ -302,7 +320,7 @@ def down(name: str, *, remove_data: bool = False, root: Path | None = None) -> t
             if record.is_running:
                 stopped.append(record.kind)
             if processes.end_group(record.identity, STOP_GRACE_S):
-                class_archive.keep_archives(Path(record.output).parent)
+                keep_archives(Path(record.output).parent)
         directory.save(replace(state, servers=()))
         if remove_data:
             _remove_claimed(Path(state.data_directory))

@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from pyconnect_sandbox import class_archive, processes, tether
+from pyconnect_sandbox import processes, tether
 from pyconnect_sandbox.errors import ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
+from pyconnect_sandbox.runtime import keep_archives
 
 READY_POLL_INTERVAL_S = 0.05
 COLLISION_RETRIES = 3
@@ -123,7 +124,9 @@ class Server(ABC):
                 try:
                     self.wait_until_ready(deadline - time.monotonic())
                 except ServerExited:
-                    if not (self._found_port_taken() and self._give_up_ports()):
+                    if not (
+                        ("Address already in use" in self._written()) and self._give_up_ports()
+                    ):
                         raise
                 else:
                     return self
@@ -199,7 +202,7 @@ class Server(ABC):
             )
             # One that ended before it answered has loaded too few classes.
             if graceful and self._was_ready:
-                class_archive.keep_archives(self.directory)
+                keep_archives(self.directory)
         self._forget()
         return graceful
 
@@ -297,9 +300,6 @@ class Server(ABC):
                     stream.seek(max(self._seen_bytes.get(path, 0), size - _EXCERPT_BYTES))
                     texts.append(stream.read().decode(errors="replace"))
         return "".join(texts)
-
-    def _found_port_taken(self) -> bool:
-        return "Address already in use" in self._written()
 
     def _excerpt(self) -> str:
         lines = self._written().splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.class_archive import archive_name, archive_options, keep_archives
+from pyconnect_sandbox.runtime import archive_name, archive_options, keep_archives
 
 
 @pytest.fixture

@@ -14,7 +14,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from pyconnect_sandbox import jars, repository
-from pyconnect_sandbox.coordinates import KAFKA_VERSION, known_checksums, known_paths
+from pyconnect_sandbox.coordinates import (
+    KAFKA_VERSION,
+    SERVER_VERSIONS,
+    known_checksums,
+    known_paths,
+)
 from pyconnect_sandbox.errors import JarResolutionFailed, JarsUnavailable
 from pyconnect_sandbox.jar_cache import JarCache
 from pyconnect_sandbox.jars import find_runtime, libs_of
@@ -150,26 +155,30 @@ def test_processes_that_need_the_jars_together_resolve_once(cache: JarCache) -> 
     assert cache.is_complete()
 
 
-def test_the_known_checksums_cover_the_sandboxs_jars() -> None:
+@pytest.mark.parametrize("version", SERVER_VERSIONS)
+def test_the_known_checksums_cover_the_sandboxs_jars(version: str) -> None:
     """The recorded set has broker, worker, and the plugins and the log library beside them."""
-    names = set(known_checksums())
-    kafka = ("kafka_2.13", "connect-runtime", "connect-file", "connect-json")
-    assert {f"{artifact}-{KAFKA_VERSION}.jar" for artifact in kafka} <= names
+    names = set(known_checksums(version))
+    kafka = ("kafka_2.13", "connect-runtime", "connect-json", "connect-transforms")
+    assert {f"{artifact}-{version}.jar" for artifact in kafka} <= names
+    assert (f"connect-file-{version}.jar" in names) == (version == KAFKA_VERSION)
     assert any(name.startswith("log4j-slf4j-impl-") for name in names)
-    assert all(len(checksum) == 64 for checksum in known_checksums().values())
-    assert len(known_paths()) == len(names)
-    assert all(path.count("/") >= 3 for path in known_paths())
+    assert all(len(checksum) == 64 for checksum in known_checksums(version).values())
+    assert len(known_paths(version)) == len(names)
+    assert all(path.count("/") >= 3 for path in known_paths(version))
 
 
 def test_a_kafka_directory_wins_over_kafka_home_and_the_cache(
     cache: JarCache, tmp_path: Path
 ) -> None:
-    """--kafka-dir is taken before KAFKA_HOME, and that before what was fetched."""
+    """--kafka-dir is taken before --kafka, that before KAFKA_HOME, and that before the default."""
     cache.fill(resolve, silent)
     asked, home = unpacked_kafka(tmp_path / "asked"), unpacked_kafka(tmp_path / "home")
     environment = environment_with(tmp_path, KAFKA_HOME=str(home))
     assert find_runtime(asked, environment=environment, cache=cache).libs == asked / "libs"
     assert find_runtime(environment=environment, cache=cache).libs == home / "libs"
+    named = find_runtime(version="1.0", environment=environment, cache=cache)
+    assert named.libs == cache.libs
     del environment["KAFKA_HOME"]
     assert find_runtime(environment=environment, cache=cache).libs == cache.libs
 
