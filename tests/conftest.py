@@ -13,11 +13,14 @@ import pytest
 from hypothesis import settings
 
 from pyconnect_agent.process import long_lived
-from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
+from pyconnect_sandbox.connect_worker import (
+    AgentProcess,
+    JavaConnectWorker,
+    WorkerLaunch,
+    worker_properties,
+)
 from pyconnect_sandbox.jars import find_runtime
-from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from pyconnect_sandbox.server import Server
 from tests.support.names import unique_name as make_unique_name

@@ -83,6 +83,10 @@ def _common() -> Iterator[ConfigValues]:
         "producer.override.acks": ("x",),
         "producer.override.batch.size": ("x",),
         "producer.override.unknown": ("x",),
+        "producer.override.client.rack": ("x",),
+        "producer.override.partitioner.rack.aware": ("true",),
+        "consumer.override.metadata.cluster.check.enable": ("false",),
+        "producer.override.bootstrap.resolve.timeout.ms": ("1",),
         "consumer.override.group.id": ("g",),
         "consumer.override.max.poll.records": ("x",),
         "consumer.override.auto.offset.reset": ("never",),
@@ -101,6 +105,8 @@ def _common() -> Iterator[ConfigValues]:
     yield _transform("HoistField$Value")
     yield _transform("ReplaceField$Key", include="a", exclude="b")
     yield _transform("TimestampRouter", topic_format="x", predicate="p")
+    yield _transform("ValueToKey", fields="a.b", field_syntax_version="V2")
+    yield _transform("ValueToKey", fields="a.b", field_syntax_version="x")
     yield _transform("Filter", predicate="p") | {
         "predicates": "p",
         "predicates.p.type": f"{_TRANSFORMS}.predicates.TopicNameMatches",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.java.our_own_plugins import is_our_own
@@ -18,7 +19,8 @@ def on_both(
     java_url: str, agent_url: str, method: str, target: str, body: object = None
 ) -> tuple[Answer, Answer]:
     """Return what a Java worker and an agent answer."""
-    text, headers = (None, {}) if body is None else (json.dumps(body), JSON)
+    is_text = body is None or isinstance(body, str | bytes)
+    text, headers = (body, {}) if body is None else (body if is_text else json.dumps(body), JSON)
     answers = [call_url(url, method, target, text, headers) for url in (java_url, agent_url)]
     return answers[0], answers[1]
 
@@ -53,3 +55,18 @@ def validation(answer: Answer) -> Any:
         if info["value"]["name"] not in OUR_OWN_KEYS
     }
     return answer.status, body["name"], body["error_count"], sorted(body["groups"]), found
+
+
+def comparable(answer: Answer, release: str) -> list[str]:
+    """Return an answer as lines without prose and without its release; lists are sorted."""
+    answer = replace(answer, body=answer.body.replace(release.encode(), b"<release>"))
+    try:
+        body = validation(answer) if answer.status == 200 else answer.json()
+    except (ValueError, TypeError, KeyError):
+        return [f"{answer.status}", answer.text]
+    if isinstance(body, tuple) and len(body) == 2 and isinstance(body[1], list):
+        body = sorted((definition(each) for each in body[1]), key=str)
+    return [
+        f"{answer.status}",
+        *json.dumps(body, indent=1, sort_keys=True, default=str).splitlines(),
+    ]

@@ -68,8 +68,9 @@ def test_lines_go_from_file_to_file(
     agent = agents.start(properties={"plugin.path": str(plugin_path)})
     original, copied = tmp_path / "original", tmp_path / "copied"
     write_lines(original, 5_000)
-    source = {**streams.source(original), "connector.class": SOURCE}
-    sink = {**streams.sink(copied), "connector.class": SINK}
+    awake = {"agent.connector.sleep": "false"}
+    source = {**streams.source(original), "connector.class": SOURCE, **awake}
+    sink = {**streams.sink(copied), "connector.class": SINK, **awake}
     agent.create(source["name"], source)
     agent.create(sink["name"], sink)
     wait_until_equal(copied, original)

@@ -25,6 +25,7 @@ PROPERTIES = {
     "session.timeout.ms": str(SESSION_S * 1000),
     "heartbeat.interval.ms": "500",
     "task.shutdown.graceful.timeout.ms": "1000",
+    "agent.connector.sleep": "false",
 }
 
 

@@ -276,7 +276,11 @@ def test_secrets_are_hidden(world: World, tmp_path: Path) -> None:
     file.write_text("password=of-a-provider\n")
     reference = f"${{file:{file}:password}}"
     world.source(
-        limit="10", deed="reveal", secret=reference, agent_java_options=f"-Dpassword={reference}"
+        limit="10",
+        deed="reveal",
+        secret=reference,
+        agent_java_options=f"-Dpassword={reference}",
+        agent_connector_sleep="false",
     )
     trace = world.trace()
     assert "java.lang.IllegalStateException: outer\n\tat io.pyconnect.tests" in trace
@@ -438,9 +442,33 @@ def test_a_connectors_monitor_may_request_other_tasks(world: World, tmp_path: Pa
     assert "java.lang.IllegalStateException: raised by the monitor\n\tat io.pyconnect" in trace
 
 
+def test_an_idle_connector_sleeps_and_one_with_a_monitor_does_not(
+    world: World, tmp_path: Path
+) -> None:
+    """Only the task of the first has a Java process then; a change of its config wakes it up."""
+    watched, wish = unique_name("java"), tmp_path / "wish"
+    config = {"connector.class": "io.pyconnect.tests.NumberSource", "topic": world.topic}
+    world.agent.create(watched, {**config, "wish": str(wish), "tasks.max": "2"})
+    world.agent.wait_for_states(watched, "RUNNING", "RUNNING")
+    world.source(limit="1")
+
+    def asleep() -> list[str]:
+        works = world.agent.get("/agent/tasks")
+        return [work["connector"] for work in works if work["asleep"]]
+
+    eventually(lambda: asleep() == [world.name], WAIT_S, asleep)
+    eventually(lambda: len(java_processes(world.agent)) == 3, WAIT_S)
+    world.agent.do("PATCH", f"/connectors/{world.name}/config", {"limit": "3"})
+    assert world.await_values(3)
+    eventually(lambda: asleep() == [world.name], WAIT_S, asleep)
+    wish.write_text("2")
+    world.agent.wait_for_states(watched, *["RUNNING"] * 3)
+    world.agent.do("DELETE", f"/connectors/{watched}")
+
+
 def test_a_connector_fails_when_its_process_is_killed(world: World) -> None:
     """It fails at once, though nothing is asked of it."""
-    world.sink()
+    world.sink(agent_connector_sleep="false")
     world.await_note(f"open [{world.topic}-0] of [{world.topic}-0]")
     java_processes(world.agent)[0].kill()
     eventually(lambda: world.agent.states(world.name)[:1] == ("FAILED",), WAIT_S, world.status)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.connect_worker import rest_status
-from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.connect_worker import JavaConnectWorker, rest_status
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.agents.worker_rest import WorkerRest
 from tests.support.eventually import eventually

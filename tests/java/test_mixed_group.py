@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4, RELEASE_KEY
 from pyconnect_agent.core.internal_topics import config_records
+from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import append_lines, sink_config, source_config
 from tests.support.agents.mixed_group import WAIT_S, MixedGroup, MixedWorker, java_and_agent
 from tests.support.chaos.witness import WITNESS, Journal
@@ -28,12 +31,35 @@ COMPACTED_SOON = {
 }
 
 
-@pytest.fixture(scope="module", params=["java", "agent"])
+OF_4_4 = pytest.mark.long(only=True)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("java", CONNECT_VERSION),
+        ("agent", CONNECT_VERSION),
+        pytest.param(("java", RELEASE_4_4), marks=OF_4_4),
+        pytest.param(("agent", RELEASE_4_4), marks=OF_4_4),
+    ],
+    ids="-".join,
+)
 def shared_group(
-    request: pytest.FixtureRequest, module_servers: Servers, kafka_broker: SharedBroker
-) -> MixedGroup:
-    """Led by the kind that the parameter names."""
-    return MixedGroup(module_servers, kafka_broker, request.param, COMPACTED_SOON)
+    request: pytest.FixtureRequest,
+    kafka_runtime: KafkaRuntime,
+    kafka_broker: SharedBroker,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[MixedGroup]:
+    """Led by the kind that the parameter names; both are of the release."""
+    leader, release = request.param
+    runtime = kafka_runtime if release == CONNECT_VERSION else request.getfixturevalue("kafka_4_4")
+    servers = Servers(runtime, tmp_path_factory.mktemp("mixed"))
+    try:
+        group = MixedGroup(servers, kafka_broker, leader, COMPACTED_SOON | {RELEASE_KEY: release})
+        assert group.leader.get("/")["version"] == release
+        yield group
+    finally:
+        servers.close()
 
 
 @pytest.fixture
@@ -161,6 +187,38 @@ def test_every_change_of_state_is_seen_by_both(group: MixedGroup, tmp_path: Path
             lambda worker=worker: worker.call("GET", "/connectors/life/status").status == 404,
             WAIT_S,
         )
+
+
+def test_a_connector_that_sleeps_and_wakes_up_writes_no_status(
+    group: MixedGroup, kafka_broker: SharedBroker, tmp_path: Path
+) -> None:
+    """Both workers and the topic show the states that a Java worker would have written."""
+    _, agent = java_and_agent(group)
+    names = [f"sleeper-{number}" for number in range(2)]
+    for name in names:
+        group.leader.create(name, sink(tmp_path, 1))
+    # One of two connectors is the agent's.
+    placed = {placed_at(group, name): name for name in names}
+    name = placed[worker_of(agent)]
+    group.wait_for_states(name, "RUNNING", "RUNNING")
+
+    def is_asleep() -> bool:
+        works = agent.get("/agent/tasks")
+        return [work["asleep"] for work in works if work["connector"] == name][:1] == [True]
+
+    def history() -> list[str]:
+        topic = f"{group.group_id}-status"
+        written = [v for k, v in records_left(kafka_broker, topic) if k.decode().endswith(name)]
+        return [json.loads(value or b"{}").get("state") for value in written]
+
+    eventually(is_asleep, WAIT_S)
+    assert history()[-1] == "RUNNING"
+    for verb, states in (("pause", "PAUSED"), ("resume", "RUNNING")):
+        assert group.leader.call("PUT", f"/connectors/{name}/{verb}").status == 202
+        group.wait_for_states(name, states, states)
+    eventually(is_asleep, WAIT_S)
+    # Compaction may have removed earlier ones.
+    assert history()[-2:] in (["PAUSED", "RUNNING"], ["RUNNING"])
 
 
 def test_a_class_that_only_the_agent_has_fails_on_the_java_worker(

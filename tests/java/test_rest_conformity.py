@@ -11,44 +11,47 @@ from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION, RELEASE_4_4
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.java.conftest import Workers
 from tests.java.rest_life import Life, Told
 from tests.java.rest_stories import STORIES, Story
 from tests.support.agents.rest_client import call_url
 from tests.support.names import unique_name
 from tests.support.plugins.java_plugin_jars import file_connectors
 from tests.support.rest_scenarios import SCENARIOS, Scenario
-from tests.support.servers.kafka import Servers, SharedAgentWorker, SharedBroker, SharedJavaWorker
+from tests.support.servers.kafka import Servers, SharedBroker, SharedJavaWorker
 
 pytestmark = pytest.mark.java
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_expected_answers_are_those_of_apaches_worker(
-    scenario: Scenario, java_worker: SharedJavaWorker
-) -> None:
+def test_expected_answers_are_those_of_apaches_worker(scenario: Scenario, workers: Workers) -> None:
     """The answers that tests of the REST layer expect are those of a real Java worker."""
     answer = call_url(
-        java_worker.url, scenario.method, scenario.target, scenario.body, scenario.headers
+        workers.java_url, scenario.method, scenario.target, scenario.body, scenario.headers
     )
-    assert scenario.differences(answer) == []
+    assert scenario.of(workers.release).differences(answer) == []
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_an_agent_answers_as_expected(scenario: Scenario, agent_worker: SharedAgentWorker) -> None:
+def test_an_agent_answers_as_expected(scenario: Scenario, workers: Workers) -> None:
     """A complete agent answers the same list."""
     answer = call_url(
-        agent_worker.url, scenario.method, scenario.target, scenario.body, scenario.headers
+        workers.agent_url, scenario.method, scenario.target, scenario.body, scenario.headers
     )
-    assert scenario.differences(answer) == []
+    assert scenario.of(workers.release).differences(answer) == []
 
 
+@pytest.mark.parametrize(
+    "workers",
+    [CONNECT_VERSION, pytest.param(RELEASE_4_4, marks=pytest.mark.long(only=True))],
+    indirect=True,
+)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_each_story_is_the_same_on_both(
-    story: Story, java_worker: SharedJavaWorker, agent_worker: SharedAgentWorker, tmp_path: Path
-) -> None:
+def test_each_story_is_the_same_on_both(story: Story, workers: Workers, tmp_path: Path) -> None:
     """Every step of it is answered alike, but for addresses and the like."""
-    assert differences(*told_by(story, [java_worker.url, agent_worker.url], tmp_path)) == []
+    assert differences(*told_by(story, [workers.java_url, workers.agent_url], tmp_path)) == []
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.connect_worker import ConnectWorker, WorkerLaunch, worker_properties
-from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.connect_worker import (
+    AgentProcess,
+    ConnectWorker,
+    JavaConnectWorker,
+    WorkerLaunch,
+    worker_properties,
+)
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.eventually import eventually
 from tests.support.servers.kafka_cluster import free_ports

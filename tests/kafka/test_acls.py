@@ -24,9 +24,15 @@ from pyconnect_cli.acls.plan.check import assess
 from pyconnect_cli.acls.plan.explain import explain
 from pyconnect_cli.acls.plan.grants import Grant, missing_grants
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_clients.acls.model import Evidence, GrantVerdict
+from pyconnect_clients.acls.model import (
+    Access,
+    Evidence,
+    GrantOperation,
+    GrantVerdict,
+    Resource,
+    ResourceType,
+)
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
 from pyconnect_clients.phases import Phase
 from tests.support.agents.agent import Agent, Agents, line_count, sink_config, source_config
 from tests.support.audits.sequences import Sequences

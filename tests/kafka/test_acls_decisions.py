@@ -25,8 +25,13 @@ from pyconnect_cli.acls.plan.check import Authorizer
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
 from pyconnect_cli.kafka.security import list_acls
-from pyconnect_clients.acls.model import GrantVerdict
-from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
+from pyconnect_clients.acls.model import (
+    Access,
+    GrantOperation,
+    GrantVerdict,
+    Resource,
+    ResourceType,
+)
 from tests.support.eventually import eventually
 from tests.support.seeds import picked_seed
 from tests.support.servers.acls import sasl

@@ -19,7 +19,7 @@ from pyconnect_clients.acls.facts import ClusterFacts, WorkerFacts
 from pyconnect_clients.acls.model import Evidence
 from pyconnect_clients.acls.needs import cluster_needs
 from pyconnect_clients.phases import Phase
-from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.connect_worker import AgentProcess
 from tests.support.agents.agent import Agent, Agents, source_config
 from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.eventually import eventually

@@ -52,9 +52,11 @@ def copy_file(
     """Create both connectors; return their files when 1,000 lines are copied and both run."""
     source, sink = directory / "in.txt", directory / "out.txt"
     append_lines(source, 1, 1_000)
-    agent.create("source", source_config(source, topic))
+    # The tests count processes.
+    awake = {"agent.connector.sleep": "false"}
+    agent.create("source", source_config(source, topic) | awake)
     session = {"consumer.override.session.timeout.ms": str(sink_session_timeout_ms)}
-    agent.create("sink", sink_config(sink, topic) | session)
+    agent.create("sink", sink_config(sink, topic) | session | awake)
     wait_until_equal(sink, source)
     # Lines may arrive before the worker has read the statuses back from their topic.
     for name in ("source", "sink"):

@@ -18,7 +18,7 @@ from pyconnect_cli.kafka.admin import KafkaAdmin
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.model import TopicPartition
 from pyconnect_cli.kafka.protocol import connected
-from pyconnect_cli.settings.client_properties import read_security
+from pyconnect_cli.settings.given_files import read_security
 from pyconnect_clients.properties_file import read_client_properties
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView

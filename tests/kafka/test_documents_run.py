@@ -26,7 +26,7 @@ from tests.support.agents.agent import Agent, Agents
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.topics import create_topics
+from tests.support.servers.topics import create_topics, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -197,6 +197,51 @@ def test_a_task_failed(
     assert "VALUE_CONVERTER" in printed, printed
 
 
+def test_replay_dead_letters(
+    group: Sequence[Agent], terminal: Terminal, kafka_broker: SharedBroker
+) -> None:
+    """A sink whose records have a price that is no number, until the records are mended."""
+    topic, again, dead = (unique_name(each) for each in ("orders", "again", "dead"))
+    create_topics(kafka_broker.bootstrap_servers, [topic, again, dead])
+    produce(kafka_broker.bootstrap_servers, topic, b'{"price": "12 EUR"}', b'{"price": 7}')
+    out = terminal.directory / "out"
+    group[1].create(
+        "orders-to-db",
+        {
+            "connector.class": "FileStreamSink",
+            "file": str(out),
+            "topics": f"{topic},{again}",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "transforms": "cast",
+            "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
+            "transforms.cast.spec": "price:int32",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": dead,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+        },
+    )
+    terminal.run("until pyconnect connectors dlq orders-to-db | grep -q .; do sleep 0.2; done")
+    listed = terminal.run("pyconnect connectors dlq orders-to-db -o name")
+    replaced = {"3f2a91c0": listed.strip(), "orders-replay": again}
+    look, plan, send, after, more, _, _ = blocks("how-to/replay-dead-letters.md", replaced)
+    assert '"stage": "TRANSFORMATION"' in terminal.run(look)
+    assert topic in terminal.run(plan)
+    terminal.run(send)
+    eventually(lambda: "12" in out.read_text(), 60)
+    printed = terminal.run(after)
+    identity = terminal.run("pyconnect dlq history -o name").strip()
+    assert "finished" in printed, printed
+    terminal.run(more)
+    *_, resume, undo = blocks(
+        "how-to/replay-dead-letters.md", {"20260131T120000000000Z-3f2a91": identity}
+    )
+    terminal.run(resume)
+    assert topic in terminal.run(undo)
+
+
 def test_move_a_connector(group: Sequence[Agent], terminal: Terminal) -> None:
     """It goes on in the other cluster where it was, and `promote` makes it there again."""
     new, old = group
@@ -275,6 +320,27 @@ def test_replay_a_day(
     terminal.run("\n".join(page))
     assert replayed.read_text() == "one\ntwo\n"
     eventually(lambda: out.read_text().count("one") >= 2, 60)
+
+
+def test_back_up_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:
+    """The connector that is lost after the backup goes on where it was."""
+    agent = group[1]
+    lines = terminal.directory / "lines"
+    lines.write_text("one\ntwo\n")
+    config = {
+        "connector.class": "FileStreamSource",
+        "file": str(lines),
+        "topic": unique_name("saved"),
+    }
+    agent.create("orders", config)
+    eventually(lambda: agent.get("/connectors/orders/offsets")["offsets"], 60)
+    saved, by_cron, plan, restore = blocks("how-to/back-up-a-cluster.md", {})
+    terminal.run(saved + by_cron)
+    agent.do("DELETE", "/connectors/orders")
+    agent.create("orders", {**config, "topic": unique_name("other")})
+    terminal.run(plan + restore)
+    assert agent.get("/connectors/orders")["config"]["topic"] == config["topic"]
+    assert agent.get("/connectors/orders/offsets")["offsets"][0]["offset"] == {"position": 8}
 
 
 def test_watch_a_cluster(group: Sequence[Agent], terminal: Terminal) -> None:

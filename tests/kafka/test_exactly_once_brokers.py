@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.kafka
 WAIT_S = 60
 NEIGHBOURS = ("a", "b", "c")
 QUICK = {
+    # The process ids of connectors are compared.
+    "agent.connector.sleep": "false",
     "task.shutdown.graceful.timeout.ms": "500",
     "scheduled.rebalance.max.delay.ms": "0",
     "offset.flush.interval.ms": "500",

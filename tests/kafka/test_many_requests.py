@@ -9,8 +9,13 @@ from pyconnect_agent.core.clients.kafka_python import kafka_python_config
 from pyconnect_agent.kafka.acl_probes import AclProbes
 from pyconnect_cli.kafka.cluster import KafkaAccess
 from pyconnect_cli.kafka.protocol import connected
-from pyconnect_clients.acls.model import GrantVerdict
-from pyconnect_clients.acls.words import Access, GrantOperation, Resource, ResourceType
+from pyconnect_clients.acls.model import (
+    Access,
+    GrantOperation,
+    GrantVerdict,
+    Resource,
+    ResourceType,
+)
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 

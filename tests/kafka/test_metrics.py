@@ -19,6 +19,7 @@ from tests.support.agents.agent import (
 )
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
+from tests.support.plugins.async_source import ASYNC_SOURCE
 from tests.support.servers.kafka import SharedBroker
 
 pytestmark = pytest.mark.kafka
@@ -157,3 +158,17 @@ def test_a_failed_task_keeps_its_metrics_until_it_is_taken_away(
     assert (counts["connector-failed-task-count"], counts["connector-total-task-count"]) == (1, 1)
     assert agent.call("DELETE", "/connectors/out").status == 204
     eventually(lambda: not task(agent, "connector-task-metrics", "out"), WAIT_S)
+
+
+def test_numbers_of_the_tasks_own_are_exposed(agent: Agent) -> None:
+    """A task with coroutines counts its pages; the worker shows them with its labels."""
+    topic = unique_name("own")
+    agent.create("own", {"connector.class": ASYNC_SOURCE, "topic": topic})
+
+    def own() -> Mapping[str, Any]:
+        return values(agent, "plugin-metrics", connector="own", task="0", kind="even")
+
+    found = eventually(lambda: own() if own().get("pages-total", 0) >= 3 else None, WAIT_S)
+    assert found["last-page"] >= 3
+    sent = task(agent, "source-task-metrics", "own")["source-record-write-total"]
+    assert sent > 0

@@ -19,7 +19,7 @@ from pyconnect_sandbox.connect_worker import worker_properties
 from tests.agent.tasks.source.source_loop import Source, record
 from tests.support.names import unique_name
 from tests.support.seeds import LONG
-from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.kafka import Servers
 from tests.support.servers.topics import create_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
@@ -30,10 +30,16 @@ RECORDS = 10
 WAIT_S = 60
 
 
+@pytest.fixture(scope="module")
+def bootstrap(module_servers: Servers) -> str:
+    """Of a broker of its own: with thousands of partitions others would wait for it."""
+    return module_servers.broker().bootstrap_servers
+
+
 @pytest.fixture
-def producer(kafka_broker: SharedBroker) -> Iterator[TaskProducer]:
+def producer(bootstrap: str) -> Iterator[TaskProducer]:
     """The one of a source task."""
-    worker = DistributedConfig.parse(worker_properties(kafka_broker.bootstrap_servers, "order"))
+    worker = DistributedConfig.parse(worker_properties(bootstrap, "order"))
     config = connector_producer(worker, {}, "order").build().properties
     made = TaskProducer(config, lambda: Admin(producers_admin(worker, {}, "a").build().properties))
     yield made
@@ -44,7 +50,7 @@ def producer(kafka_broker: SharedBroker) -> Iterator[TaskProducer]:
 @pytest.mark.parametrize("partitions", [1, 12])
 @pytest.mark.parametrize("task", range(TOPICS // TOPICS_OF_A_TASK))
 def test_records_are_in_order_in_a_topic_just_created(
-    kafka_broker: SharedBroker,
+    bootstrap: str,
     producer: TaskProducer,
     task: int,
     partitions: int,
@@ -52,7 +58,6 @@ def test_records_are_in_order_in_a_topic_just_created(
     takes_runs: bool,
 ) -> None:
     """One request in flight, no idempotence: Kafka Connect's settings."""
-    bootstrap = kafka_broker.bootstrap_servers
     source = Source(producer=producer)
     source.sender.takes_runs = takes_runs
     topics = [unique_name(f"new-{task}") for _ in range(TOPICS_OF_A_TASK)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.spec import Cluster
 from pyconnect_reconcile.topics.cluster_view import ClusterView

@@ -9,7 +9,7 @@ from pyconnect_agent.kafka.task_producer import CLIENT_ERRORS
 from pyconnect_agent.kafka.transactional_producer import TransactionalProducer
 from pyconnect_agent.tasks.trace import is_permanent
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.servers.secured import SecuredBroker

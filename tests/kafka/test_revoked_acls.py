@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyconnect_cli.acls.plan.grants import Grant
-from pyconnect_clients.acls.words import GrantOperation, Pattern, Resource, ResourceType
+from pyconnect_clients.acls.model import GrantOperation, Pattern, Resource, ResourceType
 from tests.support.agents.agent import Agent, Agents, append_lines, sink_config, source_config
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

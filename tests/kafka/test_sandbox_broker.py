@@ -24,10 +24,9 @@ from confluent_kafka.admin import (
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker, answers_metadata
 from pyconnect_sandbox.broker_properties import BrokerSecurity
-from pyconnect_sandbox.class_archive import archives_root
 from pyconnect_sandbox.errors import PortTaken, SandboxError, ServerExited, ServerNotReady
 from pyconnect_sandbox.processes import ProcessIdentity
-from pyconnect_sandbox.runtime import KafkaRuntime
+from pyconnect_sandbox.runtime import KafkaRuntime, archives_root
 from tests.support.commands.processes import is_gone, python_environment
 from tests.support.eventually import eventually
 from tests.support.servers.kafka import Servers, SharedBroker

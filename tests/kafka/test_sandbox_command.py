@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from pyconnect_sandbox.broker import answers_metadata
+from pyconnect_sandbox.coordinates import KAFKA_VERSION
 from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.agents.rest_client import call_url
 from tests.support.commands.processes import run_python
 from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
 
@@ -67,6 +69,37 @@ def test_a_sandbox_from_up_to_down(pyconnect: CommandLine) -> None:
     assert stopped.returncode == 1
     assert "stopped" in stopped.stdout
     assert pyconnect("sandbox", "down").stdout == "sandbox default: was not running\n"
+
+
+@pytest.mark.long(only=True)
+@pytest.mark.timeout(400)
+def test_another_release_is_downloaded_and_run(pyconnect: CommandLine) -> None:
+    """The broker and the Java worker are of the release of --kafka; a running one stays."""
+    up = pyconnect("sandbox", "up", "--kafka", "4.4.0", "--java-worker", "-o", "json")
+    assert up.returncode == 0, up.stderr
+    servers = {server["kind"]: server for server in json.loads(up.stdout)["servers"]}
+    assert call_url(servers["java-worker"]["addresses"]["rest"], "GET", "/").json()["version"] == (
+        "4.4.0"
+    )
+    other = pyconnect("sandbox", "up", "--kafka", KAFKA_VERSION)
+    assert other.returncode == 2
+    assert "its Kafka is that of" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        (("--kafka", "4.9.0"), "--kafka is one of 4.3.1, 4.4.0"),
+        (("--kafka", "4.4.0", "--kafka-dir", "/nowhere"), "exclude each other"),
+    ],
+)
+def test_releases_that_cannot_be_had_are_refused(
+    pyconnect: CommandLine, options: tuple[str, ...], refusal: str
+) -> None:
+    """Before anything is downloaded or started."""
+    up = pyconnect("sandbox", "up", *options)
+    assert up.returncode == 2
+    assert refusal in up.stderr
 
 
 def test_workers_have_the_plugins_of_a_path(

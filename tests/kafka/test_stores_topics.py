@@ -130,6 +130,28 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
     )
 
 
+def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Admin) -> None:
+    """With automatic creation disabled, in Apache's words. An existing one is used."""
+    name = unique_name("configs")
+    log = config_log(store_topic(CONFIGS, bootstrap, name, create=False))
+    with pytest.raises(WorkerConfigError) as refusal:
+        log.start(Records())
+    log.stop()
+    assert str(refusal.value) == (
+        f"Topic '{name}' specified via the 'config.storage.topic' property is missing. The config "
+        "'internal.topics.automatic.creation.enable' is set to 'false', so automatic creation of "
+        "internal topics is disabled. Either enable automatic creation or create the topics "
+        "manually."
+    )
+    assert admin.partition_count(name, TIMEOUT_MS) == 0
+    compacted = {"cleanup.policy": "compact"}
+    admin.create_topic(TopicSpec(name=name, replication_factor=1, settings=compacted), TIMEOUT_MS)
+    log = config_log(store_topic(CONFIGS, bootstrap, name, create=False))
+    log.start(Records())
+    log.stop()
+    assert log.partition_count == 1
+
+
 def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin: Admin) -> None:
     """Their order would not be defined."""
     name = unique_name("configs")

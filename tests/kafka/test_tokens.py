@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +38,7 @@ from tests.support.servers.authorization_server import (
     authorization_server,
 )
 from tests.support.servers.kafka import Servers
+from tests.support.servers.shared_servers import SELDOM_FENCED
 from tests.support.servers.tls_clusters import properties_file
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
@@ -83,6 +83,7 @@ def broker(
                     acl=True, sasl_users={"nobody": "p"}, super_users=(f"User:{CLIENT}",)
                 ),
                 properties={
+                    **SELDOM_FENCED,
                     "sasl.enabled.mechanisms": "OAUTHBEARER",
                     f"{listener}sasl.jaas.config": f"{MODULE} required;",
                     f"{listener}sasl.server.callback.handler.class": validator,
@@ -127,7 +128,10 @@ def test_tokens_serve_every_client(
 @pytest.mark.long
 @pytest.mark.parametrize("lifetime_s", chosen([LIFETIME_S], long=[MINUTE_OUTLIVED_S]))
 def test_a_member_stays_while_the_authorization_server_hangs(
-    broker: KafkaBroker, tokens: AuthorizationServer, lifetime_s: int
+    broker: KafkaBroker,
+    tokens: AuthorizationServer,
+    lifetime_s: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """It logs in with the token that it holds, and with the next token once the server answers.
 
@@ -155,8 +159,10 @@ def test_a_member_stays_while_the_authorization_server_hangs(
             assert tokens.given() == given
         eventually(lambda: time.monotonic() - started_s > lifetime_s * 1.2, lifetime_s)
         assert tokens.given() > given
-        with pytest.raises(queue.Empty):
-            member.next(0.1)
+        # A busy broker may have been lost and found; a login that fails for longer than the
+        # session gives another member id.
+        assert set(member.events.queue) <= {"coordinator lost"}
+        assert "uthentication" not in caplog.text
         assert member.thread.member_id == member_id
     finally:
         member.thread.stop(5_000)

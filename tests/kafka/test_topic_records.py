@@ -147,8 +147,8 @@ def test_a_dead_letter_queue_is_shown_with_its_errors(
     )
     with serve(connect) as url:
         command = Pyconnect(tmp_path, url, kafka_broker.bootstrap_servers)
-        outcome = command("connectors", "dlq", "sink")
-        document = json.loads(command("connectors", "dlq", "sink", "-o", "json").out)
+        outcome = command("connectors", "dlq", "sink", "--max", "10")
+        document = json.loads(command("connectors", "dlq", "sink", "--max", "10", "-o", "json").out)
         without = command("connectors", "dlq", "plain")
     assert "orders:3@41" in outcome.out
     assert "DataException: not JSON" in " ".join(outcome.out.split())

@@ -23,7 +23,7 @@ DOCUMENTS = [
 ]
 BLOCK = re.compile(r"^ *```(?:sh|console|text|crontab)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(pyconnect [^`]+)`")
-COMMAND = re.compile(r"(?:^|[$;&|*] |\buntil )\s*(pyconnect [^\n;&|]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[$;&|*] |\buntil )\s*(pyconnect (?:'[^'\n]*'|[^\n;&|])*)", re.MULTILINE)
 PLACEHOLDER = re.compile(r"…|\[|\bNOUN\b|\bVERB\b|\bJOB\b")
 
 

@@ -27,7 +27,8 @@ SAME_WORD |= {
 }
 # To be emptied, likewise: modules of `core/herder`, `herder` and the command line.
 OLD_NAMES = {
-    *("do", "on", "_reconcile_compare", "_reconcile_scan", "brokers", "log_files"),
+    *("do", "on", "_reconcile_compare", "_reconcile_repair", "_reconcile_scan"),
+    *("brokers", "log_files"),
 }
 
 

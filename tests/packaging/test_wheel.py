@@ -84,6 +84,7 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
         "pyconnect_clients",
         "pyconnect_connectors",
         "pyconnect_reconcile",
+        "pyconnect_repair",
         "pyconnect_sandbox",
         "pyconnect_testkit",
     }
@@ -98,7 +99,8 @@ def test_the_wheel_holds_all_packages_and_nothing_else(wheel: Path) -> None:
     scripts = {f"pyconnect.{shell}" for shell in ("bash", "fish", "zsh")}
     java = {"pyconnect-java-host.jar", "org.apache.logging.log4j.spi.Provider"}
     kafka = {f"kafka-{version}.sha256" for version in kafka_api().versions}
-    assert data == {"py.typed", TABLE, *kafka, *java, *scripts}
+    spark = {f"spark-{release}.sha256" for release in ("3.5", "4.0", "4.1", "4.2")}
+    assert data == {"py.typed", "words.json", TABLE, *kafka, *spark, *java, *scripts}
 
 
 def test_a_wheel_built_without_a_compiler_reports_the_missing_host(tmp_path: Path) -> None:

@@ -14,16 +14,12 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-import pyconnect_reconcile
 from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
 from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
-from pyconnect_cli.reconcile.spark_archive import OPTIONS_VARIABLE, SparkArchive
-from pyconnect_cli.reconcile.spark_jars import kafka_source_jars
 from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.commands.processes import python_environment
 from tests.support.commands.reconcile_command import QUICK
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.spark_cluster import spark_environment, spark_home, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
@@ -125,47 +121,3 @@ def test_a_killed_command_takes_spark_with_it(seed: Seed, tmp_path: Path) -> Non
     process.kill()
     process.communicate(timeout=RUN_S)
     assert psutil.wait_procs(children, timeout=RUN_S)[1] == []
-
-
-def test_the_same_job_runs_under_spark_submit(
-    seed: Seed, spark_archive: SparkArchive, tmp_path: Path
-) -> None:
-    """On a standalone master with a worker; its executor needs nothing of ours."""
-    spec, report = tmp_path / "spec.yaml", tmp_path / "report"
-    clusters = {"main": {"bootstrap": seed.bootstrap}}
-    spec.write_text(
-        json.dumps(
-            {"version": 1, "job": "duplicates", "topics": [seed.topic], "clusters": clusters}
-        )
-    )
-    (tmp_path / "cluster").mkdir()
-    job = Path(pyconnect_reconcile.__file__).parent / "__main__.py"
-    environment = spark_environment(spark_archive.environment())
-    java = f"-XX:TieredStopAtLevel=1 {environment[OPTIONS_VARIABLE]}"
-    with standalone_cluster(tmp_path / "cluster", environment) as master:
-        done = subprocess.run(
-            [
-                str(spark_home() / "bin" / "spark-submit"),
-                *("--master", master, "--executor-memory", "512m", *QUICK),
-                *("--conf", f"spark.executor.defaultJavaOptions={java}"),
-                *("--conf", "spark.sql.shuffle.partitions=4"),
-                *("--conf", "spark.ui.enabled=false"),
-                *("--jars", ",".join(map(str, kafka_source_jars()))),
-                *(str(job), str(spec), "--report", str(report)),
-            ],
-            env={**python_environment(environment), "PYSPARK_PYTHON": sys.executable},
-            cwd=tmp_path / "cluster",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_S,
-        )
-        assert list((tmp_path / "cluster" / "work").glob("app-*/*/stderr")), "no executor has run"
-    assert done.returncode == 1, done.stderr[-3000:]
-    answer = json.loads((report / "report.json").read_text())
-    [finding] = answer["findings"]
-    assert (finding["kind"], [copy["offset"] for copy in finding["copies"]]) == (
-        "duplicate",
-        [5, 20],
-    )

@@ -199,6 +199,33 @@ def test_the_last_version_of_each_key_is_found_in_avro(
     assert answer.kinds() == {"different"}
 
 
+def test_a_key_of_json_schema_may_be_a_member_that_is_not_compared(
+    audit: Audit, converter: Make, registries: dict[str, object], tmp_path: Path
+) -> None:
+    """Each key's last version against JSON lines."""
+    seed = seed_topic(audit.bootstrap)
+    framed = converter(JsonSchemaConverter)
+    structs = [old(n) for n in range(20)] + [old(3).put("note", "again")]
+    values = [framed.from_connect_data(seed.topic, [], FIRST, each) for each in structs]
+    seed.write([Record(value) for value in values])
+    lines = [{"id": each.get("id"), "note": each.get("note")} for each in structs[:20]]
+    lines[3]["note"], lines[9]["note"] = "again", "changed"
+    file = tmp_path / "lines.json"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    answer = audit.run(
+        "topic-sink",
+        left=side(seed, "json-schema"),
+        right={"kind": "files", "paths": [str(file)], "format": "json", "value": "json"},
+        mode="upsert",
+        key="json:id",
+        columns=["note:string"],
+        registries=registries,
+    )
+    found = {copy.offset or copy.row for each in answer.of("different") for copy in each.copies}
+    assert found == {9, 10}
+    assert answer.kinds() == {"different"}
+
+
 def test_formats_of_the_registry_are_compared_with_each_other(
     audit: Audit, converter: Make, registries: dict[str, object]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, seed_topic
+from tests.support.servers.mariadb import PASSWORD, USER, running_mariadb
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -98,6 +100,24 @@ def test_topics_of_two_clusters_are_compared(audit: Audit) -> None:
     assert answer.kinds() == {"missing", "repeated"}
 
 
+def test_a_copy_on_the_disks_of_executors_is_refused(
+    audit: Audit, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors write the copy of a table: one that this machine lacks is no empty table."""
+    url, driver = "jdbc:derby:memory:far;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
+    frame = spark.createDataFrame([(1,)], "id bigint")
+    frame.write.jdbc(url, "SINKS", mode="overwrite", properties={"driver": driver})
+    seed = seed_topic(audit.bootstrap)
+    seed.write([Record(b'{"id":1}')])
+    monkeypatch.setattr("pyspark.sql.DataFrameWriter.parquet", lambda *_: None)
+    with pytest.raises(ReconcileError, match="not the same directory for the driver"):
+        audit.run(
+            "topic-sink",
+            left={"kind": "topic", "topics": [seed.topic], "value": "json"},
+            right={"kind": "table", "url": url, "table": "SINKS", "options": {"driver": driver}},
+        )
+
+
 def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> None:
     """An upserting sink: the last version of each key, in the columns of the table."""
     url, driver = "jdbc:derby:memory:sinks;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
@@ -119,3 +139,28 @@ def test_a_table_is_compared_over_jdbc(audit: Audit, spark: SparkSession) -> Non
     assert answer.places("missing") == {frozenset({(0, 70)})}
     assert answer.places("different") == {frozenset({(0, 57)})}
     assert answer.kinds() == {"missing", "different"}
+
+
+def test_a_table_under_the_scheme_of_mariadb_has_its_values(audit: Audit, tmp_path: Path) -> None:
+    """Spark knows the quotes of columns under MySQL's scheme only."""
+    seed = seed_topic(audit.bootstrap)
+    seed.write([Record(json.dumps({"id": n, "note": f"v{n}"}).encode()) for n in range(5)])
+    properties = tmp_path / "table.properties"
+    properties.write_text(f"user={USER}\npassword={PASSWORD}\n")
+    with running_mariadb() as server:
+        database = server.new_database()
+        server.execute(database, "CREATE TABLE sinks (id INT, note VARCHAR(9))")
+        server.execute(database, "INSERT INTO sinks VALUES (0,'v0'), (1,'v1'), (3,'v3'), (4,'v4')")
+        address = urlsplit(server.settings(database)["connection.url"])
+        answer = audit.run(
+            "topic-sink",
+            left={"kind": "topic", "topics": [seed.topic], "value": "json"},
+            right={
+                "kind": "table",
+                "url": f"jdbc:mariadb://{address.hostname}:{address.port}{address.path}",
+                "table": "sinks",
+                "properties": str(properties),
+            },
+        )
+    assert answer.places("missing") == {frozenset({(0, 2)})}
+    assert answer.kinds() == {"missing"}

@@ -1,4 +1,4 @@
-"""Every job through a real Spark Connect server that others use too."""
+"""Audits through a real Spark Connect server that others use too; `test_standalone` runs all."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from pyconnect_agent.builtin.converters.avro.converter import AvroConverter
-from pyconnect_api import INT64_SCHEMA, SchemaBuilder, Struct
+from pyconnect_api import INT64_SCHEMA, SchemaBuilder
 from pyconnect_cli.reconcile.spark_archive import SparkArchive
 from pyconnect_cli.reconcile.spark_jars import avro_jars
 from pyconnect_sandbox import ports
 from pyconnect_sandbox.broker_properties import BrokerSecurity
-from tests.support.audits.seeding import Record, Seed, seed_topic
+from tests.support.audits.seeding import Record, seed_topic
 from tests.support.commands.processes import run_python
-from tests.support.commands.reconcile_command import RUN_S, Reconcile, run_specs
+from tests.support.commands.reconcile_command import RUN_S, Reconcile
 from tests.support.eventually import eventually
 from tests.support.servers.kafka import Servers, SharedBroker
 from tests.support.servers.proxy import Proxy
@@ -122,139 +120,6 @@ def secured(module_servers: Servers, tmp_path_factory: pytest.TempPathFactory) -
 
 def lines(texts: list[str]) -> list[Record]:
     return [Record(text.encode()) for text in texts]
-
-
-def topic_side(seed: Seed) -> dict[str, object]:
-    return {"kind": "topic", "topics": [seed.topic]}
-
-
-def files_side(file: Path) -> dict[str, object]:
-    return {"kind": "files", "paths": [str(file)], "format": "text"}
-
-
-def run_at(server: ConnectServer, bootstrap: str, **settings: object) -> dict[str, object]:
-    """The members of a spec that say where it runs."""
-    return {
-        "clusters": {"main": {"bootstrap": bootstrap}},
-        "spark": {"remote": server.url, **settings},
-    }
-
-
-def test_seeded_faults_are_found_over_connect(
-    kafka_broker: SharedBroker, server: ConnectServer, tmp_path: Path
-) -> None:
-    """A hole, a repetition, a lost and a foreign line, at their offsets and lines.
-
-    The reports are the client's files, not the server's.
-    """
-    bootstrap = kafka_broker.bootstrap_servers
-    seed = seed_topic(bootstrap, partitions=2)
-    texts = [f"n={n}" for n in range(40) if n not in {7, 8}]
-    seed.write(lines(texts[:20]), outcome="commit")
-    seed.write(lines(["n=20", "n=21"]), outcome="abort")
-    [again] = seed.write(lines(["n=3"]))
-    seed.write(lines(texts[20:]), outcome="commit")
-    offsets = {number: offset for offset, number in enumerate(texts[:20])}
-    source, sink = tmp_path / "source.txt", tmp_path / "sink.txt"
-    source.write_text("".join(f"{text}\n" for text in [*texts, "n=40", "n=3"]))
-    written = [text for text in [*texts, "n=3"] if text != "n=11"]
-    sink.write_text("".join(f"{text}\n" for text in [*written, "foreign"]))
-    keyed, other = seed_topic(bootstrap), seed_topic(bootstrap)
-    keyed.write([Record(b"1", key=b"a"), Record(b"2", key=b"b")])
-    other.write([Record(b"1", key=b"a"), Record(b"3", key=b"b")])
-    topic = topic_side(seed)
-    tiers = [
-        {"name": name, "side": topic_side(each)} for name, each in (("a", keyed), ("b", other))
-    ]
-    number = r"regex:n=(\d+)"
-    jobs: tuple[dict[str, object], ...] = (
-        {"job": "sequence", "topics": [seed.topic], "sequence": number, "ordered": False},
-        {"job": "duplicates", "topics": [seed.topic]},
-        {"job": "transactions", "topics": [seed.topic]},
-        {"job": "source-topic", "left": files_side(source), "right": topic},
-        {"job": "topic-sink", "left": topic, "right": files_side(sink)},
-        {
-            "job": "topic-topic",
-            "left": topic_side(keyed),
-            "right": topic_side(other),
-            "mode": "upsert",
-        },
-        {"job": "completeness", "tiers": tiers},
-    )
-    where = run_at(server, bootstrap, conf={"spark.sql.shuffle.partitions": "3"})
-    runs = run_specs([job | where for job in jobs], tmp_path / "together")
-    assert runs[0].code == 1, runs[0].err
-    ended = {str(job["job"]): run for job, run in zip(jobs, runs, strict=True)}
-    twice = [(0, offsets["n=3"]), again]
-    sequence = ended["sequence"].report
-    assert sequence is not None
-    assert [(f["kind"], f["first"], f["last"]) for f in sequence["findings"]] == [
-        ("missing", 7, 8),
-        ("repeated", 3, 3),
-    ]
-    assert ("repeated", twice) in ended["sequence"].found
-    assert ended["duplicates"].found == [("duplicate", twice)]
-    assert ended["transactions"].found == []
-    assert ended["source-topic"].found == [("missing", [("source.txt", len(texts) + 1)])]
-    assert sorted(ended["topic-sink"].found) == [
-        ("extra", [("sink.txt", len(written) + 1)]),
-        ("missing", [(0, offsets["n=11"])]),
-    ]
-    assert ended["topic-topic"].found == [("different", [(0, 1), (0, 1)])]
-    assert ended["completeness"].report is not None
-    parquet = ended["duplicates"].directory / "findings" / "findings.parquet"
-    rows = pq.read_table(parquet, columns=["kind", "copies"]).to_pylist()
-    [copies] = [row["copies"] for row in rows if row["kind"] == "duplicate"]
-    assert [(copy["partition"], copy["offset"]) for copy in copies] == twice
-
-
-def test_offsets_avro_and_the_order_of_keys_are_audited_over_connect(
-    kafka_broker: SharedBroker,
-    server: ConnectServer,
-    reconcile: Reconcile,
-    schema_registry_url: str,
-    tmp_path: Path,
-) -> None:
-    """A regression, a hole, and a key out of order; a session with the jar for Avro, one without.
-
-    Both use the server at the same time.
-    """
-    bootstrap = kafka_broker.bootstrap_servers
-    worker = seed_topic(bootstrap, config={"cleanup.policy": "compact"})
-    key = json.dumps(["c", {"file": "a"}]).encode()
-    back = worker.write([Record(b'{"position":%d}' % n, key=key) for n in (90, 40)])
-    values, origin, copy = (seed_topic(bootstrap) for _ in range(3))
-    avro = AvroConverter()
-    avro.configure({"schema.registry.url": schema_registry_url}, False)
-    numbers = (1, 2, 3, 5)
-    values.write(
-        [
-            Record(avro.from_connect_data(values.topic, [], ORDER, Struct(ORDER).put("id", n)))
-            for n in numbers
-        ]
-    )
-    avro.close()
-    for seed, order in ((origin, numbers), (copy, (1, 3, 2, 5))):
-        seed.write([Record(b"%d" % n, key=b"k") for n in order])
-    started = reconcile.start(
-        *("sequence", values.topic, "--sequence", "avro:id", "--registry", schema_registry_url),
-        *("--jars", ",".join(map(str, avro_jars())), "--remote", server.url),
-    )
-    jobs: tuple[dict[str, object], ...] = (
-        {"job": "offsets", "offsets": {"worker": worker.topic, "known": ["c"]}},
-        {
-            "job": "topic-topic",
-            "left": topic_side(origin),
-            "right": topic_side(copy),
-            "ordered": True,
-        },
-    )
-    where = run_at(server, bootstrap)
-    offsets, ordered = run_specs([job | where for job in jobs], tmp_path / "together")
-    sequence = reconcile.end(started)
-    assert offsets.found == [("regression", back)]
-    assert ordered.found == [("disorder", [(0, 1), (0, 2)])]
-    assert sequence.found == [("missing", [])]
 
 
 def test_sessions_without_a_jar_run_beside_cached_plans_that_need_it(

@@ -108,7 +108,7 @@ def test_numbers_are_numbers_however_they_are_written_up_to_the_edge_of_64_bits(
         duration_ms=0,
         spark_version="",
     )
-    write_report(report, tmp_path, spark)
+    write_report(report, tmp_path, parquet=True)
     kept = spark.read.parquet(str(tmp_path / "findings" / "findings.parquet")).collect()
     assert {row["count"] for row in kept if row["kind"] == "missing"} == {most + 4, most - 6, 1}
 

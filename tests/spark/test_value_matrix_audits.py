@@ -65,6 +65,7 @@ OTHER_TEXTS: Mapping[str, Sequence[str]] = {
     "int4multirange": ("{[1,5),[7,8)}",),
     "oid": ("2", "1"),
     "money": ("1234.51", "0.02"),
+    "interval": ("-1 mons +2 days", "00:00:01"),
     "integer[]": ("[1,2]", "[2,1]"),
     "text[]": ('["a","b"]', '["a","c"]'),
     "boolean[]": ("[true, true]",),
@@ -88,7 +89,7 @@ def neighbour(column: Column, value: object) -> object:  # noqa: C901  one case 
             return 1234.568
         case float() if column.kind is Kind.FLOAT32:
             return 1.5000001192092896
-        case 0.0:
+        case float() if value == 0:
             # Not the least double: Java writes it with other digits.
             return 1e-300
         case float():

@@ -388,6 +388,29 @@ def test_rows_of_csv_are_whole(audit: RecordedAudit, tmp_path: Path) -> None:
     assert offsets(answer, "missing") == {6}
 
 
+def test_a_null_in_the_only_column_of_csv_is_no_empty_text(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """LakeSink writes it as a comma; Spark reads it as a null."""
+    file = tmp_path / "sink.csv"
+    files = {"kind": "files", "paths": [str(file)], "format": "csv"}
+    for only, empty, found in (
+        (",", '""', set()),
+        ('""', '""', {1}),
+        (",", ",", {2}),
+        (",,", '""', {1}),
+        (',"x"', '""', {1}),
+    ):
+        file.write_text(f'"s"\n"x"\n{only}\n{empty}\n"y"\n')
+        topics = {LEFT: given('{"s":"x"}', '{"s":null}', '{"s":""}', '{"s":"y"}')}
+        answer = audit.run("topic-sink", topics, left=topic(LEFT), right=files)
+        assert offsets(answer, "missing") == found, (only, empty)
+        assert answer.verdict is (DIFFER if found else AGREE)
+    file.write_text('"s"\n,\n')
+    [row] = audit.spark.read.csv(file.as_uri(), header=True).collect()
+    assert row.s is None
+
+
 def test_a_column_of_one_file_is_one_of_the_sink(audit: RecordedAudit, tmp_path: Path) -> None:
     """Files of Parquet may have columns that the first one has not."""
     for number, query in enumerate(("SELECT 1L AS id", "SELECT 2L AS id, 5L AS x")):

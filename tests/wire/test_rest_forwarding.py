@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import trustme
 from pyconnect_agent.core.config.worker_config import DistributedConfig
 from pyconnect_agent.core.errors import InternalError, NotLeaderError
 from pyconnect_agent.core.herder import requests
+from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
 from pyconnect_agent.rest.errors import RelayedError
 from pyconnect_agent.rest.forwarding import WorkerClient, WorkerResponse
 from pyconnect_agent.rest.tls import client_context
@@ -199,3 +201,56 @@ def test_a_wrong_store_is_reported_when_it_is_needed() -> None:
 
     with pytest.raises(InternalError, match=r"^Failed to start RestClient: no store$"):
         asyncio.run(send())
+
+
+def test_a_user_of_a_certificate_is_kept_from_worker_to_worker(tmp_path: Path) -> None:
+    """The follower knows the certificate and signs the name; the leader asks for users, too."""
+    authority = trustme.CA()
+    properties = {
+        "listeners": "https://localhost:0",
+        "ssl.keystore.location": str(tmp_path / "worker.pem"),
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "ssl.client.auth": "requested",
+        "agent.rest.users": '"anna" = {role = "editor", certificates = ["CN=anna, OU=Ops, O=X"]}',
+    }
+    worker = authority.issue_cert("localhost", "127.0.0.1")
+    worker.private_key_and_cert_chain_pem.write_to_path(tmp_path / "worker.pem")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    key = SessionKey(key=b"k" * 32, algorithm="HmacSHA256", created_ms=0)
+    contexts = []
+    for name in ("anna", "bob"):
+        certificate = authority.issue_cert(
+            "client.example.com",
+            common_name=name,
+            organization_name="X",
+            organization_unit_name="Ops",
+        )
+        certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        context.load_cert_chain(tmp_path / f"{name}.pem")
+        contexts.append(context)
+    leader_herder = FakeHerder()
+    leader_herder.session_key = key
+    with serving(rest_config(**properties), leader_herder) as leader:
+        follower_herder = follower_of(leader.advertised_url)
+        follower_herder.session_key = key
+        with serving(rest_config(**properties), follower_herder) as follower:
+            answers = [
+                call_url(
+                    follower.advertised_url,
+                    "PUT",
+                    "/connectors/a%20b/config",
+                    json.dumps(CONFIG),
+                    JSON,
+                    ssl_context=context,
+                )
+                for context in contexts
+            ]
+            follower_herder.session_key = None
+            unsigned = call_url(
+                follower.advertised_url, "DELETE", "/connectors/a%20b", ssl_context=contexts[0]
+            )
+    assert [answer.status for answer in answers] == [201, 401], answers[0].text
+    assert list(leader_herder.configs) == ["a b"]
+    assert unsigned.status == 401

@@ -40,6 +40,7 @@ import org.apache.kafka.connect.header.Header;
 import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.ValueToKey;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 public class TransformCorpus extends Descriptions {
@@ -72,7 +73,7 @@ public class TransformCorpus extends Descriptions {
             timestampConverter();
             timestampConverter();
             one("TimestampRouter", maybe(maybe(options(), 2, "topic.format", pick("${topic}_${timestamp}", "x", "${timestamp}${timestamp}-${topic}${topic}")), 2, "timestamp.format", pattern()));
-            one("ValueToKey", nulls(options("fields", names(1))));
+            one("ValueToKey", valueToKeyOptions());
             one("predicates.HasHeaderKey", options("name", pick("a", "b", "c")));
             one("predicates.RecordIsTombstone", Map.of());
             regex();
@@ -95,6 +96,13 @@ public class TransformCorpus extends Descriptions {
 
     static Map<String, String> extractOptions() {
         Map<String, String> options = nulls(options("field", pick("a", "b", "x.y", "a.b", "c.a.b", "`x.y`", "`x.y`.a", "a.`x.y`", "a.", "nope", "d.nope", "`a", "`a`b`.c", "`a\\`.b`.c")));
+        return maybe(options, 2, "field.syntax.version", pick("V1", "V2", "v2", "V2", "V3"));
+    }
+
+    static Map<String, String> valueToKeyOptions() {
+        if (!ValueToKey.CONFIG_DEF.names().contains("field.syntax.version")) // before Kafka 4.4
+            return nulls(options("fields", names(1)));
+        Map<String, String> options = nulls(options("fields", pick(names(1), "a", "a.b", "c.a.b,a", "`x.y`", "x.y,`x.y`.a", "a.`x.y`", "a.", "d.nope", "`a")));
         return maybe(options, 2, "field.syntax.version", pick("V1", "V2", "v2", "V2", "V3"));
     }
 

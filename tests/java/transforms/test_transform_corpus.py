@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pyconnect_agent.core.apache_release import RELEASES
+from pyconnect_sandbox.jars import fetched
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.agent.builtin.transforms import transform_corpus, transform_deviations
 from tests.java.corpora import CASES, Judged, judge
@@ -18,10 +21,14 @@ PROGRAM = Path(__file__).parent / "TransformCorpus.java"
 SEEDS = chosen((4,), long=(1, 2, 3, 5))
 
 
-@pytest.fixture(scope="module")
-def judged(kafka_runtime: KafkaRuntime, tmp_path_factory: pytest.TempPathFactory) -> Judged:
+@pytest.fixture(scope="module", params=RELEASES)
+def judged(
+    request: pytest.FixtureRequest,
+    kafka_runtime: KafkaRuntime,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Judged:
     return judge(
-        kafka_runtime,
+        replace(kafka_runtime, libs=fetched(request.param)),
         PROGRAM,
         SEEDS,
         tmp_path_factory.mktemp("program"),
@@ -38,4 +45,5 @@ def test_transformations_differ_from_apaches_by_known_rules_only(judged: Judged)
 
 def test_every_deviation_still_exists(judged: Judged) -> None:
     """A rule that no case needs any more hides future mistakes."""
-    assert judged.unused == ({"_more_float_digits"} if judged.java_version >= 19 else set())
+    # Java 19 and newer write floats with the fewest digits, and not each seed has one with more.
+    assert judged.unused <= {"_more_float_digits"}

@@ -11,8 +11,7 @@ from typing import Any
 
 import psutil
 
-from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
+from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 from tests.support.agents.worker_rest import WAIT_S, WorkerRest
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

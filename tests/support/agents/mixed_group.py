@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.connect_worker import ConnectWorker
+from pyconnect_sandbox.connect_worker import AgentProcess, ConnectWorker
 from tests.support.agents.agent import STRING_CONVERTER
 from tests.support.agents.worker_rest import WorkerRest
 from tests.support.eventually import eventually

@@ -20,13 +20,16 @@ Places = Mapping[str, tuple[str, str]]
 def status_faults(agents: Sequence[Agent], written: Places | None = None) -> list[str]:
     """Return what is wrong with the statuses that the agents show; empty when they are true.
 
-    A status that says RUNNING or PAUSED needs a living process at its worker, and each process of
-    a connector or task such a status. `written`: those in the topic, as a new worker reads them.
+    A status that says RUNNING or PAUSED needs a living process at its worker, or a connector that
+    is asleep there, and each of them such a status. `written`: those in the topic, as a new worker
+    reads them.
     """
     processes: dict[str, str] = {}
     faults = []
     for agent in agents:
-        found = {work["pid"]: item_of(work) for work in agent.get("/agent/tasks")}
+        works = agent.get("/agent/tasks")
+        processes |= {item_of(work): worker_of(agent) for work in works if work["asleep"]}
+        found = {work["pid"]: item_of(work) for work in works}
         living = {child.pid for child in agent.children() if is_alive(child)}
         unknown = living - found.keys()
         faults += [f"{worker_of(agent)} does not know its process {pid}" for pid in unknown]

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
-from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.connect_worker import AgentProcess
 from tests.support.agents.rest_client import call_url
 
 TIMEOUT_S = 60

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyconnect_cli.upgrade.journal import read_entry, read_lines
+from pyconnect_cli.acting.journal import read_lines
+from pyconnect_cli.upgrade.journal import read_entry
 from pyconnect_cli.upgrade.plan.run import Entry, Started
 from tests.support.commands import killed_command
 from tests.support.commands.killed_command import KILLED_AT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -12,11 +13,13 @@ from pyspark.sql import SparkSession
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.capture import capture
+from pyconnect_reconcile.chain import continued
 from pyconnect_reconcile.checks import ranges
 from pyconnect_reconcile.events import Events
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
 from pyconnect_reconcile.job_runs import check
-from pyconnect_reconcile.report.contents import arranged
+from pyconnect_reconcile.report.contents import Report, arranged
+from pyconnect_reconcile.report.files import write_report
 from pyconnect_reconcile.spec import MAIN, read_spec
 
 Place = tuple[int | None, int | None]
@@ -42,11 +45,17 @@ class Audit:
         self.directory = directory
 
     def run(
-        self, job: str, *, began: Callable[[str], None] = lambda step: None, **members: object
+        self,
+        job: str,
+        *,
+        began: Callable[[str], None] = lambda step: None,
+        report: Path | None = None,
+        **members: object,
     ) -> Answer:
         """Run a job with these members of a spec; the broker is the session's.
 
-        The run calls `began` with the name of each step and waits for it.
+        The run calls `began` with the name of each step and waits for it. A report is written to
+        `report`, a new directory.
         """
         clusters = {"main": {"bootstrap": self.bootstrap}}
         spec = read_spec({"version": 1, "job": job, "clusters": clusters} | members)
@@ -63,7 +72,21 @@ class Audit:
                 files=captured.files,
                 tables=captured.tables,
             )
-            return Answer(arranged(check(bench), hide_keys=spec.hide_keys))
+            outcome = continued(check(bench), captured.base, snapshots)
+            answer = Answer(arranged(outcome, hide_keys=spec.hide_keys))
+            if report is not None:
+                report.mkdir()
+                whole = Report(
+                    spec=captured.spec,
+                    snapshots=snapshots,
+                    base=captured.base,
+                    outcome=answer.outcome,
+                    started_ms=int(time.time() * 1000),
+                    duration_ms=0,
+                    spark_version=self.spark.version,
+                )
+                write_report(whole, report, parquet=False)
+            return answer
 
 
 class Answer:

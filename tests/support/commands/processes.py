@@ -21,7 +21,7 @@ def is_gone(identity: ProcessIdentity) -> bool:
 
 def python_environment(base: Mapping[str, str]) -> dict[str, str]:
     """Return `base` with this source tree importable, whether it is installed or not."""
-    return {**base, "PYTHONPATH": ":".join(SOURCE_ROOTS)}
+    return {**base, "PYTHONPATH": ":".join((*base.get("PYTHONPATH", "").split(), *SOURCE_ROOTS))}
 
 
 def run_python(

@@ -13,19 +13,16 @@ from typing import Any
 
 from tests.support.commands.processes import python_environment, run_python
 
-RUN_S = 300.0
+RUN_S, RUNS_S = 300.0, 900.0
 # Settings of local sessions: nothing in tests runs long enough for better compilation.
-QUICK = tuple(
-    part
-    for setting in (
-        "spark.driver.memory=1g",
-        "spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1",
-        "spark.sql.codegen.wholeStage=false",
-        "spark.sql.codegen.factoryMode=NO_CODEGEN",
-        "spark.sql.shuffle.partitions=4",
-    )
-    for part in ("--conf", setting)
-)
+QUICK_CONF = {
+    "spark.driver.memory": "1g",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "4",
+}
+QUICK = tuple(part for key, value in QUICK_CONF.items() for part in ("--conf", f"{key}={value}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,19 +92,39 @@ class Reconcile:
         return self.end(self.start(*arguments))
 
 
-def run_specs(specs: Sequence[Mapping[str, object]], directory: Path) -> list[Ended]:
+def run_specs(
+    specs: Sequence[Mapping[str, object]],
+    directory: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> list[Ended]:
     """Run specs in one process, whose exit code all have, with one session of Spark.
 
     A process for each would spend most of its time on starting Python and a session.
     """
+    arguments = ["-m", "pyconnect_reconcile", *written_specs(specs, directory)]
+    return ended_runs(run_python(arguments, environment, RUNS_S), len(specs), directory)
+
+
+def written_specs(specs: Sequence[Mapping[str, object]], directory: Path) -> list[str]:
+    """Write specs to a new directory; return the arguments of a process that runs them."""
     directory.mkdir()
     files = [directory / f"spec-{number}.json" for number in range(len(specs))]
-    reports = [directory / f"report-{number}" for number in range(len(specs))]
     for file, spec in zip(files, specs, strict=True):
         file.write_text(json.dumps(spec))
-    named = [part for report in reports for part in ("--report", str(report))]
-    done = run_python(["-m", "pyconnect_reconcile", *map(str, files), *named], os.environ, RUN_S)
-    return [_ended(done.returncode, done.stdout, done.stderr, report) for report in reports]
+    reports = [part for report in _reports(len(specs), directory) for part in ("--report", report)]
+    return [*map(str, (*files, *reports))]
+
+
+def ended_runs(done: subprocess.CompletedProcess[str], count: int, directory: Path) -> list[Ended]:
+    """Return the ends of specs that `written_specs` has written, which a process has run."""
+    return [
+        _ended(done.returncode, done.stdout, done.stderr, report)
+        for report in _reports(count, directory)
+    ]
+
+
+def _reports(count: int, directory: Path) -> list[Path]:
+    return [directory / f"report-{number}" for number in range(count)]
 
 
 def _ended(code: int, out: str, err: str, directory: Path) -> Ended:

@@ -11,6 +11,7 @@ from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.logs import LogSettings
 from pyconnect_agent.children.ports import TaskConfigsGenerated
 from pyconnect_agent.children.settings import ChildSettings
+from pyconnect_agent.core.config.agent_keys import NO_AGENT_KEYS, AgentKeys
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
 from pyconnect_agent.core.plugins.catalog import PluginDesc
 from tests.support.agents.launchers import shared_launcher
@@ -32,6 +33,7 @@ class ChildrenWorld:
         lease_ms: int | None,
         logs: LogSettings,
         plugins: tuple[PluginDesc, ...],
+        agent_keys: AgentKeys,
     ) -> None:
         self.store = MemoryOffsetStore()
         self.listener = RecordingListener()
@@ -49,6 +51,7 @@ class ChildrenWorld:
                 task_shutdown_graceful_timeout_ms=graceful_ms,
                 lease_ms=lease_ms,
                 logs=logs,
+                agent_keys=agent_keys,
             ),
             self.store,
             launcher=launcher,
@@ -103,6 +106,7 @@ async def children_world(
     launcher: Launcher | None = None,
     logs: LogSettings | None = None,
     plugins: tuple[PluginDesc, ...] = (),
+    agent_keys: AgentKeys = NO_AGENT_KEYS,
 ) -> AsyncIterator[ChildrenWorld]:
     """Start children; kill whatever is left of them."""
     world = ChildrenWorld(
@@ -112,6 +116,7 @@ async def children_world(
         lease_ms=lease_ms,
         logs=logs or LogSettings(),
         plugins=plugins,
+        agent_keys=agent_keys,
     )
     await world.children.start()
     try:

@@ -32,10 +32,14 @@ FRAMEWORK_ALTERED = (
 )
 
 
+NO_STATUS = (404, {"error_code": 404, "message": "No status found for the connector"})
+
+
 @dataclass
 class FakeConnector:
     config: dict[str, str | None]
     state: str = "RUNNING"
+    """Empty: a new connector, of which no worker has written a status yet."""
     tasks: list[str] = field(default_factory=lambda: ["RUNNING"])
     trace: str | None = None
     type: str = "source"
@@ -85,6 +89,8 @@ class FakeConnect:
     """States to show first: a status lags behind the change that was asked for."""
     slow: dict[str, threading.Event] = field(default_factory=dict)
     """`METHOD path`: answered once the event is set."""
+    target_states: dict[str, str] = field(default_factory=dict)
+    """What an agent reports below /agent; empty: it is a Java worker."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(
@@ -118,10 +124,14 @@ class FakeConnect:
                 }
             case "GET", ["health"]:
                 return 200, {"status": "healthy", "message": "ready"}
+            case "GET", ["agent", "connectors"] if self.target_states:
+                return 200, {n: {"target_state": s} for n, s in self.target_states.items()}
             case "GET", ["connectors"]:
                 if "expand" not in query:
                     return 200, list(self.connectors)
-                return 200, {n: self._expanded(n, query["expand"]) for n in self.connectors}
+                expand = query["expand"]
+                known = [n for n, c in self.connectors.items() if c.state or "status" not in expand]
+                return 200, {name: self._expanded(name, expand) for name in known}
             case "POST", ["connectors"]:
                 return self._create(body)
             case _, ["connector-plugins", *rest]:
@@ -162,7 +172,8 @@ class FakeConnect:
         # A connector that begins PAUSED is not asked for tasks before it is resumed.
         tasks = ["RUNNING"] if state == "RUNNING" else []
         config = {**body["config"], "name": name}
-        self.connectors[name] = FakeConnector(config=config, state=state, tasks=tasks)
+        kind = "sink" if "Sink" in (config.get("connector.class") or "") else "source"
+        self.connectors[name] = FakeConnector(config=config, state=state, tasks=tasks, type=kind)
         return 201, self._info(name)
 
     def _restart(self, name: str, query: dict[str, list[str]]) -> tuple[int, Any]:
@@ -205,7 +216,7 @@ class FakeConnect:
                 del self.connectors[name]
                 return 204, None
             case "GET", ["status"]:
-                return 200, self._status(name)
+                return (200, self._status(name)) if connector.state else NO_STATUS
             case "GET" | "PUT", ["topics", *_]:
                 connector.topics = connector.topics if method == "GET" else []
                 return 200, {name: {"topics": connector.topics}}
@@ -336,6 +347,7 @@ def serve(connect: FakeConnect, tls: ssl.SSLContext | None = None) -> Iterator[s
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 256
 
         def handle_error(self, *_: Any) -> None:
             """A client that leaves, or distrusts us, is what some tests are about."""

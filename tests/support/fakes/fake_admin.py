@@ -90,6 +90,9 @@ class FakeAdmin:
             self.looks += 1
         return self.looks > self.looks_until_end
 
+    def connectors(self) -> dict[str, Any]:
+        return {"c": {"target_state": "PAUSED"}}
+
     async def metrics(self) -> tuple[Metric, ...]:
         tags = {"connector": "c", "task": "0"}
         values = {"status": "running", "batch-size-max": 7.0, "batch-size-avg": math.nan}

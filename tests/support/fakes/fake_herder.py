@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pyconnect_agent.core.apache_release import CONNECT_VERSION
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
 from pyconnect_agent.core.errors import (
     AlreadyExistsError,
@@ -35,7 +36,7 @@ from pyconnect_agent.core.reporting import (
     Status,
     TaskInfo,
 )
-from pyconnect_agent.core.session_key import verify_request
+from pyconnect_agent.core.session_key import signature_headers, verify_request
 from pyconnect_agent.worker.version import server_info
 
 WORKER_ID = "127.0.0.1:8083"
@@ -81,6 +82,7 @@ class FakeHerder:
         self.offsets: tuple[ConnectorOffset, ...] = (
             ConnectorOffset(partition={"filename": "a"}, offset={"position": 30}),
         )
+        self.plugin_keys = {"topic": "STRING"}
         self.failures: dict[type, Exception] = {}
         self.held: set[type] = set()
         self.submitted: list[requests.Request] = []
@@ -131,10 +133,10 @@ class FakeHerder:
                 f"Plugin {_CLASSES[plugin][1]} not found that matches the version range "
                 f"[{version},{version}], available versions: [4.3.1]"
             )
-        return ({"name": "topic", "type": "STRING"},)
+        return tuple({"name": name, "type": kind} for name, kind in self.plugin_keys.items())
 
     def server_info(self) -> ServerInfo:
-        return server_info("cluster")
+        return server_info(CONNECT_VERSION, "cluster")
 
     def connectors(self) -> tuple[str, ...]:
         return tuple(self.configs)
@@ -158,6 +160,9 @@ class FakeHerder:
 
     async def connector_info(self, connector: str) -> dict[str, Any] | None:
         return self._info(connector).to_json() if connector in self.configs else None
+
+    def target_state(self, connector: str) -> TargetState | None:
+        return self.target_states.get(connector)
 
     async def connector_offsets(
         self, connector: str, *, timeout_ms: int
@@ -191,12 +196,21 @@ class FakeHerder:
 
     def verify_internal_request(self, body: bytes, headers: Mapping[str, str]) -> None:
         if self.signed_requests:
-            verify_request(
-                body,
-                headers,
-                session_key=self.session_key,
-                permitted_algorithms=("HmacSHA256",),
-            )
+            self.verify_signature(body, headers)
+
+    def sign(self, content: bytes) -> dict[str, str]:
+        if self.session_key is None:
+            return {}
+        key, algorithm = self.session_key, "HmacSHA256"
+        return signature_headers(content, session_key=key, algorithm=algorithm)
+
+    def verify_signature(self, content: bytes, headers: Mapping[str, str]) -> None:
+        verify_request(
+            content,
+            headers,
+            session_key=self.session_key,
+            permitted_algorithms=("HmacSHA256",),
+        )
 
     def _answer(self, request: requests.Request) -> Any:
         match request:

@@ -15,6 +15,7 @@ from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES, RestApplication
 from pyconnect_agent.rest.exchange import Services
 from pyconnect_agent.rest.forwarding import Forwarder, WorkerClient
 from pyconnect_agent.rest.server import RestServer
+from pyconnect_agent.stores.journal import ChangeRecords
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_MS = 2_000
@@ -25,10 +26,12 @@ def application(
 ) -> RestApplication:
     """Return the application of a worker without separate admin listeners.
 
-    `settings` are those of `Services`; `cross_origin` and `header_rules` go to the application.
+    `settings` are those of `Services`, but for those of the application itself.
     """
     options = {
-        name: settings.pop(name) for name in ("cross_origin", "header_rules") if name in settings
+        name: settings.pop(name)
+        for name in ("access", "cross_origin", "header_rules")
+        if name in settings
     }
     services = Services(herder=herder, forwarder=Forwarder(client or WorkerClient()), **settings)
     return RestApplication(services, (*MAIN_ROUTES, *ADMIN_ROUTES), **options)
@@ -54,7 +57,10 @@ def rest_config(**properties: str) -> DistributedConfig:
 
 @contextmanager
 def serving(
-    config: DistributedConfig, herder: Herder, admin: WorkerAdmin | None = None
+    config: DistributedConfig,
+    herder: Herder,
+    admin: WorkerAdmin | None = None,
+    journal: ChangeRecords | None = None,
 ) -> Iterator[RestServer]:
     """Serve over real sockets, on an event loop in a thread, until the end of the block."""
     server = RestServer(config)
@@ -67,7 +73,7 @@ def serving(
         asyncio.run_coroutine_threadsafe(coroutine, loop).result(START_TIMEOUT_S)
 
     try:
-        run(server.start(herder, admin))
+        run(server.start(herder, admin, journal))
         yield server
     finally:
         run(server.stop(STOP_TIMEOUT_MS))

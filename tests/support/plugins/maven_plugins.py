@@ -37,6 +37,7 @@ class JavaPlugin:
 
 DEBEZIUM = JavaPlugin("debezium-postgres", "3.2.3.Final")
 MIRROR = JavaPlugin("connect-mirror", KAFKA_VERSION)
+BASIC_AUTH = JavaPlugin("basic-auth-extension", KAFKA_VERSION)
 MONGO = JavaPlugin("mongo", "1.13.0")
 RELOAD4J = JavaPlugin("reload4j", "1.2.26")
 """No plugin, but the library of Log4j 1 that old ones bring."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pyconnect_agent.core.apache_release import RELEASE_4_4
 from tests.support.agents.rest_client import Answer
 
 JSON = {"Content-Type": "application/json"}
@@ -14,6 +16,7 @@ NOT_FOUND = "HTTP 404 Not Found"
 NOT_ALLOWED = "HTTP 405 Method Not Allowed"
 NOT_ACCEPTABLE = "HTTP 406 Not Acceptable"
 UNSUPPORTED = "HTTP 415 Unsupported Media Type"
+_SHOWN_CONFIG = re.compile(r"Connector config \{.*\} (contains no connector type)")
 NO_SIGNATURE = "Internal request missing required signature"
 
 
@@ -48,6 +51,12 @@ class Scenario:
             if (key, value) not in JSON.items()
         )
         return " ".join(parts)
+
+    def of(self, release: str) -> Scenario:
+        """Return the scenario with the message of a release; they are written for 4.3.1."""
+        if release != RELEASE_4_4 or self.message is None:
+            return self
+        return replace(self, message=_SHOWN_CONFIG.sub(r"Connector config \1", self.message))
 
     def differences(self, answer: Answer) -> list[str]:
         """Return what is not as expected."""

@@ -9,8 +9,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
-from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.connect_worker import JavaConnectWorker, WorkerLaunch, worker_properties
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.agents.agent import append_lines
 from tests.support.agents.rest_client import call_url

@@ -7,11 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
 from pyconnect_sandbox.broker_properties import BrokerSecurity
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
-from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.connect_worker import (
+    AgentProcess,
+    JavaConnectWorker,
+    WorkerLaunch,
+    worker_properties,
+)
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.servers.kafka_cluster import KafkaCluster
 

@@ -56,14 +56,23 @@ def shared_server(
         hold.release()
 
 
+SELDOM_FENCED = {"broker.session.timeout.ms": "15000"}
+"""Of a broker that no test kills: one that a busy machine stalls for seconds keeps its partitions.
+
+One that pytest starts again in its directory has to wait for so long."""
+
+
 @contextmanager
 def shared_broker(directory: Path, name: str, config: BrokerConfig) -> Iterator[SharedBroker]:
     """Yield the session's broker `name`; it gets a directory of its own and a hold file."""
+    config = replace(
+        config,
+        directory=directory / f"shared-{name}",
+        properties={**SELDOM_FENCED, **config.properties},
+    )
 
     def start(hold_file: Path) -> tuple[Server, Mapping[str, str]]:
-        broker = KafkaBroker(
-            replace(config, directory=directory / f"shared-{name}", hold_file=hold_file)
-        ).start()
+        broker = KafkaBroker(replace(config, hold_file=hold_file)).start()
         addresses = {"bootstrap_servers": broker.bootstrap_servers}
         if config.security.sasl_users:
             addresses["sasl_bootstrap_servers"] = broker.sasl_bootstrap_servers

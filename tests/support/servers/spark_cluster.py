@@ -1,4 +1,4 @@
-"""A standalone Spark master with workers, from PySpark's wheel."""
+"""A standalone Spark master with two workers, from PySpark's wheel."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyconnect_sandbox.ports import free_port
 from tests.support.eventually import eventually
 
 START_S = 90.0
+WORKERS = 2
 
 
 def spark_home() -> Path:
@@ -39,21 +40,27 @@ def spark_environment(base: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def standalone_cluster(directory: Path, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the master's URL once its worker has registered; executors run below `work`."""
+    """Yield the master's URL once its workers have registered.
+
+    Each worker has a directory of its own as its working directory, `worker-0/work` is that of the
+    first one's executors.
+    """
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
     host = ("--host", "127.0.0.1", "--webui-port", "0")
-    small = ("--cores", "1", "--memory", "600m", "--work-dir", str(directory / "work"))
+    small = ("--cores", "1", "--memory", "600m")
     log = directory / "master.log"
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(name: str, output: Path, *arguments: str) -> None:
+    def start(name: str, place: Path, *arguments: str) -> None:
         main_class = f"org.apache.spark.deploy.{name.lower()}.{name}"
-        with output.open("wb") as stream:
+        place.mkdir(exist_ok=True)
+        with place.with_suffix(".log").open("wb") as stream:
             started.append(
                 subprocess.Popen(
                     [str(spark_home() / "bin" / "spark-class"), main_class, *host, *arguments],
                     env=environment,
+                    cwd=place,
                     stdin=subprocess.DEVNULL,
                     stdout=stream,
                     stderr=stream,
@@ -62,10 +69,14 @@ def standalone_cluster(directory: Path, environment: Mapping[str, str]) -> Itera
             )
 
     try:
-        start("Master", log, "--port", str(port))
+        start("Master", directory / "master", "--port", str(port))
         eventually(lambda: "I have been elected leader" in log.read_text(), START_S)
-        start("Worker", directory / "worker.log", *small, master)
-        eventually(lambda: "Registering worker" in log.read_text(), START_S, log.read_text)
+        for number in range(WORKERS):
+            worker = directory / f"worker-{number}"
+            start("Worker", worker, *small, "--work-dir", str(worker / "work"), master)
+        eventually(
+            lambda: log.read_text().count("Registering worker") == WORKERS, START_S, log.read_text
+        )
         yield master
     finally:
         for process in started:

@@ -65,8 +65,10 @@ class ConnectServer:
 
 
 @contextmanager
-def connect_server(directory: Path, environment: Mapping[str, str]) -> Iterator[ConnectServer]:
-    """Yield a local server once it listens."""
+def connect_server(
+    directory: Path, environment: Mapping[str, str], master: str = "local[2]", **more: str
+) -> Iterator[ConnectServer]:
+    """Yield a server on a master once it listens; `more` are settings of its executors."""
     port, ui_port = free_ports(2)
     server = ConnectServer(
         port=port, ui=f"http://{ports.LOOPBACK}:{ui_port}", log=directory / "connect-server.log"
@@ -84,10 +86,11 @@ def connect_server(directory: Path, environment: Mapping[str, str]) -> Iterator[
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # By default 200, each of them a task.
         "spark.sql.shuffle.partitions": "4",
+        **{f"spark.executor.{name}": value for name, value in more.items()},
     }
     command = [
         *(str(spark_home() / "bin" / "spark-submit"), "--class", MAIN_CLASS),
-        *("--master", "local[2]"),
+        *("--master", master),
         *("--jars", ",".join(map(str, kafka_source_jars()))),
         *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
         "spark-internal",

@@ -1,0 +1,110 @@
+"""`pyconnect connectors try` with Java connectors: no worker, no broker, nothing is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyconnect_sandbox.runtime import KafkaRuntime
+from tests.support.plugins.java_plugin_jars import test_connectors as compiled_connectors
+from tests.support.plugins.maven_plugins import DEBEZIUM, location_of
+from tests.support.servers.postgres import PASSWORD, USER, PostgresServer, running_postgres
+
+pytestmark = [pytest.mark.java, pytest.mark.timeout(300)]
+
+LONGEST_S = 250
+TRANSFORMS = "org.apache.kafka.connect.transforms"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+def tried(directory: Path, plugins: Path, config: dict[str, str], *options: str) -> Any:
+    """Return the answer of the command, which has to succeed."""
+    file = directory / "connector.json"
+    file.write_text(json.dumps({"name": "tried", "config": config}))
+    command = [sys.executable, "-m", "pyconnect_cli", "connectors", "try", str(file)]
+    done = subprocess.run(
+        [*command, "--plugin-path", str(plugins), "--for", "100s", "-o", "json", *options],
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def values(record: Any) -> list[tuple[str, str]]:
+    return [(step["step"], step["record"]["value"]) for step in record["steps"]]
+
+
+def test_a_java_source_and_a_java_sink(kafka_runtime: KafkaRuntime, tmp_path: Path) -> None:
+    """Records, transformations and bytes are those of Java; the sink's task is not made."""
+    plugins, notes = tmp_path / "plugins", tmp_path / "notes"
+    plugins.mkdir()
+    compiled_connectors(kafka_runtime, plugins)
+    hoisted = {
+        "notes": str(notes),
+        "transforms": "hoist",
+        "transforms.hoist.type": f"{TRANSFORMS}.HoistField$Value",
+        "transforms.hoist.field": "number",
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+    }
+    source = {"connector.class": "io.pyconnect.tests.NumberSource", "topic": "t", **hoisted}
+    found = tried(tmp_path, plugins, source, "-n", "3")["records"]
+    assert [values(record) for record in found] == [
+        [("polled", f"number {n}"), ("hoist", f"{{number=number {n}}}")] for n in range(3)
+    ]
+    assert found[0]["source_offset"] == {"number": 0}
+    assert json.loads(found[0]["kafka"]["value"]) == {"number": "number 0"}
+    assert found[0]["kafka"]["headers"] == [{"key": "header", "value": "of 0"}]
+    assert "start 0" in notes.read_text()
+    notes.unlink()
+    records = tmp_path / "records.json"
+    records.write_text(json.dumps([{"topic": "t", "value": {"a": 1}}]))
+    sink = {"connector.class": "io.pyconnect.tests.NoteSink", "topics": "t", **hoisted}
+    (record,) = tried(tmp_path, plugins, sink, "--records", str(records))["records"]
+    assert values(record) == [("converted", "{a=1}"), ("hoist", "{number={a=1}}")]
+    assert not notes.exists()
+
+
+def test_debeziums_slot_is_the_trials_own_and_dropped(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Rows of the snapshot are shown; the slot that the config names is not touched."""
+    database = postgres.new_database()
+    config = {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "plugin.name": "pgoutput",
+        "database.hostname": "127.0.0.1",
+        "database.port": str(postgres.port),
+        "database.user": USER,
+        "database.password": PASSWORD,
+        "database.dbname": database,
+        "topic.prefix": "p",
+        "slot.name": "of_the_connector",
+        "transforms": "unwrap",
+        "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+    }
+    with postgres.connect(database) as rows:
+        rows.execute("CREATE TABLE numbers (id int PRIMARY KEY, text text)")
+        rows.execute("INSERT INTO numbers VALUES (1, 'one'), (2, 'two')")
+        answer = tried(tmp_path, location_of(DEBEZIUM).parent, config, "-n", "2")
+        slots = rows.execute("SELECT slot_name FROM pg_replication_slots").fetchall()
+    assert slots == []
+    texts = [values(record)[-1] for record in answer["records"]]
+    assert texts == [("unwrap", "Struct{id=1,text=one}"), ("unwrap", "Struct{id=2,text=two}")]
+    assert any("slot.name is pyconnect_try_" in note for note in answer["notes"])
+    assert PASSWORD not in json.dumps(answer).replace("pyconnect", "")

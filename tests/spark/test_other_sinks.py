@@ -1,0 +1,276 @@
+"""Sinks of other projects, found by their configuration, and faults that their reports describe."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import LongType, NestedField, StringType
+
+from pyconnect_cli.reconcile.audited import Audited, Config
+from pyconnect_cli.reconcile.resolution import SINKS, resolver
+from pyconnect_reconcile.findings import Verdict
+from tests.support.agents.agent import Agents
+from tests.support.audits.audits import Answer, Audit
+from tests.support.commands.pyconnect_command import Pyconnect
+from tests.support.eventually import eventually
+from tests.support.names import unique_name
+from tests.support.plugins.maven_plugins import JDBC_SINK, location_of
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.postgres import PASSWORD, USER, running_postgres
+from tests.support.servers.s3 import ACCESS_KEY, SECRET_KEY, S3Server, running_s3
+from tests.support.servers.topics import create_topics, produce
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+
+WAIT_S = 120
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+FIELDS = [
+    {"field": "id", "type": "int32", "optional": False},
+    {"field": "name", "type": "string", "optional": True},
+    {
+        "field": "price",
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "version": 1,
+        "parameters": {"scale": "2", "connect.decimal.precision": "12"},
+        "optional": True,
+    },
+    {
+        "field": "at",
+        "type": "int64",
+        "name": "org.apache.kafka.connect.data.Timestamp",
+        "version": 1,
+        "optional": True,
+    },
+]
+ROWS = [
+    {"id": 1, "name": "ä", "price": "MDk=", "at": 1_700_000_000_123},
+    {"id": 2, "name": None, "price": None, "at": None},
+    {"id": 3, "name": "null", "price": "/w==", "at": 0},
+    {"id": 4, "name": " ", "price": "AA==", "at": -1},
+]
+
+
+def enveloped(rows: list[dict[str, Any]]) -> list[bytes]:
+    schema = {"type": "struct", "optional": False, "fields": FIELDS}
+    return [json.dumps({"schema": schema, "payload": row}).encode() for row in rows]
+
+
+@pytest.fixture
+def agents(kafka_broker: SharedBroker, tmp_path: Path) -> Iterator[Agents]:
+    with contextlib.closing(Agents(kafka_broker.bootstrap_servers, tmp_path)) as found:
+        yield found
+
+
+def test_a_table_of_debeziums_sink_agrees_until_a_row_is_lost_changed_or_doubled(
+    audit: Audit, kafka_broker: SharedBroker, agents: Agents, tmp_path: Path
+) -> None:
+    """The connector runs as it is, and its config alone says where the rows are."""
+    broker, topic = kafka_broker.bootstrap_servers, unique_name("Shop.Orders").replace("-", "_")
+    create_topics(broker, [topic])
+    produce(broker, topic, *enveloped(ROWS))
+    agent = agents.start(
+        properties={
+            "plugin.path": str(location_of(JDBC_SINK).parent),
+            "offset.flush.interval.ms": "500",
+        }
+    )
+    command, name = Pyconnect(tmp_path, agent.url, broker), unique_name("jdbc")
+    secret = tmp_path / "secret.properties"
+    secret.write_text(f"user={USER}\npassword={PASSWORD}\n")
+    with running_postgres() as postgres:
+        database = postgres.new_database()
+        agent.create(
+            name,
+            {
+                "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+                "topics": topic,
+                "connection.url": f"jdbc:postgresql://127.0.0.1:{postgres.port}/{database}",
+                "connection.username": USER,
+                "connection.password": PASSWORD,
+                "schema.evolution": "basic",
+                "value.converter": JSON_CONVERTER,
+            },
+        )
+
+        def is_committed() -> bool:
+            entries = agent.get(f"/connectors/{name}/offsets")["offsets"]
+            return sum(entry["offset"]["kafka_offset"] for entry in entries) == len(ROWS)
+
+        def audited() -> Answer:
+            ended = command("reconcile", "topic-sink", name, "--print-spec", "-o", "json")
+            assert ended.code == 0, ended.err
+            assert PASSWORD not in ended.out
+            spec = json.loads(ended.out)
+            spec["right"]["properties"] = str(secret)
+            return audit.run(**spec)
+
+        eventually(is_committed, WAIT_S, lambda: agent.get(f"/connectors/{name}/status"))
+        answer = audited()
+        assert answer.verdict is Verdict.AGREE, answer.outcome.findings
+        table = topic.replace(".", "_").lower()
+        with postgres.connect(database) as rows:
+            rows.execute(f'DELETE FROM "{table}" WHERE id = 1'.encode())
+            rows.execute(f'UPDATE "{table}" SET price = price + 0.01 WHERE id = 3'.encode())
+            rows.execute(f'INSERT INTO "{table}" SELECT * FROM "{table}" WHERE id = 4'.encode())
+        answer = audited()
+        assert answer.verdict is Verdict.DIFFER
+        assert answer.outcome.totals == {"missing": 2, "extra": 1, "repeated": 1}
+
+
+def spec_of(config: Config, topic: str, properties: Path | None = None) -> dict[str, Any]:
+    """Return what `topic-sink` compares for a connector whose jar is not to be had here."""
+    resolve = resolver(config, SINKS)
+    assert resolve is not None
+    found = resolve(Audited(name="c", config=config, topics=[topic], offsets=[]))
+    left = {"kind": "topic", "topics": [topic], "value": "connect-json", **found.topic}
+    right = found.side if properties is None else {**found.side, "properties": str(properties)}
+    return {"job": "topic-sink", "left": left, "right": right, **found.members}
+
+
+@pytest.fixture
+def s3() -> Iterator[S3Server]:
+    with running_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    file = tmp_path / "s3.properties"
+    file.write_text(f"access_key={ACCESS_KEY}\nsecret_key={SECRET_KEY}\n")
+    return file
+
+
+def json_lines(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Write an object as JsonFormat with s3.compression.type=gzip does."""
+    text = "".join(
+        f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n" for row in rows
+    )
+    file.with_suffix(".json.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def parquet(file: Path, rows: list[dict[str, Any]]) -> None:
+    """Write an object as ParquetFormat does: Connect's decimals and times as Parquet's."""
+    unscaled = {"MDk=": "123.45", "/w==": "-0.01", "AA==": "0.00"}
+    columns = {
+        "id": pa.array([row["id"] for row in rows], pa.int32()),
+        "name": pa.array([row["name"] for row in rows], pa.string()),
+        "price": pa.array(
+            [row["price"] and Decimal(unscaled[row["price"]]) for row in rows],
+            pa.decimal128(12, 2),
+        ),
+        "at": pa.array([row["at"] for row in rows], pa.timestamp("ms", "UTC")),
+    }
+    pq.write_table(pa.table(columns), file.with_suffix(".snappy.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("format_class", "write"), [("json.JsonFormat", json_lines), ("parquet.ParquetFormat", parquet)]
+)
+def test_objects_of_confluents_s3_sink_agree_until_one_is_lost(
+    audit: Audit,
+    kafka_broker: SharedBroker,
+    s3: S3Server,
+    keys: Path,
+    format_class: str,
+    write: Callable[[Path, list[dict[str, Any]]], None],
+) -> None:
+    """Objects are laid out as its documents say: topic, partition, offset of the first record."""
+    broker, topic, bucket = kafka_broker.bootstrap_servers, unique_name("orders"), s3.new_bucket()
+    create_topics(broker, [topic])
+    produce(broker, topic, *enveloped(ROWS))
+    directory = s3.files / bucket / "topics" / topic / "partition=0"
+    directory.mkdir(parents=True)
+    write(directory / f"{topic}+0+0000000000", ROWS[:3])
+    last = {file.name for file in directory.iterdir()}
+    write(directory / f"{topic}+0+0000000003", ROWS[3:])
+    config = {
+        "connector.class": "io.confluent.connect.s3.S3SinkConnector",
+        "topics": topic,
+        "s3.bucket.name": bucket,
+        "s3.region": "us-east-1",
+        "store.url": s3.url,
+        "format.class": f"io.confluent.connect.s3.format.{format_class}",
+        "value.converter": JSON_CONVERTER,
+    }
+    answer = audit.run(**spec_of(config, topic, keys))
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
+    (lost,) = (file for file in directory.iterdir() if file.name not in last)
+    lost.unlink()
+    answer = audit.run(**spec_of(config, topic, keys))
+    assert answer.outcome.totals == {"missing": 1, "extra": 0, "repeated": 0}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    catalog = SqlCatalog(
+        "iceberg", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/warehouse"
+    )
+    catalog.create_namespace("db")
+    columns = (NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
+    return catalog.create_table("db.events", Schema(*columns))
+
+
+def events(numbers: range) -> pa.Table:
+    return pa.table({"id": pa.array(numbers, pa.int64()), "name": [f"n{n}" for n in numbers]})
+
+
+@pytest.fixture
+def iceberg(kafka_broker: SharedBroker, tmp_path: Path) -> dict[str, Any]:
+    """The spec of an Iceberg sink whose topic has ids 0 to 9."""
+    topic = unique_name("events")
+    create_topics(kafka_broker.bootstrap_servers, [topic])
+    values = [json.dumps({"id": n, "name": f"n{n}"}).encode() for n in range(10)]
+    produce(kafka_broker.bootstrap_servers, topic, *values)
+    config = {
+        "connector.class": "org.apache.iceberg.connect.IcebergSinkConnector",
+        "topics": topic,
+        "iceberg.tables": "db.events",
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.catalog.uri": f"jdbc:sqlite:{tmp_path}/catalog.db",
+        "value.converter": JSON_CONVERTER,
+        "value.converter.schemas.enable": "false",
+    }
+    spec = spec_of(config, topic)
+    spec["left"]["value"] = "json"
+    return spec
+
+
+def test_a_data_file_that_a_table_names_twice_is_found(
+    audit: Audit, table: Table, iceberg: dict[str, Any], tmp_path: Path
+) -> None:
+    """Sinks add a file again when a commit that had succeeded is repeated after a time-out."""
+    file = tmp_path / "data.parquet"
+    pq.write_table(events(range(5, 10)), file)
+    table.append(events(range(5)))
+    table.add_files([f"file://{file}"])
+    answer = audit.run(**iceberg)
+    assert answer.verdict is Verdict.AGREE, answer.outcome.findings
+    table.add_files([f"file://{file}"], check_duplicate_files=False)
+    answer = audit.run(**iceberg)
+    assert answer.verdict is Verdict.DIFFER
+    assert answer.outcome.totals == {"missing": 0, "extra": 0, "repeated": 5}
+
+
+def test_rows_of_files_that_were_never_committed_are_missing(
+    audit: Audit, table: Table, iceberg: dict[str, Any]
+) -> None:
+    """A worker died between its files, whose offsets are committed, and the table's commit."""
+    table.append(events(range(7)))
+    before = table.metadata_location
+    orphan = Path(before.removeprefix("file://")).parents[1] / "data" / "orphan.parquet"
+    pq.write_table(events(range(7, 10)), orphan)
+    answer = audit.run(**iceberg)
+    assert answer.outcome.totals == {"missing": 3, "extra": 0, "repeated": 0}

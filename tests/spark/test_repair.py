@@ -1,0 +1,80 @@
+"""Reports of real audits are repaired, and the audit's second run agrees, on both databases."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from pyconnect_reconcile.findings import Verdict
+from tests.support.agents.agent import Agents
+from tests.support.audits.audits import Audit
+from tests.support.commands.reconcile_command import QUICK
+from tests.support.names import unique_name
+from tests.support.repairs.damaged_sinks import RECORDS, UPSERT, Shop, Sink, stopped_sink
+from tests.support.servers.kafka import SharedBroker
+from tests.support.servers.mariadb import running_mariadb
+from tests.support.servers.postgres import PASSWORD, USER, running_postgres
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+
+PLAIN = {"insert.mode": "insert", "pk.mode": "none"}
+
+
+@pytest.fixture(scope="module")
+def shop(kafka_broker: SharedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    directory = tmp_path_factory.mktemp("audited-repairs")
+    broker = kafka_broker.bootstrap_servers
+    with contextlib.closing(Agents(broker, directory)) as agents:
+        agent = agents.start(properties={"offset.flush.interval.ms": "500"})
+        yield Shop(agent, broker, directory)
+
+
+def spec_of(sink: Sink) -> dict[str, object]:
+    spec = sink.shop.spec(sink.name)
+    secret = sink.shop.directory / "secret.properties"
+    secret.write_text(f"user={USER}\npassword={PASSWORD}\n")
+    return {**spec, "right": {**spec["right"], "properties": str(secret)}}
+
+
+def repaired(audit: Audit, sink: Sink, totals: dict[str, int], *, audits: bool) -> None:
+    report = sink.shop.directory / unique_name("report")
+    answer = audit.run(**spec_of(sink), report=report)
+    assert {kind: count for kind, count in answer.outcome.totals.items() if count} == totals
+    options = QUICK if audits else ()
+    done = sink.shop.run("reconcile", "repair", str(report), "--yes", *options, audits=audits)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_repaired_table_agrees_with_its_topic(audit: Audit, shop: Shop) -> None:
+    """On PostgreSQL the command's own audit says it, and every row is as it was."""
+    with running_postgres() as postgres:
+        sink = stopped_sink(shop, postgres, UPSERT)
+        whole = sink.rows()
+        sink.sql("DELETE FROM orders WHERE id IN (3, 77)")
+        sink.sql("UPDATE orders SET note = 'wrong', price = 3 WHERE id IN (5, 6)")
+        sink.sql("UPDATE orders SET id = -1 WHERE id = 9")
+        repaired(audit, sink, {"missing": 3, "extra": 1, "different": 2}, audits=True)
+        assert sink.rows() == whole
+
+
+def test_rows_without_a_key_are_repaired_too(audit: Audit, shop: Shop) -> None:
+    """On MariaDB surplus copies go and missing ones come back; upserts are as on PostgreSQL."""
+    with running_mariadb() as mariadb:
+        sink = stopped_sink(shop, mariadb, PLAIN)
+        whole = sink.rows()
+        sink.sql("DELETE FROM orders WHERE id IN (3, 77)")
+        sink.sql("INSERT INTO orders SELECT * FROM orders WHERE id = 8")
+        sink.sql("INSERT INTO orders SELECT * FROM orders WHERE id = 8 LIMIT 1")
+        repaired(audit, sink, {"missing": 2, "repeated": 2}, audits=False)
+        assert sink.rows() == whole
+        assert audit.run(**spec_of(sink)).verdict is Verdict.AGREE
+        sink = stopped_sink(shop, mariadb, UPSERT)
+        sink.sql("DELETE FROM orders WHERE id = 3")
+        sink.sql("UPDATE orders SET ratio = 0.25 WHERE id = 5")
+        sink.sql("INSERT INTO orders VALUES (-7, 'x', 1, 1, now(3))")
+        repaired(audit, sink, {"missing": 1, "extra": 1, "different": 1}, audits=False)
+        answer = audit.run(**spec_of(sink))
+        assert answer.verdict is Verdict.AGREE
+        assert answer.outcome.counts["rows_left"] == RECORDS

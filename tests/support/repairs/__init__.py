@@ -1,0 +1,1 @@
+"""Sinks whose tables tests damage and repair."""
