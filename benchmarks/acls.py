@@ -16,9 +16,8 @@ from collections.abc import Callable
 
 from pyconnect_cli.acls.plan.check import AclReport, assess, check
 from pyconnect_clients.acls.facts import ClusterFacts, ConnectorFacts, WorkerFacts
-from pyconnect_clients.acls.model import Evidence
+from pyconnect_clients.acls.model import Binding, Evidence, GrantOperation, Pattern, ResourceType
 from pyconnect_clients.acls.needs import cluster_needs
-from pyconnect_clients.acls.words import Binding, GrantOperation, Pattern, ResourceType
 from pyconnect_clients.phases import Phase
 
 JAAS = 'org.example.PlainLoginModule required username="worker" password="p";'

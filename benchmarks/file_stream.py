@@ -28,9 +28,8 @@ from pyconnect_agent.children.children import ChildProcesses
 from pyconnect_agent.children.launch import Launcher
 from pyconnect_agent.children.settings import ChildSettings
 from pyconnect_agent.core.ids import ConnectorTaskId, State, TargetState
-from pyconnect_sandbox.connect_worker import WorkerLaunch
+from pyconnect_sandbox.connect_worker import JavaConnectWorker, WorkerLaunch
 from pyconnect_sandbox.jars import find_runtime
-from pyconnect_sandbox.java_worker import JavaConnectWorker
 from pyconnect_sandbox.runtime import KafkaRuntime
 from tests.support.fakes.children import MemoryOffsetStore, RecordingListener
 from tests.support.names import unique_name

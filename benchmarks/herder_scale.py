@@ -35,9 +35,8 @@ from pyconnect_agent.core.protocol.messages import (
     encode_assignment,
     encode_subscription,
 )
-from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
+from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.agents.stopped_connectors import stopped, write_stopped_connectors
 from tests.support.eventually import eventually

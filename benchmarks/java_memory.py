@@ -34,8 +34,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.file_stream import LINE_BYTES, STRING, find_runtime, write_lines
 from benchmarks.memory import MIB, Peak, family, family_pss
-from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.connect_worker import AgentProcess, JavaConnectWorker
 from tests.support.agents.rest_client import call_url
 from tests.support.eventually import eventually
 from tests.support.names import unique_name

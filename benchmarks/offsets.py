@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from pyconnect_sandbox.agent import AgentProcess
+from pyconnect_sandbox.connect_worker import AgentProcess
 from pyconnect_sandbox.jars import find_runtime
 from tests.support.servers.kafka import Servers
 

@@ -20,8 +20,7 @@ from benchmarks.beside_java import (
     wait_for,
 )
 from benchmarks.memory import family
-from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.java_worker import JavaConnectWorker
+from pyconnect_sandbox.connect_worker import AgentProcess, JavaConnectWorker
 from tests.support.names import unique_name
 from tests.support.plugins.maven_plugins import JavaPlugin, location_of
 from tests.support.servers.kafka import Servers

@@ -24,9 +24,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from confluent_kafka import Consumer, TopicPartition
 
-from pyconnect_sandbox.agent import AgentProcess
 from pyconnect_sandbox.broker import BrokerConfig, KafkaBroker
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
+from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 from pyconnect_sandbox.errors import SandboxError
 from pyconnect_sandbox.jars import find_runtime
 from pyconnect_sandbox.progress import on_stderr

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
-"""Kafka's classes by release: the table that ships with pyconnect, and what a release changed.
+"""Kafka's releases: the table of classes that ships with pyconnect, and what a release changed.
 
     scripts/kafka_releases.py table 3.9.2=DIR 4.0.2=DIR …    write the table of `plugins check`
     scripts/kafka_releases.py compare 4.3.1=DIR 4.4.0=DIR    print what the newer one lacks and adds
+    scripts/kafka_releases.py answers 4.3.1=DIR 4.4.0=DIR    print what its workers answer otherwise
+
+`answers` starts a broker and a worker of each release. It asks both for the requests, plugins,
+settings and validations that the tests of conformity compare. `compare` and `answers` are the list
+of work for a new release.
 
 A directory holds the jars of a release, as `libs` of its archive does.
 """
@@ -14,10 +19,15 @@ import lzma
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from difflib import ndiff
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "agent"))
+sys.path[:0] = [str(ROOT), str(ROOT / "agent"), str(ROOT / "cli")]
 
 from pyconnect_clients.plugin_jars import kafka_api  # noqa: E402
 from pyconnect_clients.plugin_jars.class_file import ClassFile  # noqa: E402
@@ -66,12 +76,56 @@ def differences(api: KafkaApi) -> Iterator[str]:
                 yield f"{marks[mask]} {name}.{member}"
 
 
+def worker_differences(releases: Mapping[str, Path], directory: Path) -> Iterator[str]:
+    """Yield the requests that Java workers of two releases answer differently, with the answers."""
+    from pyconnect_sandbox.jars import find_runtime
+    from tests.java.config_cases import CONFIG_CASES
+    from tests.java.kafka_4_4 import runtime_with_file_connectors
+    from tests.java.plugin_answers import comparable, on_both
+    from tests.support.rest_scenarios import SCENARIOS
+    from tests.support.servers.kafka import Servers
+
+    older, newer = releases.values()
+    runtime = replace(find_runtime(), libs=older)
+    new_runtime = runtime_with_file_connectors(find_runtime(), directory, newer)
+    with (
+        closing(Servers(runtime, directory)) as old,
+        closing(Servers(new_runtime, directory)) as new,
+    ):
+        bootstrap = old.broker().bootstrap_servers
+        urls = [each.java_worker(bootstrap, f"g{n}").url for n, each in enumerate((old, new))]
+        listed = on_both(*urls, "GET", "/connector-plugins?connectorsOnly=false")[1].json()
+        requests: list[tuple[str, str, object]] = [
+            *(
+                (each.method, each.target, each.body)
+                for each in SCENARIOS
+                # The one has the commit, the other the loggers of classes.
+                if each.target.partition("?")[0] not in ("/", "/admin/loggers")
+            ),
+            ("GET", "/connector-plugins?connectorsOnly=false", None),
+            *(
+                ("GET", f"/connector-plugins/{quote(each['class'])}/config", None)
+                for each in listed
+            ),
+            *(
+                ("PUT", f"/connector-plugins/{each.connector_class}/config/validate", each.config)
+                for each in CONFIG_CASES
+            ),
+        ]
+        for method, target, body in requests:
+            answers = zip(on_both(*urls, method, target, body), releases, strict=True)
+            was, is_now = (comparable(answer, release) for answer, release in answers)
+            if was != is_now:
+                yield f"{method} {target} {body or ''}"
+                yield from (f"  {line}" for line in ndiff(was, is_now) if line[0] in "-+")
+
+
 def main(arguments: Sequence[str]) -> int:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("action", choices=("table", "compare"))
+    parser.add_argument("action", choices=("table", "compare", "answers"))
     parser.add_argument("releases", nargs="+", metavar="RELEASE=DIR", help="oldest first")
     given = parser.parse_args(arguments)
     releases = {
@@ -79,6 +133,11 @@ def main(arguments: Sequence[str]) -> int:
     }
     if missing := [str(path) for path in releases.values() if not path.is_dir()]:
         parser.error(f"not a directory: {', '.join(missing)}")
+    if given.action == "answers":
+        with TemporaryDirectory() as directory:
+            for line in worker_differences(releases, Path(directory)):
+                print(line, flush=True)
+        return 0
     text = table(releases)
     if given.action == "compare":
         print("\n".join(differences(parse_table(text))))

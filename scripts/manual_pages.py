@@ -13,7 +13,7 @@ from typer import Context
 
 from pyconnect_cli.about.help import TOPICS
 from pyconnect_cli.errors import ExitCode
-from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, load_noun
+from pyconnect_cli.noun_groups import CONTEXT_SETTINGS, import_noun
 from pyconnect_cli.parsing.help_page import HelpPage
 from pyconnect_cli.parsing.nouns import NOUNS, Noun
 from pyconnect_cli.parsing.options import GLOBAL_OPTIONS, OptionSpec
@@ -75,7 +75,7 @@ def noun_page(noun: Noun) -> str:
     if noun.aliases:
         also = ", ".join(f"pyconnect {alias}" for alias in noun.aliases)
         lines += _section("SYNOPSIS", [escaped(f"Also: {also}.")])
-    command = load_noun(noun)
+    command = import_noun(noun)
     for path, verb, context in _verbs(command, f"pyconnect {noun.name}"):
         lines += _section(path.upper(), verb_lines(verb.page(context)))
     lines += _section("SEE ALSO", [escaped("pyconnect(1): options of every verb, exit codes")])

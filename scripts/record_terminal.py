@@ -23,8 +23,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-from pyconnect_sandbox.agent import AgentProcess
-from pyconnect_sandbox.connect_worker import WorkerLaunch, worker_properties
+from pyconnect_sandbox.connect_worker import AgentProcess, WorkerLaunch, worker_properties
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "images" / "recovery.svg"
 COLUMNS = 100
