@@ -20,7 +20,7 @@ from tests.agent.tasks.source.source_loop import Source, record
 from tests.support.names import unique_name
 from tests.support.seeds import LONG
 from tests.support.servers.kafka import Servers
-from tests.support.servers.topics import create_topics, read_topic
+from tests.support.servers.topics import create_topics, delete_topics, read_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -32,7 +32,7 @@ WAIT_S = 60
 
 @pytest.fixture(scope="module")
 def bootstrap(module_servers: Servers) -> str:
-    """Of a broker of its own: with thousands of partitions others would wait for it."""
+    """Of a broker of its own, as others would wait for it."""
     return module_servers.broker().bootstrap_servers
 
 
@@ -72,3 +72,4 @@ def test_records_are_in_order_in_a_topic_just_created(
             found.setdefault(each.partition() or 0, []).append(each.value() or b"")
         in_order = [f"v{number}".encode() for number in range(RECORDS)]
         assert found == dict.fromkeys(range(partitions), in_order), topic
+    delete_topics(bootstrap, topics)

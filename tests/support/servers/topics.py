@@ -29,6 +29,13 @@ def create_topics(bootstrap_servers: str, topics: Sequence[str], *, partitions: 
         future.result(ANSWER_S)
 
 
+def delete_topics(bootstrap_servers: str, topics: Sequence[str]) -> None:
+    """For tests with so many that those behind them would wait for the broker."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    for future in admin.delete_topics(list(topics)).values():
+        future.result(ANSWER_S)
+
+
 def produce(bootstrap_servers: str, topic: str, *values: bytes, **arguments: Any) -> None:
     """Write records; `arguments` are those of the client's `produce`, for each of them."""
     producer = Producer({"bootstrap.servers": bootstrap_servers})
