@@ -20,14 +20,14 @@ from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, wi
 class Bench:
     """One run's tools.
 
-    `snapshots` by the name of the cluster, `files` by the paths of a side, `tables` by their place.
+    `snapshots` by the name of the cluster, `files` and `tables` by the place of a side.
     """
 
     spark: SparkSession
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
     events: Events
-    files: Mapping[tuple[str, ...], FixedFiles] = field(default_factory=dict)
+    files: Mapping[str, FixedFiles] = field(default_factory=dict)
     tables: Mapping[tuple[str, str], CopiedTable] = field(default_factory=dict)
     schemas: TopicSchemas = field(init=False)
 

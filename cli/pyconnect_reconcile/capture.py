@@ -49,14 +49,14 @@ LINE_FORMATS = frozenset({"text", "json"})
 class Capture:
     """The input of a run.
 
-    Snapshots by the name of the cluster, files by the paths of their side, tables by their place.
+    Snapshots by the name of the cluster, files and tables by the places of their sides.
     `spec` has the committed offsets that a sink keeps in its own database. `base` is the report at
     whose ends the run begins.
     """
 
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
-    files: Mapping[tuple[str, ...], FixedFiles]
+    files: Mapping[str, FixedFiles]
     tables: Mapping[tuple[str, str], CopiedTable]
     base: Base | None = None
 
@@ -67,7 +67,7 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     `session` starts Spark, which tables of databases and catalogs need.
     """
     taken = _Taken(spec)
-    files: dict[tuple[str, ...], FixedFiles] = {}
+    files: dict[str, FixedFiles] = {}
     tables: dict[tuple[str, str], CopiedTable] = {}
     for number, side in enumerate(_last_first(spec)):
         if isinstance(side, TableSide):
@@ -76,10 +76,10 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
                 copies.mkdir()
                 tables[side.place] = copied(session, side, copies)
             spec = taken.spec = _bounded(spec, tables[side.place].committed)
-        elif isinstance(side, FileSide) and side.paths not in files:
+        elif isinstance(side, FileSide) and side.place not in files:
             copies = work / f"side-{number}"
             copies.mkdir()
-            files[side.paths] = _fixed(spec, side, copies, session)
+            files[side.place] = _fixed(spec, side, copies, session)
         elif isinstance(side, TopicSide):
             taken.add(side.cluster, side.topics)
     for cluster, topics in _own_topics(spec):

@@ -57,6 +57,12 @@ class FileSide:
     catalog: IcebergCatalog | None = None
     properties: str | None = None
 
+    @property
+    def place(self) -> str:
+        """What is read: the same paths may be in two stores or catalogs."""
+        parts = (self.catalog, self.store, self.properties, self.read, self.limit_bytes)
+        return repr((self.paths, *parts))
+
 
 def read_file_side(members: Members, where: str) -> FileSide:
     """Read the members of a side of kind `files`."""

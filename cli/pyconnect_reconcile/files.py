@@ -28,6 +28,7 @@ class FixedFiles:
     files themselves are read. `uncommitted` is the part beyond a source's committed offset,
     `unfinished` holds the last lines that had no end yet. `listed` are complete files that are read
     in place of a directory; `beyond` are those of them that a source has not read to the end.
+    `table` is the name of an Iceberg table in Spark, whose metadata is `listed`.
     """
 
     before: Fingerprint = ()
@@ -36,6 +37,7 @@ class FixedFiles:
     unfinished: Path | None = None
     listed: tuple[str, ...] = ()
     beyond: tuple[str, ...] = ()
+    table: str | None = None
 
     def changes(self, paths: Sequence[str]) -> list[Finding]:
         """Return one finding when what was read is another now; what was appended is not."""

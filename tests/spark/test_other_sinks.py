@@ -274,3 +274,46 @@ def test_rows_of_files_that_were_never_committed_are_missing(
     pq.write_table(events(range(7, 10)), orphan)
     answer = audit.run(**iceberg)
     assert answer.outcome.totals == {"missing": 3, "extra": 0, "repeated": 0}
+
+
+def test_tables_of_one_name_are_read_from_their_own_stores_and_catalogs(
+    audit: Audit, s3: S3Server, keys: Path, iceberg: dict[str, Any], tmp_path: Path
+) -> None:
+    """One after the other in a Spark that goes on, and both in one audit."""
+    with running_s3() as other:
+        bucket = s3.new_bucket()
+        (other.files / bucket).mkdir()
+        sides = []
+        for name, server, rows in (("one", s3, 10), ("two", other, 7)):
+            catalog = SqlCatalog(
+                "iceberg",
+                uri=f"sqlite:///{tmp_path}/{name}.db",
+                warehouse=f"s3://{bucket}/base",
+                **{
+                    "s3.endpoint": server.url,
+                    "s3.access-key-id": ACCESS_KEY,
+                    "s3.secret-access-key": SECRET_KEY,
+                    "s3.region": "us-east-1",
+                },
+            )
+            catalog.create_namespace("db")
+            catalog.create_table("db.events", events(range(0)).schema).append(events(range(rows)))
+            side = iceberg["right"]
+            url = f"jdbc:sqlite:{tmp_path}/{name}.db"
+            sides.append(
+                {
+                    **side,
+                    "catalog": {**side["catalog"], "url": url},
+                    "store": {"endpoint": server.url, "region": "us-east-1"},
+                    "properties": str(keys),
+                }
+            )
+        missing = [audit.run(**{**iceberg, "right": side}).outcome.totals for side in sides]
+        assert [each["missing"] for each in missing] == [0, 3]
+        tiers = [
+            {"name": name, "side": side, "event_time": "column:id"}
+            for name, side in zip("ab", sides, strict=True)
+        ]
+        answer = audit.run("completeness", tiers=tiers)
+        assert answer.verdict is Verdict.DIFFER
+        assert answer.outcome.counts["rows_b"] == 7

@@ -150,7 +150,7 @@ def frame_of(bench: Bench, side: Side) -> DataFrame | None:
     if isinstance(side, TableSide):
         return bench.tables[side.place].frame
     if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
-        files = bench.files.get(side.paths, FixedFiles())
+        files = bench.files.get(side.place, FixedFiles())
         return _load(bench, side, files.listed or side.paths)
     return None
 
@@ -241,7 +241,7 @@ def records_of(
 
 
 def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None) -> Rows:
-    files = bench.files.get(side.paths, FixedFiles())
+    files = bench.files.get(side.place, FixedFiles())
     paths = tuple(map(str, files.copies)) or files.listed or side.paths
     frame = _load(bench, side, paths).withColumn("tail", sql.lit(False))
     tail = files.uncommitted or files.unfinished
@@ -402,9 +402,9 @@ def _parquet(
     return frame
 
 
-def _iceberg(reader: DataFrameReader, located: list[str], side: FileSide) -> DataFrame:
+def _iceberg(bench: Bench, reader: DataFrameReader, side: FileSide) -> DataFrame:
     try:
-        frame = reader.load(located)
+        frame = reader.load(bench.files[side.place].table)
         frame.schema  # noqa: B018
     except spark_errors() as exc:
         if TIME_FIELDS not in str(exc):
@@ -425,7 +425,7 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     if form == "parquet":
         return _parquet(bench, reader, located, paths)
     if form == ICEBERG:
-        return _iceberg(reader, located, side)
+        return _iceberg(bench, reader, side)
     if form != "csv":
         return reader.load(located)
     names = reader.load(located).schema.names

@@ -5,10 +5,12 @@ That file never changes, so what is read is one snapshot, however long the sink 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
+from uuid import uuid4
 
 from pyconnect_reconcile.database_tables.copies import copied
 from pyconnect_reconcile.errors import ReconcileError
@@ -25,8 +27,8 @@ TIMEOUT_S = 15.0
 NOT_FOUND = 404
 SEPARATOR = "\x1f"
 """Between the levels of a namespace, in the REST protocol."""
-CATALOG_CONF = "spark.sql.catalog.default_iceberg"
-"""The catalog under which the reader loads a path; without it, it would look for Hive."""
+NAMESPACE, NAME = "audited", "table"
+"""Of each table in the catalog that it gets in Spark."""
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 MOUNTS = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
 LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
@@ -36,7 +38,10 @@ LOCAL = "org.apache.hadoop.fs.LocalFileSystem"
 def current_table(
     session: Callable[[], SparkSession], side: FileSide, catalog: IcebergCatalog, directory: Path
 ) -> FixedFiles:
-    """Return the table's metadata as the one file to read; ReconcileError if there is none."""
+    """Return the table's metadata as the one file to read; ReconcileError if there is none.
+
+    Spark keeps a catalog as it was first set until the process ends, so each table gets its own.
+    """
     (table,) = side.paths
     if catalog.kind == SQL:
         location = _metadata_in_database(session, table, catalog, side.properties, directory)
@@ -44,32 +49,52 @@ def current_table(
         location = metadata_in_service(table, catalog, side.properties)
     if location is None:
         raise ReconcileError(f"the catalog has no table {table} yet")
+    scheme = urlsplit(location).scheme or "file"
+    warehouse = (directory / "catalog").absolute()
     conf = {
         "": "org.apache.iceberg.spark.SparkCatalog",
         ".type": "hadoop",
-        ".warehouse": directory.absolute().as_uri(),
+        ".warehouse": warehouse.as_uri(),
     }
-    scheme = urlsplit(location).scheme
     if scheme in S3_SCHEMES:
-        conf |= _copied_table(table, location, side, directory)
-    elif scheme not in {"", "file"}:
+        metadata, conf_of_copies = _copied_table(table, location, side, directory)
+        conf |= conf_of_copies
+    elif scheme == "file":
+        metadata = Path("/" + location.removeprefix("file:").lstrip("/"))
+    else:
         raise ReconcileError(
             f"{table} is in {scheme}://; tables are read on local paths and in S3 only"
         )
+    version = warehouse / NAMESPACE / NAME / "metadata" / f"v1{_ending(metadata.name)}"
+    version.parent.mkdir(parents=True)
+    shutil.copyfile(metadata, version)
+    (version.parent / "version-hint.text").write_text("1")
+    own = f"audited_{uuid4().hex}"
     for name, value in conf.items():
-        session().conf.set(f"{CATALOG_CONF}{name}", value)
-    return FixedFiles(listed=(location if "://" in location else f"file://{location}",))
+        session().conf.set(f"spark.sql.catalog.{own}{name}", value)
+    url = location if scheme in S3_SCHEMES else f"file://{metadata}"
+    return FixedFiles(listed=(url,), table=f"{own}.{NAMESPACE}.{NAME}")
 
 
-def _copied_table(table: str, location: str, side: FileSide, directory: Path) -> dict[str, str]:
-    """Copy a table of S3; return settings by which Hadoop finds the copies at the table's URL."""
+def _ending(name: str) -> str:
+    """Return the ending of a metadata file, by which Iceberg knows whether it is compressed."""
+    return next(
+        (end for end in (".gz.metadata.json", ".metadata.json.gz") if name.endswith(end)),
+        ".metadata.json",
+    )
+
+
+def _copied_table(
+    table: str, location: str, side: FileSide, directory: Path
+) -> tuple[Path, dict[str, str]]:
+    """Copy a table of S3; return the metadata, and how Hadoop finds the copies at their URLs."""
     root, metadata, _ = location.rpartition("/metadata/")
     if not metadata:
         raise ReconcileError(f"{table} has its metadata in another place than below its location")
     copy_files(root, side.store or Store(), side.properties, directory)
     url = urlsplit(root)
     copy = (directory / f"{url.netloc}{url.path}").absolute()
-    return {
+    return copy / "metadata" / location.rpartition("/")[2], {
         f".hadoop.fs.{url.scheme}.impl": MOUNTS,
         # Another run or side in this process has other copies behind the same bucket.
         f".hadoop.fs.{url.scheme}.impl.disable.cache": "true",
