@@ -297,7 +297,7 @@ def test_tables_of_one_name_are_read_from_their_own_stores_and_catalogs(
                 },
             )
             catalog.create_namespace("db")
-            catalog.create_table("db.events", events(range(0)).schema).append(events(range(rows)))
+            catalog.create_table("db.events", events(range(1)).schema).append(events(range(rows)))
             side = iceberg["right"]
             url = f"jdbc:sqlite:{tmp_path}/{name}.db"
             sides.append(

@@ -52,6 +52,8 @@ _TEMPORAL = re.compile(
 )
 _NUMBER = re.compile(r"-?\d+\.\d+(?:E-?\d+)?")
 _YEAR = re.compile(r"date(?:time)?\((\d+),[^)]*\)")
+_BEFORE_YEAR_1 = re.compile(r"\[str \\*'a moment Python does not know\\*', int -\d+\]")
+"""The first of January of the Julian year 1 lies in the year before."""
 _INTEGER = re.compile(r"int (-?\d+)")
 _UNITS_PER_SECOND = {
     "seconds": 1,
@@ -302,8 +304,10 @@ def _without_old_dates(record: ConnectRecord | bool | None) -> str:
     def hidden(match: re.Match[str]) -> str:
         return "date" if int(match[1]) < 1583 else match[0]
 
-    text = _STRING.sub("str", outcome_text(record))
-    return re.sub(r"int -\d{8,}", "int", _YEAR.sub(hidden, text))
+    text = _BEFORE_YEAR_1.sub("datetime.date(1, )", outcome_text(record))
+    text = _YEAR.sub(hidden, _STRING.sub("str", text))
+    text = re.sub(r"date(?:time)? datetime\.date", "datetime.date", text)
+    return re.sub(r"int -\d{8,}", "int", text)
 
 
 def _no_day_of_weeks(case: Case, ours: Any, _: int) -> bool:
