@@ -26,6 +26,7 @@ from tests.support.repairs.damaged_sinks import (
     produce,
     stopped_sink,
 )
+from tests.support.seeds import LONG
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.mariadb import MariaDbServer, running_mariadb
 from tests.support.servers.postgres import PASSWORD, PostgresServer, running_postgres
@@ -93,7 +94,7 @@ def test_damaged_rows_are_repaired_audited_and_restored(
 
 
 def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresServer) -> None:
-    """kill -9 before and after each kind of entry, and in the middle of a transaction."""
+    """kill -9 beside each kind of entry, with --long on both sides, and within a transaction."""
     sink = stopped_sink(shop, postgres, {"insert.mode": "insert", "pk.mode": "kafka"})
     whole = sink.rows()
     sink.sql("DELETE FROM orders")
@@ -111,10 +112,12 @@ def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresSe
         finding("extra", Place(table="orders", key=json.dumps(place))),
     )
     repair = ("reconcile", "repair", str(report), "--yes")
-    shop.killed("RepairStarted before 1", *repair)
-    assert len(sink.rows()) == 1
+    if LONG:
+        shop.killed("RepairStarted before 1", *repair)
     shop.killed("RepairStarted after 1", *repair)
-    shop.killed("RepairProgress before 1", *repair)
+    assert len(sink.rows()) == 1
+    if LONG:
+        shop.killed("RepairProgress before 1", *repair)
     # A row of the second transaction is locked from outside: the command is killed within it.
     engine = create_engine(sink.url, poolclass=NullPool)
     with engine.connect() as blocker:
@@ -134,7 +137,8 @@ def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresSe
         blocker.rollback()
     shop.killed("RepairProgress after 2", *repair)
     shop.killed("RepairChanged before 1", *repair)
-    shop.killed("RepairChanged after 1", *repair)
+    if LONG:
+        shop.killed("RepairChanged after 1", *repair)
     done = shop.run(*repair)
     assert done.returncode == 0, done.stderr
     assert sink.rows() == whole
@@ -142,9 +146,10 @@ def test_a_killed_repair_goes_on_where_it_ended(shop: Shop, postgres: PostgresSe
     assert [each["entry"] for each in entries].count("RepairStarted") == 1
     states = [each["state"] for each in entries if "state" in each]
     assert states == ["applied", "verified"]
-    shop.killed("RepairChanged after 1", "reconcile", "undo", "--yes")
-    assert shop.run(*repair).returncode == 9
+    if LONG:
+        shop.killed("RepairChanged after 1", "reconcile", "undo", "--yes")
     shop.killed("RepairProgress after 1", "reconcile", "undo", "--yes")
+    assert shop.run(*repair).returncode == 9
     assert shop.run("reconcile", "undo", "--yes").returncode == 0
     assert len(sink.rows()) == 1
 

@@ -133,6 +133,7 @@ def restore(
     restorer = _Restorer(session, run, cluster, force=force)
     steps = restorer.steps(saved, chosen, ClusterReader(session, worker_config))
     if len(chosen) == len(saved.connectors) and not names:
+        steps += restorer.deletions(saved)
         steps += restorer.logger_steps(saved.levels)
     if not steps:
         session.output.message("nothing to restore: the cluster has what the backup holds")
@@ -261,11 +262,15 @@ class _Restorer:
             connectors=[each for each in present.values() if isinstance(each, SavedConnector)],
         )
         steps = [self._step(each, present.get(each.name), str(saved.path)) for each in chosen]
-        doomed = [name for name in saved.manifest.absent if client.exists(name)]
-        steps += [
-            self._batch_step(ConnectorRestore(name=name, kind=Restored.DELETE)) for name in doomed
-        ]
         return [step for step in steps if step is not None]
+
+    def deletions(self, saved: SavedCluster) -> list[BatchStep]:
+        """Return a step for each connector that the restore before this undo has created."""
+        return [
+            self._batch_step(ConnectorRestore(name=name, kind=Restored.DELETE))
+            for name in saved.manifest.absent
+            if self._session.client.exists(name)
+        ]
 
     def _step(
         self, saved: SavedConnector, present: SavedConnector | PyconnectError | None, place: str

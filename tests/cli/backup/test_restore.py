@@ -128,7 +128,10 @@ def test_a_restore_can_be_undone(run: Run, connect: FakeConnect, saved: Path) ->
     outcome = run("restore", "b", "--yes")
     assert outcome.code == 0
     undo = next(line for line in outcome.err.splitlines() if line.startswith("undo: pyconnect "))
-    assert run(*undo.removeprefix("undo: pyconnect ").split(), "--yes").code == 0
+    words = undo.removeprefix("undo: pyconnect ").split()
+    assert run(*words, "orders", "--yes").code == 0
+    assert "broken" in connect.connectors
+    assert run(*words, "--yes").code == 0
     assert configs(connect) == before
     kept = Path(undo.split()[-1])
     assert "hunter2" not in "".join(file.read_text() for file in kept.rglob("*.json"))
