@@ -308,8 +308,8 @@ def test_tables_of_one_name_are_read_from_their_own_stores_and_catalogs(
                     "properties": str(keys),
                 }
             )
-        missing = [audit.run(**{**iceberg, "right": side}).outcome.totals for side in sides]
-        assert [each["missing"] for each in missing] == [0, 3]
+        totals = [audit.run(**{**iceberg, "right": side}).outcome.totals for side in sides]
+        assert [each.get("missing") for each in totals] == [None, 3]
         tiers = [
             {"name": name, "side": side, "event_time": "column:id"}
             for name, side in zip("ab", sides, strict=True)
