@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import cache
 from typing import Any, Self
 
 from pyconnect_agent.core.assign.leader_ids import LeaderIds
@@ -100,8 +101,9 @@ class WorkerConfig:
     """`agent.restart.*` and `agent.limit.*`, which connectors may override."""
 
     @classmethod
+    @cache
     def definition(cls) -> ConfigDef:
-        """Return a new definition of the keys."""
+        """Return the definition of the keys; one for all, which nobody adds to."""
         return worker_config_def()
 
     @classmethod
@@ -192,8 +194,9 @@ class DistributedConfig(WorkerConfig):
     request_timeout_ms: int
 
     @classmethod
+    @cache
     def definition(cls) -> ConfigDef:
-        """Return a new definition of the keys."""
+        """Return the definition of the keys; one for all, which nobody adds to."""
         return distributed_config_def()
 
     def _check(self) -> None:
@@ -289,8 +292,9 @@ class StandaloneConfig(WorkerConfig):
     offset_storage_file_filename: str
 
     @classmethod
+    @cache
     def definition(cls) -> ConfigDef:
-        """Return a new definition of the keys."""
+        """Return the definition of the keys; one for all, which nobody adds to."""
         return standalone_config_def()
 
 
