@@ -59,7 +59,7 @@ class BrokerConfig:
     cluster_id: str | None = None
     """None: a random one, or the one that `data` was formatted with."""
     heap_mb: int = 512
-    start_timeout_s: float = 60
+    start_timeout_s: float = 120
     stop_timeout_s: float = 15
     hold_file: Path | None = None
     """See `Server`; None: the broker outlives this process."""

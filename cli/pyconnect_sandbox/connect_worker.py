@@ -70,7 +70,7 @@ class WorkerLaunch:
     """The port of the REST server when `listeners` is absent; None: a free one is chosen."""
     connectors: Sequence[Mapping[str, str]] | None = None
     """Connectors of a standalone worker; None: a distributed worker."""
-    start_timeout_s: float = 90
+    start_timeout_s: float = 150
     stop_timeout_s: float = 20
     hold_file: Path | None = None
     """See `Server`; None: the worker outlives this process."""
