@@ -1,4 +1,4 @@
-"""The keys of connectors that their classes define as passwords, whatever their names are.
+"""The secrets of connectors: by the names of keys, and of keys that classes define as passwords.
 
 Layer: rest. A child process describes each class once. Until it has, keys are secrets by name only.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
+from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.errors import AgentError
 from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.herder.port import Herder
@@ -23,6 +25,27 @@ class PasswordKeys:
 
     def __init__(self) -> None:
         self._known: dict[str, frozenset[str]] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._secrets_of: Mapping[str, ConnectorConfig] = {}
+        self._secrets: Mapping[str, str] = {}
+
+    async def secrets(self, herder: Herder) -> Mapping[str, str]:
+        """Return `literal_secrets` of all connectors; they are kept until a config changes.
+
+        They are not kept while the password keys of a class are not known.
+        """
+        async with self._one_at_a_time:
+            configs = herder.connector_configs()
+            # Configs that have not changed are the same objects: this compares pointers.
+            if configs == self._secrets_of:
+                return self._secrets
+            secrets: dict[str, str] = {}
+            for config in configs.values():
+                secrets |= literal_secrets(config, await self.of(herder, config))
+            classes = {config.get("connector.class") or "" for config in configs.values()}
+            if classes - {""} <= self._known.keys():
+                self._secrets_of, self._secrets = configs, secrets
+            return secrets
 
     async def of(self, herder: Herder, config: ConnectorConfig) -> frozenset[str]:
         """Return the keys that the connector's class defines as passwords."""

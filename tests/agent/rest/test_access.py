@@ -6,17 +6,19 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
+from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.rest_access import token_hash
+from pyconnect_agent.rest import password_keys
 from pyconnect_agent.rest.access import Caller, RestAccess
 from pyconnect_agent.rest.admin_access import AdminAccess
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
@@ -177,6 +179,37 @@ def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -
     }
     assert SECRET not in world.call("viewer", "GET", "/connectors?expand=info").text
     assert SECRET in world.call("editor", "GET", "/connectors/c").text
+
+
+def test_secrets_are_found_again_only_after_a_change_of_configs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new, changed or deleted connector counts for the next answer."""
+    searched: list[Mapping[str, str | None]] = []
+
+    def found(config: Mapping[str, str | None], passwords: Collection[str]) -> dict[str, str]:
+        searched.append(config)
+        return literal_secrets(config, passwords)
+
+    monkeypatch.setattr(password_keys, "literal_secrets", found)
+    changes: tuple[dict[str, ConnectorConfig], ...] = (
+        {"c": PLANTED},
+        {"c": PLANTED, "d": {**CONFIG, "db.password": "another-secret"}},
+        {"c": PLANTED, "d": {**CONFIG, "db.password": "third-secret"}},
+        {"d": {**CONFIG, "db.password": "third-secret"}},
+    )
+    for configs in changes:
+        world.herder.configs = configs
+        values = [str(config.get("db.password")) for config in configs.values()]
+        failures = {ConnectorTaskId(name, 0): f"Failed: {values}" for name in configs}
+        world.herder.task_failures = failures
+        world.herder.task_counts = dict.fromkeys(configs, 1)
+        searched.clear()
+        for _ in range(3):
+            shown = world.call("viewer", "GET", "/connectors?expand=info&expand=status")
+            assert shown.status == 200
+            assert not any(value in shown.text for value in values)
+        assert len(searched) == len(configs)
 
 
 def test_validation_hides_passwords_from_readers(world: World) -> None:
