@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pyconnect_agent.core.config.validation import ConfigInfos
 from pyconnect_agent.core.herder.requests import Request
 from pyconnect_agent.core.ids import TargetState
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
 from pyconnect_agent.core.reporting import (
     ConnectorStateInfo,
@@ -62,6 +63,10 @@ class Herder(Protocol):
 
     def connectors(self) -> tuple[str, ...]:
         """Names in this worker's view of the config topic."""
+        ...
+
+    def connector_configs(self) -> Mapping[str, ConnectorConfig]:
+        """Return raw configs by name, as `connectors`; a later change makes another mapping."""
         ...
 
     def connector_status(self, connector: str) -> ConnectorStateInfo | None:

@@ -274,6 +274,9 @@ class HerderService:
     def connectors(self) -> tuple[str, ...]:
         return self.snapshot.connectors()
 
+    def connector_configs(self) -> Mapping[str, ConnectorConfig]:
+        return self.snapshot.connector_configs
+
     def connector_status(self, connector: str) -> ConnectorStateInfo | None:
         return self._statuses.state_info(connector, self.snapshot)
 

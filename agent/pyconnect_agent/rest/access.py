@@ -103,6 +103,7 @@ class RestAccess:
         self._users = users
         self._key = secrets.token_bytes(32)
         self._verified: dict[bytes, str] = {}
+        self._refused: dict[bytes, str] = {}
 
     @property
     def has_roles(self) -> bool:
@@ -126,18 +127,17 @@ class RestAccess:
             return forwarded_caller(request, signer)
         authorization = request.headers.get("authorization")
         subject = getattr(request.state, CERTIFICATE, None)
-        found = await asyncio.to_thread(self._find, authorization or "", subject)
+        address = address_of(request)
+        found = await asyncio.to_thread(self._find, authorization or "", subject, address)
         if found is None:
             raise UnauthorizedError("User cannot access the resource.", self._challenge())
         name, user, password = found
         if password is not None:
             authorization = basic_header(name, password)
-        return Caller(
-            address=address_of(request), name=name, user=user, authorization=authorization
-        )
+        return Caller(address=address, name=name, user=user, authorization=authorization)
 
     def _find(
-        self, authorization: str, subject: str | None
+        self, authorization: str, subject: str | None, address: str
     ) -> tuple[str, User | None, str | None] | None:
         """Return name, user, and a password that a Java worker knows for users without one."""
         given = basic_credentials(authorization)
@@ -152,7 +152,7 @@ class RestAccess:
             return None
         if given is not None:
             user = next((user for user in users if user.name == given[0]), None)
-            if user is not None and self._has_password(user, given):
+            if user is not None and self._has_password(user, given, address):
                 return user.name, user, None
             return None
         scheme, _, token = authorization.partition(" ")
@@ -164,21 +164,30 @@ class RestAccess:
                 return user.name, user, known
         return None
 
-    def _has_password(self, user: User, given: tuple[str, str]) -> bool:
-        """Return whether the password is the user's; a right one is remembered as a digest."""
+    def _has_password(self, user: User, given: tuple[str, str], address: str) -> bool:
+        """Return whether the password is the user's, which is remembered as a digest.
+
+        A wrong one is remembered for its address alone: a quick refusal must not report what a
+        client elsewhere has mistyped. Guesses do not displace right passwords.
+        """
         if self._extension is not None and self._extension.admits(given):
             return True
         if user.password is None:
             return False
-        digest = hmac.digest(self._key, "\0".join(given).encode(), "sha256")
+        digest, refused = (
+            hmac.digest(self._key, "\0".join(parts).encode(), "sha256")
+            for parts in (given, (address, *given))
+        )
         if self._verified.get(digest) == user.password:
             return True
-        if not is_password(given[1], user.password):
+        if self._refused.get(refused) == user.password:
             return False
-        if len(self._verified) >= _REMEMBERED_PASSWORDS:
-            self._verified.clear()
-        self._verified[digest] = user.password
-        return True
+        right = is_password(given[1], user.password)
+        kept, key = (self._verified, digest) if right else (self._refused, refused)
+        if len(kept) >= _REMEMBERED_PASSWORDS:
+            kept.clear()
+        kept[key] = user.password
+        return right
 
     def _read(self) -> tuple[User, ...]:
         """Return the users of the file, or of the text that a reference stands for."""

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from pyconnect_agent.core.config.effective import literal_secrets, shown_document
+from pyconnect_agent.core.config.effective import shown_document
 from pyconnect_agent.core.config.response_headers import HeaderRule
 from pyconnect_agent.core.config.variables import mask
 from pyconnect_agent.core.errors import BadRequestError, ForbiddenError, InternalError
@@ -192,13 +192,8 @@ class RestApplication:
         """Hide what may be a secret in an answer: by names, and what configs hold in plain text."""
         if isinstance(response, StreamedResponse):
             return response
-        herder, body = self._services.herder, bytes(response.body)
-        secrets: dict[str, str] = {}
-        for name in herder.connectors():
-            info = await herder.connector_info(name)
-            config = {} if info is None else info["config"]
-            passwords = await self._services.password_keys.of(herder, config)
-            secrets |= literal_secrets(config, passwords)
+        body = bytes(response.body)
+        secrets = await self._services.password_keys.secrets(self._services.herder)
         try:
             document = json_text.loads(body)
         except ValueError:

@@ -81,7 +81,9 @@ def journal_of(config: WorkerConfig) -> ChangeRecords | None:
                 admin=shared_admin(config).build().properties,
             ),
         )
-    return ChangesFile(Path(config.agent_journal_file)) if config.agent_journal_file else None
+    if config.agent_journal_file:
+        return ChangesFile(Path(config.agent_journal_file), config.agent_journal_file_bytes)
+    return None
 
 
 def default_api_timeout_ms(config: DistributedConfig) -> int:

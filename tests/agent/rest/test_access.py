@@ -6,17 +6,21 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pyconnect_agent.core.config.config_infos import ConfigInfo, ConfigInfos, ConfigValueInfo
+from pyconnect_agent.core.config.effective import literal_secrets
 from pyconnect_agent.core.errors import WorkerConfigError
 from pyconnect_agent.core.ids import ConnectorTaskId
-from pyconnect_agent.core.internal_topics.config_snapshot import SessionKey
+from pyconnect_agent.core.internal_topics.config_snapshot import ConnectorConfig, SessionKey
 from pyconnect_agent.core.offsets.connector_offsets import ConnectorOffset
-from pyconnect_agent.core.rest_access import token_hash
+from pyconnect_agent.core.rest_access import User, UserRole, token_hash
+from pyconnect_agent.rest import access, password_keys
 from pyconnect_agent.rest.access import Caller, RestAccess
 from pyconnect_agent.rest.admin_access import AdminAccess
 from pyconnect_agent.rest.app import ADMIN_ROUTES, MAIN_ROUTES
@@ -179,6 +183,37 @@ def test_passwords_of_a_connectors_class_are_hidden_from_readers(world: World) -
     assert SECRET in world.call("editor", "GET", "/connectors/c").text
 
 
+def test_secrets_are_found_again_only_after_a_change_of_configs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new, changed or deleted connector counts for the next answer."""
+    searched: list[Mapping[str, str | None]] = []
+
+    def found(config: Mapping[str, str | None], passwords: Collection[str]) -> dict[str, str]:
+        searched.append(config)
+        return literal_secrets(config, passwords)
+
+    monkeypatch.setattr(password_keys, "literal_secrets", found)
+    changes: tuple[dict[str, ConnectorConfig], ...] = (
+        {"c": PLANTED},
+        {"c": PLANTED, "d": {**CONFIG, "db.password": "another-secret"}},
+        {"c": PLANTED, "d": {**CONFIG, "db.password": "third-secret"}},
+        {"d": {**CONFIG, "db.password": "third-secret"}},
+    )
+    for configs in changes:
+        world.herder.configs = configs
+        values = [str(config.get("db.password")) for config in configs.values()]
+        failures = {ConnectorTaskId(name, 0): f"Failed: {values}" for name in configs}
+        world.herder.task_failures = failures
+        world.herder.task_counts = dict.fromkeys(configs, 1)
+        searched.clear()
+        for _ in range(3):
+            shown = world.call("viewer", "GET", "/connectors?expand=info&expand=status")
+            assert shown.status == 200
+            assert not any(value in shown.text for value in values)
+        assert len(searched) == len(configs)
+
+
 def test_validation_hides_passwords_from_readers(world: World) -> None:
     """By name and by type, in values, recommended values and errors; references are refused."""
 
@@ -227,6 +262,38 @@ def test_a_password_has_a_hash_or_is_the_extensions(tmp_path: Path) -> None:
         ("stranger", "s", 401),
     ):
         assert world.call(basic(user, given), "GET", "/connectors").status == status
+
+
+def test_a_wrong_password_is_hashed_once_for_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick refusal reports nothing to clients elsewhere; few wrong passwords are remembered."""
+    hashed: list[str] = []
+
+    def matches(given: str, written: str) -> bool:
+        hashed.append(given)
+        return written == f"scrypt:{given}"
+
+    monkeypatch.setattr(access, "is_password", matches)
+    monkeypatch.setattr(access, "_REMEMBERED_PASSWORDS", 3)
+    user = User(name="bob", role=UserRole.VIEWER, password="scrypt:right")
+    monkeypatch.setattr(RestAccess, "_read", lambda _: (user,))
+    world = World(RestAccess(None, "users.toml"))
+
+    def call(password: str, app: ASGIApp = world.app) -> int:
+        return call_app(app, "GET", "/connectors", None, basic("bob", password)).status
+
+    async def elsewhere(scope: Scope, receive: Receive, send: Send) -> None:
+        await world.app({**scope, "client": ("10.0.0.9", 1)}, receive, send)
+
+    assert [call("right"), call("wrong"), call("wrong"), call("right")] == [200, 401, 401, 200]
+    assert hashed == ["right", "wrong"]
+    assert [call("wrong", elsewhere), call("right", elsewhere)] == [401, 200]
+    assert hashed == ["right", "wrong", "wrong"]
+    assert {call(f"guess-{number}") for number in range(7)} == {401}
+    assert [call("right"), call("wrong")] == [200, 401]
+    assert len(hashed) == 3 + 7 + 1
+    # A new password of the user counts at once, the one that was wrong before too.
+    user = replace(user, password="scrypt:guess-6")
+    assert [call("guess-6"), call("right")] == [200, 401]
 
 
 def test_users_are_read_at_each_request(tmp_path: Path) -> None:

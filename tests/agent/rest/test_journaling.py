@@ -283,3 +283,60 @@ def test_a_journal_in_a_file_survives_a_cut_line(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(WorkerConfigError, match=r"agent\.journal\.file"):
         ChangesFile(tmp_path / "none" / "journal").start()
+
+
+def numbers_of(journal: ChangesFile) -> list[int]:
+    """The numbers under which records are found; each record is its first number."""
+    found = list(journal.read(0, 0))
+    assert all(int(record) == number for number, record in found)
+    return [number for number, _ in found]
+
+
+def test_records_keep_their_numbers_when_full_files_are_renamed_and_deleted(tmp_path: Path) -> None:
+    """The newest five and the file itself are read; another process goes on with the numbers."""
+    path = tmp_path / "journal"
+    for number in range(20):
+        journal = ChangesFile(path, full_bytes=6)
+        journal.start()
+        # Three records fill a file, later two.
+        journal.write("c", b"%d" % number)
+    assert numbers_of(journal) == list(range(6, 20))
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "journal",
+        *sorted(f"journal.from-{first}" for first in (6, 9, 12, 14, 16)),
+    ]
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_reader_sees_a_file_that_is_renamed_meanwhile(tmp_path: Path) -> None:
+    """No record is left out, or read twice under another number."""
+    journal = ChangesFile(tmp_path / "journal", full_bytes=6)
+    for number in range(3):
+        journal.write("c", b"%d" % number)
+    reading = journal.read(0, 0)
+    assert next(reading) == (0, b"0\n")
+    for number in range(3, 30):
+        journal.write("c", b"%d" % number)
+    assert [number for number, _ in reading] == [1, 2]
+
+
+def test_a_file_that_cannot_be_renamed_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a directory of root: a warning, and no record is lost. Files of others are left."""
+    (tmp_path / "journal.from-1.gz").touch()
+    (tmp_path / "journal.1").write_bytes(b"100\n")
+
+    def refuse(path: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuse)
+        journal = ChangesFile(tmp_path / "journal", full_bytes=6)
+        for number in range(10):
+            journal.write("c", b"%d" % number)
+    assert numbers_of(journal) == list(range(10))
+    assert "full file of the journal is not renamed" in caplog.text
+    journal.write("c", b"10")
+    assert numbers_of(journal) == list(range(11))
+    assert len(list(tmp_path.iterdir())) == 4

@@ -141,6 +141,9 @@ class FakeHerder:
     def connectors(self) -> tuple[str, ...]:
         return tuple(self.configs)
 
+    def connector_configs(self) -> Mapping[str, ConnectorConfig]:
+        return dict(self.configs)
+
     def connector_status(self, connector: str) -> ConnectorStateInfo | None:
         if connector not in self.configs or connector in self.without_status:
             return None

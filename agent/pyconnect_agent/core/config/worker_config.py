@@ -87,6 +87,7 @@ class WorkerConfig:
     java_security_auth_login_config: str | None
     agent_rest_users: str | None = field(repr=False)
     agent_journal_file: str | None
+    agent_journal_file_bytes: int
     admin_listeners: tuple[Listener, ...] | None
     """None: the admin endpoints are served on `listeners`; empty: not at all."""
     agent_metrics_listeners: tuple[Listener, ...]

@@ -113,6 +113,9 @@ agent.admin.bearer.token.file  STRING  LOW  ~
 agent.journal.file  STRING  LOW  ~
     File in which this worker records each changing request, as a JSON line without secrets. The
     alternative of agent.journal.topic. A key of this agent alone.
+agent.journal.file.bytes  INT  LOW  67108864
+    Size at which the journal's file is renamed to FILE.from-N, N being the number of its first
+    record; the newest five of these are kept. 0: never. A key of this agent alone.
 agent.rest.users  PASSWORD  LOW  ~
     TOML file of the users of REST and the admin interface, with their roles; read at each request.
     A value with an equals sign is the text itself, for a reference. A key of this agent alone.
@@ -209,6 +212,7 @@ def worker_config_def() -> ConfigDef:
         {
             "agent.metrics.listeners": valid_listeners("agent.metrics.listeners", optional=True),
             RELEASE_KEY: ValidString.one_of(*RELEASES),
+            "agent.journal.file.bytes": Range.at_least(0),
             "agent.log.kept.bytes": Range.at_least(0),
             "agent.log.file.bytes": Range.at_least(1),
             "agent.log.file.count": Range.at_least(1),
