@@ -23,8 +23,8 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
 from pyconnect_reconcile.spec import MAIN, Spec, TopicSide, question_of, read_spec
 from pyconnect_reconcile.topics.cluster_view import ClusterView
-from pyconnect_reconcile.topics.snapshot import TopicsSnapshot, read_snapshot
-from pyconnect_repair.plan import RowChange, findings_of, read_change
+from pyconnect_reconcile.topics.snapshot import read_snapshot
+from pyconnect_repair.plan import RowChange, findings_of
 from pyconnect_repair.records import ReadRecords
 from pyconnect_repair.work import sink_table
 
@@ -66,10 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         match document["action"]:
             case "plan":
                 _plan(job, events)
-            case "apply":
-                _carry_out(job, events)
-            case "undo":
-                _undo(job, events)
+            case "apply" | "undo" as action:
+                _carry_out(job, events, undo=action == "undo")
     except ReconcileError as error:
         events.error(error.message, error.hint)
         return ReconcileError.exit_code
@@ -89,7 +87,14 @@ def _plan(job: _Job, events: Events) -> None:
     _require_same(report["question"], job.audit)
     before = read_snapshot(report)
     _require_topics(job, {topic.topic: topic.topic_id for topic in before.topics})
-    expected = _offsets(before, job.topics)
+    # The offsets up to which the sink had written when it was audited.
+    expected = {
+        TopicPartition(part.topic, part.partition): (
+            part.end if part.asked_end is None else part.asked_end
+        )
+        for part in before.partitions
+        if part.topic in job.topics
+    }
     _require_committed(job.audit, expected)
     events.step(f"reading {len(found.targets):,} records and rows")
     records = ReadRecords(job.config, job.audit.clusters[MAIN])
@@ -115,26 +120,16 @@ def _plan(job: _Job, events: Events) -> None:
     _write(job.rows, [head, *(change.to_json() for change in planned.changes)])
 
 
-def _carry_out(job: _Job, events: Events) -> None:
+def _carry_out(job: _Job, events: Events, *, undo: bool) -> None:
     head, changes = _read(job.rows)
-    _require_same(head["question"], job.audit)
-    _require_topics(job, head["topics"])
-    expected = {TopicPartition(topic, part): offset for topic, part, offset in head["offsets"]}
-    _require_committed(job.audit, expected)
-    _move(job, changes, expected, events)
-
-
-def _undo(job: _Job, events: Events) -> None:
-    _, changes = _read(job.rows)
-    _move(job, [change.undone for change in reversed(changes)], {}, events)
-
-
-def _move(
-    job: _Job,
-    changes: Sequence[RowChange],
-    expected: Mapping[TopicPartition, int],
-    events: Events,
-) -> None:
+    expected: dict[TopicPartition, int] = {}
+    if undo:
+        changes = [change.undone for change in reversed(changes)]
+    else:
+        _require_same(head["question"], job.audit)
+        _require_topics(job, head["topics"])
+        expected = {TopicPartition(topic, part): offset for topic, part, offset in head["offsets"]}
+        _require_committed(job.audit, expected)
     records = ReadRecords(job.config, job.audit.clusters[MAIN])
     records.close()
     events.step(f"changing {len(changes):,} rows")
@@ -161,17 +156,6 @@ def _require_topics(job: _Job, ids: Mapping[str, str]) -> None:
             )
 
 
-def _offsets(snapshot: TopicsSnapshot, topics: Sequence[str]) -> dict[TopicPartition, int]:
-    """Return the offsets up to which the sink had written when it was audited."""
-    return {
-        TopicPartition(part.topic, part.partition): (
-            part.end if part.asked_end is None else part.asked_end
-        )
-        for part in snapshot.partitions
-        if part.topic in topics
-    }
-
-
 def _require_committed(audit: Spec, expected: Mapping[TopicPartition, int]) -> None:
     """Compare the committed offsets of the sink's group with those of the report."""
     for partition, offset in expected.items():
@@ -189,7 +173,7 @@ def _read(rows: Path) -> tuple[dict[str, Any], list[RowChange]]:
         head, *lines = map(json.loads, filter(None, rows.read_text("utf-8").split("\n")))
     except (OSError, ValueError) as exc:
         raise ReconcileError(f"{rows}: the plan of the repair cannot be read: {exc}") from exc
-    return head, [read_change(line) for line in lines]
+    return head, [RowChange(**line) for line in lines]
 
 
 def _write(rows: Path, documents: Sequence[object]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -70,13 +70,7 @@ class RowChange:
     @property
     def undone(self) -> RowChange:
         """The change in the other direction."""
-        return RowChange(
-            kind=self.kind,
-            name=self.name,
-            identity=self.identity,
-            before=self.after,
-            after=self.before,
-        )
+        return replace(self, before=self.after, after=self.before)
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)
@@ -135,11 +129,6 @@ def decided(target: Wanted, before: Sequence[Image], image: Image | None) -> Seq
     return before[: target.expected] if len(before) == target.there else None
 
 
-def read_change(document: Mapping[str, Any]) -> RowChange:
-    """Read a line of a plan."""
-    return RowChange(**document)
-
-
 def _require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str, Any]]) -> None:
     """Refuse a report that names a part only, or whose audit could not look at everything."""
     if report["job"] != "topic-sink" or not report["target"]:
@@ -171,7 +160,10 @@ def _require_complete(report: Mapping[str, Any], findings: Sequence[Mapping[str,
 def _target(finding: Mapping[str, Any]) -> Wanted | str:
     """Return the target of a finding, or why there is none."""
     kind, copies = finding["kind"], finding.get("copies", ())
-    place = next((_place(copy) for copy in copies if "offset" in copy), None)
+    place = next(
+        ((copy["topic"], copy["partition"], copy["offset"]) for copy in copies if "offset" in copy),
+        None,
+    )
     key = next((_key(copy["key"]) for copy in copies if "table" in copy and "key" in copy), None)
     expected, there = finding["count"], 0
     if finding.get("of") == COPIES:
@@ -188,10 +180,6 @@ def _target(finding: Mapping[str, Any]) -> Wanted | str:
         case "repeated":
             return "rows of one key differ, and no rule says which of them is the right one"
     return f"{finding['message']}: this kind of finding has no repair"
-
-
-def _place(copy: Mapping[str, Any]) -> Place:
-    return copy["topic"], copy["partition"], copy["offset"]
 
 
 def _key(text: str) -> Mapping[str, str] | None:

@@ -12,8 +12,7 @@ from pyconnect_agent.core.ids import TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
 from pyconnect_agent.stores.config import ConfigStore
-from pyconnect_agent.stores.topics import config_log
-from tests.support.fakes.stores import leader_writer, store_topic
+from tests.support.fakes.stores import leader_writer, store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedBroker
 
@@ -30,12 +29,12 @@ def open_store(kafka_broker: SharedBroker) -> Iterator[Callable[[], ConfigStore]
     """Opens config stores of one cluster of exactly-once workers."""
     bootstrap = kafka_broker.bootstrap_servers
     properties = {**ENABLED, "group.id": unique_name("group")}
-    topic = store_topic(InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties)
+    topic = unique_name("configs")
     stores: list[ConfigStore] = []
 
     def open_one() -> ConfigStore:
-        writer = leader_writer(bootstrap, topic.name, properties)
-        store = ConfigStore(config_log(topic), writer)
+        writer = leader_writer(bootstrap, topic, properties)
+        store = ConfigStore(store_log(InternalTopic.CONFIGS, bootstrap, topic, properties), writer)
         store.start(lambda snapshot, changes: None)
         stores.append(store)
         return store
@@ -100,12 +99,10 @@ def single_writer(
     bootstrap = kafka_broker.bootstrap_servers
     # A producer of one record a batch, so that only the large record is refused.
     properties = {**ENABLED, "group.id": unique_name("group"), "batch.size": "1"}
-    small = {"max.message.bytes": "1000"}
-    topic = store_topic(
-        InternalTopic.CONFIGS, bootstrap, unique_name("configs"), properties, settings=small
-    )
-    writer = leader_writer(bootstrap, topic.name, properties)
-    store = ConfigStore(config_log(topic), writer)
+    topic = unique_name("configs")
+    writer = leader_writer(bootstrap, topic, properties)
+    small = {**properties, "config.storage.max.message.bytes": "1000"}
+    store = ConfigStore(store_log(InternalTopic.CONFIGS, bootstrap, topic, small), writer)
     store.start(lambda snapshot, changes: None)
     writer.claim()
     yield writer, store

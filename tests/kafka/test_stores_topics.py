@@ -6,7 +6,6 @@ Policy, transactions, partitions, loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,13 @@ from pyconnect_agent.core.ids import State, TargetState
 from pyconnect_agent.core.internal_topics.log_record import LogRecord
 from pyconnect_agent.core.reporting import Status
 from pyconnect_agent.kafka.admin import Admin, TopicSpec
-from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
+from pyconnect_agent.kafka.compacted_topic import CompactedTopic
+from pyconnect_agent.kafka.log import CompactedLog, LogClients, ReadRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.status import StatusStore
-from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
 from tests.support.eventually import eventually
-from tests.support.fakes.stores import store_topic
+from tests.support.fakes.stores import store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker
 
@@ -87,8 +86,9 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
 ) -> None:
     """The worker's settings are applied, the policy among them is overruled."""
     name = unique_name("statuses")
-    settings = {"segment.bytes": "2000000", "cleanup.policy": "delete"}
-    log = status_log(store_topic(STATUSES, bootstrap, name, partitions=3, settings=settings))
+    settings = {"partitions": "3", "segment.bytes": "2000000", "cleanup.policy": "delete"}
+    properties = {f"status.storage.{key}": value for key, value in settings.items()}
+    log = store_log(STATUSES, bootstrap, name, properties)
     started(log)
     assert log.partition_count == 3
     assert admin.topic_setting(name, "cleanup.policy", TIMEOUT_MS) == "compact"
@@ -96,17 +96,17 @@ def test_an_absent_topic_is_created_compacted_with_its_settings(
 
 
 @pytest.mark.parametrize(
-    ("open_log", "key", "purpose"),
+    ("kind", "key", "purpose"),
     [
-        (config_log, "config.storage.topic", "connector configurations"),
-        (offset_log, "offset.storage.topic", "source connector offsets"),
-        (status_log, "status.storage.topic", "connector and task statuses"),
+        (CONFIGS, "config.storage.topic", "connector configurations"),
+        (OFFSETS, "offset.storage.topic", "source connector offsets"),
+        (STATUSES, "status.storage.topic", "connector and task statuses"),
     ],
 )
 def test_a_topic_that_is_not_only_compacted_is_refused(
     bootstrap: str,
     admin: Admin,
-    open_log: Callable[[StoreTopic], CompactedLog],
+    kind: InternalTopic,
     key: str,
     purpose: str,
 ) -> None:
@@ -116,7 +116,7 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
         TopicSpec(name=name, replication_factor=1, settings={"cleanup.policy": "compact,delete"}),
         TIMEOUT_MS,
     )
-    log = open_log(store_topic(CONFIGS, bootstrap, name))
+    log = store_log(kind, bootstrap, name)
     with pytest.raises(WorkerConfigError) as refusal:
         log.start(Records())
     log.stop()
@@ -133,7 +133,8 @@ def test_a_topic_that_is_not_only_compacted_is_refused(
 def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Admin) -> None:
     """With automatic creation disabled, in Apache's words. An existing one is used."""
     name = unique_name("configs")
-    log = config_log(store_topic(CONFIGS, bootstrap, name, create=False))
+    no_creation = {"internal.topics.automatic.creation.enable": "false"}
+    log = store_log(CONFIGS, bootstrap, name, no_creation)
     with pytest.raises(WorkerConfigError) as refusal:
         log.start(Records())
     log.stop()
@@ -146,7 +147,7 @@ def test_a_topic_that_may_not_be_created_has_to_exist(bootstrap: str, admin: Adm
     assert admin.partition_count(name, TIMEOUT_MS) == 0
     compacted = {"cleanup.policy": "compact"}
     admin.create_topic(TopicSpec(name=name, replication_factor=1, settings=compacted), TIMEOUT_MS)
-    log = config_log(store_topic(CONFIGS, bootstrap, name, create=False))
+    log = store_log(CONFIGS, bootstrap, name, no_creation)
     log.start(Records())
     log.stop()
     assert log.partition_count == 1
@@ -159,7 +160,7 @@ def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin
     admin.create_topic(
         TopicSpec(name=name, partitions=2, replication_factor=1, settings=compacted), TIMEOUT_MS
     )
-    log = config_log(store_topic(CONFIGS, bootstrap, name))
+    log = store_log(CONFIGS, bootstrap, name)
     with pytest.raises(WorkerConfigError) as refusal:
         log.start(Records())
     log.stop()
@@ -172,15 +173,12 @@ def test_a_config_topic_with_several_partitions_is_refused(bootstrap: str, admin
 
 def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
     """More replicas than brokers is repeated until the time is over, then the start fails."""
-    topic = store_topic(
-        STATUSES,
-        bootstrap,
-        unique_name("statuses"),
-        replication_factor=3,
-        create_timeout_ms=3_000,
-        retry_backoff_ms=100,
-    )
-    log = status_log(topic)
+    properties = {
+        "status.storage.replication.factor": "3",
+        "default.api.timeout.ms": "3000",
+        "request.timeout.ms": "3000",
+    }
+    log = store_log(STATUSES, bootstrap, unique_name("statuses"), properties)
     with pytest.raises(WorkerStartError, match="replication factor"):
         log.start(Records())
     log.stop()
@@ -188,8 +186,8 @@ def test_topics_that_cannot_be_created_fail_the_start(bootstrap: str) -> None:
 
 def test_an_unreachable_broker_fails_the_start() -> None:
     """Not a hang: after `default.api.timeout.ms`."""
-    topic = store_topic(CONFIGS, "127.0.0.1:1", "configs", create_timeout_ms=1_500)
-    log = config_log(topic)
+    timeouts = {"default.api.timeout.ms": "1500", "request.timeout.ms": "1500"}
+    log = store_log(CONFIGS, "127.0.0.1:1", "configs", timeouts)
     with pytest.raises(WorkerStartError):
         log.start(Records())
     log.stop()
@@ -197,10 +195,15 @@ def test_an_unreachable_broker_fails_the_start() -> None:
 
 def test_a_misspelt_client_property_is_a_configuration_error() -> None:
     """The client says which."""
-    topic = store_topic(CONFIGS, "127.0.0.1:1", "configs")
-    broken = replace(topic, admin={**topic.admin, "no.such.property": "x"})
+    topic = CompactedTopic(
+        name="t", worker_key="k", purpose="p", partitions=1, replication_factor=1
+    )
+    servers = {"bootstrap.servers": "127.0.0.1:1"}
+    broken = LogClients(
+        producer=servers, consumer=servers, admin={**servers, "no.such.property": "x"}
+    )
     with pytest.raises(WorkerConfigError, match=r"no\.such\.property"):
-        config_log(broken).start(Records())
+        CompactedLog(topic, broken, "thread").start(Records())
 
 
 def exactly_once(support: str) -> dict[str, str]:
@@ -221,7 +224,7 @@ def test_reading_to_the_end_passes_transaction_markers(
 ) -> None:
     """The log ends behind a marker that no consumer is given."""
     name = unique_name("configs")
-    log = config_log(store_topic(CONFIGS, bootstrap, name, exactly_once(support)))
+    log = store_log(CONFIGS, bootstrap, name, exactly_once(support))
     reader = started(log)
     producer = transactional_producer(bootstrap)
     for value, commit in ((b"committed", True), (b"aborted", False)):
@@ -235,7 +238,7 @@ def test_reading_to_the_end_passes_transaction_markers(
         log.read_to_end(TIMEOUT_MS)
     expected = [b"committed"] if support == "enabled" else [b"committed", b"aborted"]
     assert reader.values() == expected
-    late = started(config_log(store_topic(CONFIGS, bootstrap, name, exactly_once(support))))
+    late = started(store_log(CONFIGS, bootstrap, name, exactly_once(support)))
     assert late.values() == expected
 
 
@@ -244,8 +247,8 @@ def test_an_open_transaction_holds_read_committed_readers_back(
 ) -> None:
     """A reader to the end must not miss records that may still commit."""
     name = unique_name("configs")
-    committed = config_log(store_topic(CONFIGS, bootstrap, name, exactly_once("enabled")))
-    uncommitted = config_log(store_topic(CONFIGS, bootstrap, name))
+    committed = store_log(CONFIGS, bootstrap, name, exactly_once("enabled"))
+    uncommitted = store_log(CONFIGS, bootstrap, name)
     careful, careless = started(committed), started(uncommitted)
     producer = transactional_producer(bootstrap)
     producer.begin_transaction()
@@ -275,16 +278,17 @@ def murmur2(data: bytes) -> int:
     return h ^ h >> 15
 
 
-@pytest.mark.parametrize("open_log", [offset_log, status_log])
+@pytest.mark.parametrize("kind", [OFFSETS, STATUSES])
 def test_keys_are_placed_where_java_workers_look(
     bootstrap: str,
     started: Callable[[CompactedLog], Records],
-    open_log: Callable[[StoreTopic], CompactedLog],
+    kind: InternalTopic,
 ) -> None:
     """Two partitioners would leave two live copies of one key."""
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
     assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
-    log = open_log(store_topic(CONFIGS, bootstrap, unique_name("placed"), partitions=7))
+    partitions = {"offset.storage.partitions": "7", "status.storage.partitions": "7"}
+    log = store_log(kind, bootstrap, unique_name("placed"), partitions)
     reader = started(log)
     keys = [b"status-connector-c%d" % n for n in range(40)]
     log.write([LogRecord(key, b"v") for key in keys], TIMEOUT_MS)
@@ -299,7 +303,7 @@ def test_committed_offsets_of_the_group_id_are_not_used(
 ) -> None:
     """The whole log is read although another client has committed under the same id."""
     name = unique_name("configs")
-    log = config_log(store_topic(CONFIGS, bootstrap, name))
+    log = store_log(CONFIGS, bootstrap, name)
     started(log)
     log.write([LogRecord(b"k", b"v")], TIMEOUT_MS)
     group = {"group.id": unique_name("group")}
@@ -315,7 +319,7 @@ def test_committed_offsets_of_the_group_id_are_not_used(
     eventually(lambda: (found := consumer.poll(0.1)) is not None and found.error() is None)
     consumer.commit(asynchronous=False)
     consumer.close()
-    assert started(config_log(store_topic(CONFIGS, bootstrap, name, group))).values() == [b"v"]
+    assert started(store_log(CONFIGS, bootstrap, name, group)).values() == [b"v"]
 
 
 def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
@@ -325,9 +329,9 @@ def test_stores_share_their_topics_with_other_workers(bootstrap: str) -> None:
 
     def open_stores() -> tuple[ConfigStore, StatusStore, KafkaOffsetStore]:
         stores = (
-            ConfigStore(config_log(store_topic(CONFIGS, bootstrap, names["configs"]))),
-            StatusStore(status_log(store_topic(STATUSES, bootstrap, names["statuses"]))),
-            KafkaOffsetStore(offset_log(store_topic(OFFSETS, bootstrap, names["offsets"]))),
+            ConfigStore(store_log(CONFIGS, bootstrap, names["configs"])),
+            StatusStore(store_log(STATUSES, bootstrap, names["statuses"])),
+            KafkaOffsetStore(store_log(OFFSETS, bootstrap, names["offsets"])),
         )
         stores[0].start(changes.extend)
         stores[1].start()
@@ -365,7 +369,7 @@ def test_a_log_survives_the_death_of_its_broker(servers: Servers, tmp_path: Path
     """Writes fail at their deadline, reading to the end too; afterwards both work again."""
     broker = servers.broker()
     bootstrap = broker.bootstrap_servers
-    log = config_log(store_topic(CONFIGS, bootstrap, "configs"))
+    log = store_log(CONFIGS, bootstrap, "configs")
     reader = Records()
     log.start(reader)
     try:

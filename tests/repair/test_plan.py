@@ -15,7 +15,6 @@ from pyconnect_repair.plan import (
     decided,
     difference,
     findings_of,
-    read_change,
 )
 
 RECORD = {"topic": "orders", "partition": 1, "offset": 5}
@@ -124,5 +123,5 @@ def test_a_change_knows_what_was_done_and_undoes_it() -> None:
     assert change.state_of([TWO, ONE]) is RowState.DONE
     assert change.state_of([TWO]) is RowState.CHANGED
     assert change.undone.state_of([TWO, ONE]) is RowState.TO_DO
-    assert read_change(change.to_json()) == change
+    assert RowChange(**change.to_json()) == change
     assert difference([ONE, ONE, TWO], [ONE]) == [ONE, TWO]

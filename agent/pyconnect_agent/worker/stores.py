@@ -6,7 +6,7 @@ Composition root. Kafka: parts of ConnectDistributed and ConnectStandalone.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from pyconnect_agent.core.clients.configs import (
@@ -24,6 +24,7 @@ from pyconnect_agent.core.config.worker_config import (
     WorkerConfig,
 )
 from pyconnect_agent.herder.service import Stores
+from pyconnect_agent.kafka.compacted_topic import CompactedTopic
 from pyconnect_agent.kafka.journal_topic import JournalPlace, JournalTopic
 from pyconnect_agent.kafka.log import CompactedLog, LogClients
 from pyconnect_agent.kafka.log_consumer import TRANSACTIONAL_FETCH
@@ -34,7 +35,6 @@ from pyconnect_agent.stores.memory import MemoryLog
 from pyconnect_agent.stores.offset import KafkaOffsetStore
 from pyconnect_agent.stores.offset_file import FileOffsetStore
 from pyconnect_agent.stores.status import StatusStore
-from pyconnect_agent.stores.topics import StoreTopic, config_log, offset_log, status_log
 
 LOG = logging.getLogger(__name__)
 
@@ -52,11 +52,11 @@ def standalone_stores(config: StandaloneConfig) -> Stores:
 
 def distributed_stores(config: DistributedConfig) -> Stores:
     """Return stores of three internal topics; clients connect when the stores are started."""
-    configs = config_log(_store_topic(config, InternalTopic.CONFIGS))
+    configs = internal_log(config, InternalTopic.CONFIGS)
     return Stores(
         config=ConfigStore(configs, _leader_writer(config), config_record_limit(config)),
-        status=StatusStore(_status_log(config)),
-        offset=KafkaOffsetStore(offset_log(_store_topic(config, InternalTopic.OFFSETS))),
+        status=StatusStore(internal_log(config, InternalTopic.STATUSES)),
+        offset=KafkaOffsetStore(internal_log(config, InternalTopic.OFFSETS)),
     )
 
 
@@ -91,10 +91,6 @@ def default_api_timeout_ms(config: DistributedConfig) -> int:
     return shared_admin(config).build().default_api_timeout_ms or DEFAULT_API_TIMEOUT_MS
 
 
-def _status_log(config: DistributedConfig) -> CompactedLog:
-    return status_log(_store_topic(config, InternalTopic.STATUSES))
-
-
 def _leader_writer(config: DistributedConfig) -> LeaderWriter | None:
     if not config.exactly_once_source_support.uses_transactional_leader:
         return None
@@ -103,60 +99,49 @@ def _leader_writer(config: DistributedConfig) -> LeaderWriter | None:
     return TransactionalLeaderWriter(config.config_storage_topic, producer.properties)
 
 
-def _store_topic(config: DistributedConfig, topic: InternalTopic) -> StoreTopic:
+def internal_log(config: DistributedConfig, topic: InternalTopic) -> CompactedLog:
+    """Return the log of an internal topic: the KafkaBasedLog of one of the backing stores."""
     producer = internal_producer(config, topic).build()
     consumer = internal_consumer(config, topic).build()
     admin = shared_admin(config).build()
-    name, partitions, replication_factor, kind = _placement(config, topic)
-    if topic is InternalTopic.CONFIGS:
-        # The three topics' clients differ in forced settings; the warnings are the same.
-        _warn(_all_warnings((producer, consumer, admin)))
-    return StoreTopic(
-        name=name,
-        partitions=partitions,
-        replication_factor=replication_factor,
-        producer=producer.properties,
-        consumer={**_fetch(config, topic), **consumer.properties},
-        admin=admin.properties,
-        settings=config.storage_topic_settings(kind),
-        create=config.internal_topics_automatic_creation_enable,
-        create_timeout_ms=default_api_timeout_ms(config),
-        retry_backoff_ms=config.retry_backoff_ms,
-    )
-
-
-def _fetch(config: DistributedConfig, topic: InternalTopic) -> Mapping[str, int]:
-    """Return fetch settings for a topic with transactional writers; none for others."""
     match topic:
         case InternalTopic.CONFIGS:
+            # The three topics' clients differ in forced settings; the warnings are the same.
+            _warn(_all_warnings((producer, consumer, admin)))
+            kind, purpose = "config", "connector configurations"
+            name, partitions = config.config_storage_topic, 1
+            replication_factor = config.config_storage_replication_factor
             transactional = config.exactly_once_source_support.uses_transactional_leader
         case InternalTopic.OFFSETS:
+            kind, purpose = "offset", "source connector offsets"
+            name, partitions = config.offset_storage_topic, config.offset_storage_partitions
+            replication_factor = config.offset_storage_replication_factor
             transactional = config.exactly_once_source_enabled
         case InternalTopic.STATUSES:
+            kind, purpose = "status", "connector and task statuses"
+            name, partitions = config.status_storage_topic, config.status_storage_partitions
+            replication_factor = config.status_storage_replication_factor
             transactional = False
-    return TRANSACTIONAL_FETCH if transactional else {}
-
-
-def _placement(config: DistributedConfig, topic: InternalTopic) -> tuple[str, int, int, str]:
-    """Return name, partitions, replication factor and the word in the worker's keys."""
-    match topic:
-        case InternalTopic.CONFIGS:
-            replication = config.config_storage_replication_factor
-            return config.config_storage_topic, 1, replication, "config"
-        case InternalTopic.OFFSETS:
-            return (
-                config.offset_storage_topic,
-                config.offset_storage_partitions,
-                config.offset_storage_replication_factor,
-                "offset",
-            )
-        case InternalTopic.STATUSES:
-            return (
-                config.status_storage_topic,
-                config.status_storage_partitions,
-                config.status_storage_replication_factor,
-                "status",
-            )
+    return CompactedLog(
+        CompactedTopic(
+            name=name,
+            worker_key=f"{kind}.storage.topic",
+            purpose=purpose,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            settings=config.storage_topic_settings(kind),
+            single_partition=topic is InternalTopic.CONFIGS,
+            create=config.internal_topics_automatic_creation_enable,
+            create_timeout_ms=default_api_timeout_ms(config),
+            retry_backoff_ms=config.retry_backoff_ms,
+        ),
+        LogClients(
+            producer=producer.properties,
+            consumer={**(TRANSACTIONAL_FETCH if transactional else {}), **consumer.properties},
+            admin=admin.properties,
+        ),
+        f"{kind}-log",
+    )
 
 
 def _all_warnings(clients: Iterable[LibrdkafkaConfig]) -> tuple[str, ...]:

@@ -72,19 +72,19 @@ class FileSettings:
     """Names, sizes and encoding of LakeSink's files; None: there is no limit."""
 
     topics_dir: str
-    flush_size: int = setting(names.FLUSH_SIZE)
+    flush_size: int = setting("flush.size")
     rotate_ms: int | None = setting("rotate.interval.ms")
     schedule_ms: int | None = setting("rotate.schedule.interval.ms")
     partitioning: Partitioning = setting(names.PARTITIONER)
     fields: tuple[str, ...] = setting(names.FIELDS)
     path_format: str = setting("path.format")
-    duration_ms: int = setting(names.DURATION_MS)
-    zone: ZoneInfo = setting(names.ZONE)
+    duration_ms: int = setting("partition.duration.ms")
+    zone: ZoneInfo = setting("timezone")
     extractor: Extractor = setting(names.EXTRACTOR)
     timestamp_field: str = setting("timestamp.field")
-    pad_width: int = setting(names.PAD_WIDTH)
-    codec: str = setting(names.CODEC)
-    compression: str = setting(names.COMPRESSION)
+    pad_width: int = setting("filename.offset.zero.pad.width")
+    codec: str = setting("parquet.codec")
+    compression: str = setting("compression.type")
 
     @classmethod
     def of(cls, config: Mapping[str, object]) -> Self:
@@ -103,7 +103,7 @@ class TableSettings:
     auto_create: bool = setting(names.AUTO_CREATE)
     evolve: bool = setting(names.EVOLVE)
     partition_by: tuple[str, ...] = setting(names.PARTITION_BY)
-    commit_ms: int = setting(names.COMMIT_MS)
+    commit_ms: int = setting("iceberg.control.commit.interval-ms")
     catalog: str
     properties: Mapping[str, str]
 
@@ -115,7 +115,7 @@ class TableSettings:
             for key, value in props.items()
             if key.startswith(prefix) and value is not None
         }
-        properties["type"] = str(config[names.CATALOG_TYPE])
+        properties["type"] = str(config["iceberg.catalog.type"])
         path = lake.local_path
         if lake.url:
             properties.setdefault("warehouse", lake.url if path is None else f"file://{path}")
@@ -172,8 +172,8 @@ class SinkSettings:
     guarantee: Guarantee = setting(GUARANTEE)
     nulls: str = setting(names.NULLS)
     odd_values: OddValues = setting(OUT_OF_RANGE)
-    max_bytes: int = setting(names.MAX_BYTES)
-    compatibility: Compatibility = setting(names.COMPATIBILITY)
+    max_bytes: int = setting("file.max.bytes")
+    compatibility: Compatibility = setting("schema.compatibility")
     files: FileSettings
     tables: TableSettings | None
     changes_topics: bool
@@ -226,13 +226,13 @@ class SourceSettings:
     """A task reads the files whose paths give its number."""
 
     location: Location
-    topic: str = setting(names.TOPIC)
+    topic: str = setting("topic")
     format: Format = setting(names.FORMAT)
     prefix: str
     pattern: str = setting(names.PATTERN)
-    order: Order = setting(names.ORDER)
-    poll_ms: int = setting(names.POLL_MS)
-    batch_rows: int = setting(names.BATCH_ROWS)
+    order: Order = setting("file.order")
+    poll_ms: int = setting("poll.interval.ms")
+    batch_rows: int = setting("batch.max.rows")
     odd_values: OddValues = setting(OUT_OF_RANGE)
     tolerant: bool
     """Whether a row that cannot be read is left out (`errors.tolerance=all`)."""

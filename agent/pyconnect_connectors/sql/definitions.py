@@ -10,21 +10,15 @@ from pyconnect_connectors.odd_values import define_odd_values
 from pyconnect_connectors.settings import GUARANTEE, TIME_ZONE, Guarantee, define_retries
 
 URL = "connection.url"
-PASSWORD = "connection.password"  # noqa: S105  the name of a setting
 ZONE = "db.timezone"
 MODE = "mode"
 INCREMENTING = "incrementing.column.name"
 TIMESTAMP = "timestamp.column.name"
-DELAY_MS = "timestamp.delay.interval.ms"
 QUERY = "query"
 WHITELIST = "table.whitelist"
 INCLUDE = "table.include.list"
 EXCLUDE = "table.exclude.list"
-TABLE_POLL_MS = "table.poll.interval.ms"
-POLL_MS = "poll.interval.ms"
-BATCH_ROWS = "batch.max.rows"
 TABLES = "tables"
-INSERT_MODE = "insert.mode"
 PK_MODE = "pk.mode"
 PK_FIELDS = "pk.fields"
 AUTO_CREATE = "auto.create"
@@ -171,10 +165,10 @@ def source_config_def() -> ConfigDef:
         _SOURCE,
         {
             MODE: ValidString.one_of(*Mode),
-            DELAY_MS: Range.at_least(0),
-            TABLE_POLL_MS: Range.at_least(1),
-            POLL_MS: Range.at_least(1),
-            BATCH_ROWS: Range.at_least(1),
+            "timestamp.delay.interval.ms": Range.at_least(0),
+            "table.poll.interval.ms": Range.at_least(1),
+            "poll.interval.ms": Range.at_least(1),
+            "batch.max.rows": Range.at_least(1),
         },
     ).define(TABLES, ConfigType.LIST, default=[], internal=True, importance=Importance.LOW)
 
@@ -185,7 +179,7 @@ def sink_config_def() -> ConfigDef:
         define_odd_values(_connection_config_def(), texts=False),
         _SINK,
         {
-            INSERT_MODE: ValidString.one_of(*InsertMode),
+            "insert.mode": ValidString.one_of(*InsertMode),
             PK_MODE: ValidString.one_of(*PrimaryKeyMode),
             FOLDING_KEYS: ValidString.one_of(*FoldingKeys),
             TABLE_FORMAT: NonEmptyString(),

@@ -67,11 +67,15 @@ def check(bench: Bench) -> CheckOutcome:
         refuse_compacted(snapshot, "completeness")
     bench.events.step("counting the tiers by event time")
     names = [tier.name for tier in spec.tiers]
+    length_ms = spec.bucket_minutes * MINUTE_MS
+    counted = [_counted(bench, tier, index, length_ms) for index, tier in enumerate(spec.tiers)]
+    joined = reduce(lambda one, other: one.join(other, "bucket", "full_outer"), counted)
     # Rows without an event time come first.
-    rows = _joined(bench).orderBy("bucket").limit(MOST_BUCKETS + 2).collect()
+    rows = joined.orderBy("bucket").limit(MOST_BUCKETS + 2).collect()
     dated = [row for row in rows if row.bucket is not None]
     kept = dated[:MOST_BUCKETS]
-    taken_ms = _taken_ms(snapshots)
+    # When the first tier was looked at; now, if none of them is a topic.
+    taken_ms = min((snapshot.taken_ms for snapshot in snapshots), default=int(time.time() * 1000))
     buckets = [_bucket(row, len(names), spec.bucket_minutes, taken_ms) for row in kept]
     cut = [_is_cut(bench, tier) for tier in spec.tiers]
     differing = [
@@ -129,14 +133,6 @@ _TOO_MANY = Finding(
 )
 
 
-def _joined(bench: Bench) -> DataFrame:
-    length_ms = bench.spec.bucket_minutes * MINUTE_MS
-    counted = [
-        _counted(bench, tier, index, length_ms) for index, tier in enumerate(bench.spec.tiers)
-    ]
-    return reduce(lambda one, other: one.join(other, "bucket", "full_outer"), counted)
-
-
 def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     """Return one tier's rows and greatest latency by bucket."""
     files = isinstance(tier.side, FileSide)
@@ -147,9 +143,13 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
         )
     named = named_rows(bench, tier.side)
     rows = rows_of(bench, tier.side).rows if named is None else named
-    column, event_ms = tier.event_time.partition(":")[2], _event_ms(tier.event_time)
     if named is not None:
-        event_ms = _as_ms(field_of(named, column or tier.event_time)[0].cast("string"))
+        column = tier.event_time.partition(":")[2] or tier.event_time
+        event_ms = _as_ms(field_of(named, column)[0].cast("string"))
+    elif tier.event_time == TIMESTAMP:
+        event_ms = sql.col("timestamp_ms")
+    else:
+        event_ms = _as_ms(text_of(tier.event_time))
     # Of other times there are no dates; as text they would end the run.
     dated = event_ms.between(EARLIEST_MS, LATEST_MS)
     rows = rows.withColumn("event_ms", sql.when(dated, event_ms))
@@ -163,12 +163,6 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     ).agg(sql.count("*").alias(f"rows_{index}"), latency.alias(f"latency_{index}"))
 
 
-def _event_ms(event_time: str) -> Column:
-    if event_time == TIMESTAMP:
-        return sql.col("timestamp_ms")
-    return _as_ms(text_of(event_time))
-
-
 def _as_ms(text: Column) -> Column:
     """Read ms since the epoch, or a date and time."""
     return sql.coalesce(text.cast("bigint"), sql.unix_millis(text.cast("timestamp")))
@@ -176,11 +170,6 @@ def _as_ms(text: Column) -> Column:
 
 def _counts(row: Row, tiers: int) -> tuple[int, ...]:
     return tuple(row[f"rows_{index}"] or 0 for index in range(tiers))
-
-
-def _taken_ms(snapshots: Sequence[TopicsSnapshot]) -> int:
-    """Return when the first tier was looked at; now, if none of them is a topic."""
-    return min((snapshot.taken_ms for snapshot in snapshots), default=int(time.time() * 1000))
 
 
 def _bucket(row: Row, tiers: int, minutes: int, taken_ms: int) -> _Bucket:

@@ -86,7 +86,9 @@ def check(bench: Bench) -> CheckOutcome:
             [each for each in found if each.kind == kind], bench.spec.findings
         )
     ]
-    internal = bench.snapshot(_names(topics))
+    internal = bench.snapshot(
+        (*_offsets_topics(topics), *filter(None, (topics.config, topics.status)))
+    )
     return CheckOutcome(
         findings=(
             *empty_ranges(bench.snapshot(_offsets_topics(topics))),
@@ -124,10 +126,6 @@ def _unread(strange: Sequence[Place], *, fatal: bool) -> Iterator[Finding]:
 
 def _offsets_topics(topics: AuditedTopics) -> tuple[str, ...]:
     return tuple(dict.fromkeys([topics.worker, *topics.connectors.values()]))
-
-
-def _names(topics: AuditedTopics) -> tuple[str, ...]:
-    return (*_offsets_topics(topics), *filter(None, (topics.config, topics.status)))
 
 
 def _read(bench: Bench, topics: AuditedTopics) -> _Read:

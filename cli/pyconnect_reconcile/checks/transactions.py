@@ -48,7 +48,9 @@ def check(bench: Bench) -> CheckOutcome:
         aborted = _aborted(both, spec.findings)
     finally:
         both.unpersist()
-    counts = tuple(_counts(part, counted.get(_key(part))) for part in snapshot.partitions)
+    counts = tuple(
+        _counts(part, counted.get((part.topic, part.partition))) for part in snapshot.partitions
+    )
     findings = [
         *empty_ranges(snapshot),
         *open_tails(snapshot),
@@ -100,10 +102,6 @@ def _aborted(both: DataFrame, limit: int) -> dict[Key, list[Interval]]:
         runs = runs_of(numbers_of(row.bucket, row.aborted))
         found.setdefault((row.topic, row.partition), []).extend(runs)
     return {key: joined(intervals) for key, intervals in found.items()}
-
-
-def _key(part: PartitionRange) -> Key:
-    return (part.topic, part.partition)
 
 
 def _counts(part: PartitionRange, row: Row | None) -> PartitionCounts:

@@ -119,23 +119,16 @@ def findings_of(history: History, circumstances: Circumstances | None = None) ->
         else:
             parts[-1].append(commit)
     for part in parts:
-        found += _of_part(part, known)
+        back = [
+            (before, after)
+            for before, after in pairwise(part)
+            if went_back(before.value or {}, after.value or {})
+        ]
+        if back and _interleaves(part):
+            found.append(_two_writers(back, known))
+        else:
+            found += [_regression(before, after, known) for before, after in back]
     return found
-
-
-def _of_part(part: History, known: Circumstances) -> list[Finding]:
-    back = _regressions(part)
-    if back and _interleaves(part):
-        return [_two_writers(back, known)]
-    return [_regression(before, after, known) for before, after in back]
-
-
-def _regressions(part: History) -> list[tuple[OffsetCommit, OffsetCommit]]:
-    return [
-        (before, after)
-        for before, after in pairwise(part)
-        if went_back(before.value or {}, after.value or {})
-    ]
 
 
 def _interleaves(part: History) -> bool:

@@ -135,7 +135,10 @@ def sharing(tasks: TaskSet, source: str) -> Shared | None:
     }
     told: dict[int, set[str]] = {}
     for number, properties in tasks.tasks.items():
-        holding = {name: _items(value) & texts for name, value in properties.items()}
+        holding = {
+            name: {value, *map(str.strip, value.split(","))} & texts
+            for name, value in properties.items()
+        }
         if texts and set().union(*holding.values()) == texts:
             names = {name for name in dividing if holding.get(name)}
             if names:
@@ -152,10 +155,6 @@ def equal_tasks(tasks: TaskSet) -> Shared | None:
         alike.setdefault(json.dumps(properties, sort_keys=True), []).append(number)
     most = max(alike.values(), key=len, default=[])
     return Shared(tasks=tuple(sorted(most))) if len(most) > 1 else None
-
-
-def _items(value: str) -> set[str]:
-    return {value, *(item.strip() for item in value.split(","))}
 
 
 def overlap(tasks: TaskSet, shared: Shared, source: str | None) -> Finding:

@@ -82,7 +82,8 @@ class Statuses:
 
     def __init__(self, statuses: Iterable[StatusReport] = ()) -> None:
         self._by_key: dict[tuple[str, int | None], list[StatusReport]] = {}
-        for status in sorted(statuses, key=_order):
+        # The log's order, not that of the workers' clocks; a key is in one partition.
+        for status in sorted(statuses, key=lambda s: (s.place.partition or 0, s.place.offset or 0)):
             self._by_key.setdefault((status.connector, status.task), []).append(status)
 
     def double_runs(self) -> list[Finding]:
@@ -125,11 +126,6 @@ class Statuses:
             for takeover in _takeovers(history)
         ]
         return sorted(found, key=lambda takeover: takeover.after.time_ms)
-
-
-def _order(status: StatusReport) -> tuple[int, int]:
-    """The log's order, not that of the workers' clocks; a key is in one partition."""
-    return (status.place.partition or 0, status.place.offset or 0)
 
 
 def _last(history: Sequence[StatusReport], time_ms: int) -> StatusReport | None:

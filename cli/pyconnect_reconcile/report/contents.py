@@ -79,7 +79,8 @@ class Report:
             "not_compared": list(outcome.not_compared),
             **self._chain(),
             "notes": [GAP_NOTE, *spec.notes],
-            "snapshot": _main_snapshot(self.snapshots),
+            # What `--ranges` of another run takes.
+            "snapshot": main.to_json() if (main := self.snapshots.get(MAIN)) else None,
             "snapshots": {name: each.to_json() for name, each in self.snapshots.items()},
         }
 
@@ -125,18 +126,11 @@ def _rank(finding: Finding) -> tuple[int, str, str, int, int, str]:
     )
 
 
-def _main_snapshot(snapshots: Mapping[str, TopicsSnapshot]) -> dict[str, object] | None:
-    """The snapshot that `--ranges` of another run takes."""
-    main = snapshots.get(MAIN)
-    return None if main is None else main.to_json()
-
-
 def _asked(spec: Spec) -> dict[str, object]:
     """Return the spec without members that may hold credentials."""
-    clusters = {name: cluster.bootstrap for name, cluster in spec.clusters.items()}
     return {
         "topics": list(spec.topics),
-        "clusters": clusters,
+        "clusters": {name: cluster.bootstrap for name, cluster in spec.clusters.items()},
         "isolation": spec.isolation,
         "sequence": spec.sequence,
         "group": spec.group,

@@ -33,7 +33,8 @@ def write_report(report: Report, directory: Path, *, parquet: bool) -> None:
     document = report.to_json()
     findings = report.findings
     (directory / "findings").mkdir(exist_ok=True)
-    _write(directory / "findings" / "findings.ndjson", _lines(findings))
+    lines = [json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in findings]
+    _write(directory / "findings" / "findings.ndjson", "".join(lines))
     if parquet:
         _write_parquet(findings, directory / "findings" / "findings.parquet")
     _write(directory / "report.html", page(document))
@@ -69,10 +70,6 @@ def _write_parquet(findings: Iterable[Finding], target: Path) -> None:
     rows = [{**asdict(each), "severity": each.severity.value} for each in findings]
     target.mkdir()
     parquet.write_table(pa.Table.from_pylist(rows, schema=schema), target / "part-00000.parquet")
-
-
-def _lines(findings: Iterable[Finding]) -> str:
-    return "".join(json.dumps(finding.to_json(), ensure_ascii=False) + "\n" for finding in findings)
 
 
 def _write(path: Path, text: str) -> None:

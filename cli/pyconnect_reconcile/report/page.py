@@ -5,7 +5,7 @@ It is made from report.json alone, loads nothing and runs no script.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Any
@@ -99,6 +99,13 @@ def page(report: Json) -> str:
         ),
         _section("Rows by event time", charts.event_time_buckets(series), "buckets"),
     ]
+    notes = [str(note) for note in report["notes"]]
+    if report["not_compared"]:
+        notes.append(f"Not compared: {'; '.join(map(str, report['not_compared']))}.")
+    counts = [
+        f'<div><b>{value:,}</b><span class="soft">{escape(name.replace("_", " "))}</span></div>'
+        for name, value in report["counts"].items()
+    ]
     title = f"{report['job']} {report['target']}".rstrip()
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -109,19 +116,12 @@ def page(report: Json) -> str:
 <div class="verdict {report["verdict"]}"><strong>{report["verdict"]}</strong><br>
 {VERDICTS[report["verdict"]]} {escape(_reason(report))}</div>
 <p class="soft">{escape(_scope(report))}</p>
-<div class="counts">{"".join(_counts(report["counts"]))}</div>
+<div class="counts">{"".join(counts)}</div>
 <h2>Findings</h2>{_findings(report)}
 {"".join(sections)}
-<h2>Notes</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in _notes(report))}</ul>
+<h2>Notes</h2><ul>{"".join(f"<li>{escape(note)}</li>" for note in notes)}</ul>
 </body></html>
 """
-
-
-def _notes(report: Json) -> list[str]:
-    notes = [str(note) for note in report["notes"]]
-    if report["not_compared"]:
-        notes.append(f"Not compared: {'; '.join(map(str, report['not_compared']))}.")
-    return notes
 
 
 def _when(report: Json) -> str:
@@ -136,12 +136,6 @@ def _reason(report: Json) -> str:
     totals: Mapping[str, int] = report["totals"]
     said = [f"{kind.replace('-', ' ')} {count:,}" for kind, count in totals.items()]
     return ("Found: " + ", ".join(said) + ".") if said else ""
-
-
-def _counts(counts: Mapping[str, int]) -> Iterable[str]:
-    for name, value in counts.items():
-        label = escape(name.replace("_", " "))
-        yield f'<div><b>{value:,}</b><span class="soft">{label}</span></div>'
 
 
 def _scope(report: Json) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyconnect_agent.stores.topics import StoreTopic
+from pyconnect_agent.core.clients.configs import InternalTopic
+from pyconnect_agent.kafka.log import CompactedLog
 from tests.support.agents.agent import STRING_CONVERTER, sink_config, source_config
 from tests.support.agents.worker_rest import WorkerRest
 from tests.support.eventually import eventually
+from tests.support.fakes.stores import store_log
 from tests.support.names import unique_name
 from tests.support.servers.kafka import SharedJavaWorker
 
@@ -20,10 +21,11 @@ ODD_TEXT = 'ü "quoted" \\ / \t\x01\x1f\x7f \u2028 😀 <&>'
 
 @dataclass(frozen=True)
 class JavaScenario:
-    """Records that the Java worker was made to write, and their topics."""
+    """Records that the Java worker was made to write."""
 
     rest: WorkerRest[SharedJavaWorker]
-    topics: Mapping[str, StoreTopic]
+    bootstrap_servers: str
+    group_id: str
     source: str
     sink: str
     paused: str
@@ -33,6 +35,10 @@ class JavaScenario:
     @property
     def living(self) -> tuple[str, ...]:
         return (self.source, self.sink, self.paused, self.stopped)
+
+    def log(self, kind: InternalTopic) -> CompactedLog:
+        ending = "status" if kind is InternalTopic.STATUSES else kind.value
+        return store_log(kind, self.bootstrap_servers, f"{self.group_id}-{ending}")
 
 
 def run_scenario(done: JavaScenario, directory: Path) -> None:

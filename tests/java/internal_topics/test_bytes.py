@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pyconnect_agent.core.clients.configs import InternalTopic
 from pyconnect_agent.core.ids import ConnectorTaskId, TargetState
 from pyconnect_agent.core.internal_topics import config_records
 from pyconnect_agent.core.internal_topics.config_snapshot import ConfigSnapshot
@@ -23,7 +24,6 @@ from pyconnect_agent.core.offsets.source import offset_value, parse_offset, part
 from pyconnect_agent.kafka.log import CompactedLog, ReadRecord
 from pyconnect_agent.stores.config import ConfigStore
 from pyconnect_agent.stores.status import StatusStore
-from pyconnect_agent.stores.topics import config_log, offset_log, status_log
 from tests.java.internal_topics.java_scenario import TIMEOUT_MS, JavaScenario
 
 pytestmark = pytest.mark.java
@@ -83,7 +83,7 @@ def test_our_config_records_have_the_bytes_that_java_wrote(
     scenario: JavaScenario, configs: ConfigStore
 ) -> None:
     """For every record of the topic, the session key included, whatever text is in it."""
-    records = read_raw(config_log(scenario.topics["configs"]))
+    records = read_raw(scenario.log(InternalTopic.CONFIGS))
     session_keys = [record for record in records if record.key == b"session-key"]
     compared: set[str] = set()
     for record in records:
@@ -102,7 +102,7 @@ def test_our_config_records_have_the_bytes_that_java_wrote(
 def test_our_status_records_have_the_bytes_that_java_wrote(scenario: JavaScenario) -> None:
     """Connectors, tasks and topics; keys are placed where we place them."""
     compared: set[str] = set()
-    records = read_raw(status_log(scenario.topics["status"]))
+    records = read_raw(scenario.log(InternalTopic.STATUSES))
     for record in records:
         if record.value is None:
             continue
@@ -136,7 +136,7 @@ def test_our_offset_records_have_the_bytes_that_java_wrote(scenario: JavaScenari
     """Key and value of every entry of the connectors made here."""
     records = [
         record
-        for record in read_raw(offset_log(scenario.topics["offsets"]))
+        for record in read_raw(scenario.log(InternalTopic.OFFSETS))
         if names_connector(record, scenario.source, scenario.stopped)
     ]
     assert records
@@ -151,7 +151,7 @@ def test_our_writes_land_in_the_partitions_of_javas_writes(
     scenario: JavaScenario, statuses: StatusStore
 ) -> None:
     """Rewriting a key that Java wrote must replace it, not add a copy elsewhere."""
-    before = read_raw(status_log(scenario.topics["status"]))
+    before = read_raw(scenario.log(InternalTopic.STATUSES))
     java = {r.key: r.partition for r in before if names_connector(r, *scenario.living)}
     task = ConnectorTaskId(scenario.source, 0)
     status = statuses.task(task)
@@ -162,7 +162,7 @@ def test_our_writes_land_in_the_partitions_of_javas_writes(
         assert known is not None
         statuses.put(name, known)
     statuses.flush(TIMEOUT_MS)
-    after = read_raw(status_log(scenario.topics["status"]))
+    after = read_raw(scenario.log(InternalTopic.STATUSES))
     written = [record for record in after if record not in before and record.key in java]
     assert len({record.key for record in written}) >= len(scenario.living) + 1
     assert {record.key: record.partition for record in written} == {

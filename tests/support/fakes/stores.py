@@ -1,21 +1,14 @@
-"""Internal topics as a worker's configuration gives them to its stores."""
+"""Logs of internal topics as a worker's configuration gives them to its stores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
 
-from pyconnect_agent.core.clients.configs import (
-    InternalTopic,
-    internal_consumer,
-    internal_producer,
-    leader_producer,
-    shared_admin,
-)
+from pyconnect_agent.core.clients.configs import InternalTopic, leader_producer
 from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.kafka.log import CompactedLog
 from pyconnect_agent.kafka.producer import TransactionalLeaderWriter
-from pyconnect_agent.stores.topics import StoreTopic
+from pyconnect_agent.worker.stores import internal_log
 
 _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -38,24 +31,24 @@ def worker_config(
     )
 
 
-def store_topic(
+def store_log(
     kind: InternalTopic,
     bootstrap_servers: str,
     name: str,
     properties: Mapping[str, str] | None = None,
-    **changes: Any,
-) -> StoreTopic:
-    """Return a topic of one replica and two partitions; `properties` are the worker's."""
-    worker = worker_config(bootstrap_servers, properties)
-    topic = StoreTopic(
-        name=name,
-        partitions=2,
-        replication_factor=1,
-        producer=internal_producer(worker, kind).build().properties,
-        consumer=internal_consumer(worker, kind).build().properties,
-        admin=shared_admin(worker).build().properties,
-    )
-    return replace(topic, **changes)
+) -> CompactedLog:
+    """Return the log of a topic of one replica and two partitions, of the config topic one.
+
+    `properties` are the worker's; they may say otherwise.
+    """
+    word = {"configs": "config", "offsets": "offset", "statuses": "status"}[kind.value]
+    topic = {
+        f"{word}.storage.topic": name,
+        f"{word}.storage.replication.factor": "1",
+        "offset.storage.partitions": "2",
+        "status.storage.partitions": "2",
+    }
+    return internal_log(worker_config(bootstrap_servers, {**topic, **(properties or {})}), kind)
 
 
 def leader_writer(
