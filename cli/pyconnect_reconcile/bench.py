@@ -28,7 +28,7 @@ class Bench:
     snapshots: Mapping[str, TopicsSnapshot]
     events: Events
     files: Mapping[str, FixedFiles] = field(default_factory=dict)
-    tables: Mapping[tuple[str, str], CopiedTable] = field(default_factory=dict)
+    tables: Mapping[str, CopiedTable] = field(default_factory=dict)
     schemas: TopicSchemas = field(init=False)
 
     def __post_init__(self) -> None:

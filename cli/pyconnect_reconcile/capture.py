@@ -57,7 +57,7 @@ class Capture:
     spec: Spec
     snapshots: Mapping[str, TopicsSnapshot]
     files: Mapping[str, FixedFiles]
-    tables: Mapping[tuple[str, str], CopiedTable]
+    tables: Mapping[str, CopiedTable]
     base: Base | None = None
 
 
@@ -68,7 +68,7 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     """
     taken = _Taken(spec)
     files: dict[str, FixedFiles] = {}
-    tables: dict[tuple[str, str], CopiedTable] = {}
+    tables: dict[str, CopiedTable] = {}
     for number, side in enumerate(_last_first(spec)):
         if isinstance(side, TableSide):
             if side.place not in tables:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -157,9 +158,14 @@ class Spec:
 
 _PASSING = frozenset(
     {"spark", "findings", "hide_keys", "notes", "ranges", "previous", "earlier", "stable_only"}
-    | {"since", "since_ms", "until", "properties", "options", "limit_bytes", "timestamp", "number"}
+    | {"since", "since_ms", "until", "properties", "limit_bytes", "timestamp", "number"}
 )
 """Members that differ between runs of the same question, or may hold credentials."""
+_ACCESS = re.compile(
+    "driver|fetchsize|permitMysqlScheme|timeout|ssl|tls|user|pass|pwd|secret|token|key|credential",
+    re.IGNORECASE,
+)
+"""Options and parameters of an address that say how data is reached; others may say which."""
 
 
 def question_of(spec: Spec) -> str:
@@ -169,11 +175,17 @@ def question_of(spec: Spec) -> str:
         if isinstance(value, Mapping):
             # Without what is not set: a member of a later version is not set in earlier ones.
             members = {str(k): kept(v) for k, v in value.items() if str(k) not in _PASSING}
+            if isinstance(options := members.get("options"), Mapping):
+                members["options"] = {k: v for k, v in options.items() if not _ACCESS.search(k)}
             return {k: each for k, each in members.items() if each not in (None, False, "", [], {})}
         if isinstance(value, list | tuple):
             return [kept(each) for each in value]
+        if not isinstance(value, str) or "://" not in value:
+            return value
         # Parameters of an address may be a user and a password.
-        return value.partition("?")[0] if isinstance(value, str) and "://" in value else value
+        address, _, given = value.partition("?")
+        named = [part for part in given.split("&") if not _ACCESS.search(part.partition("=")[0])]
+        return "?".join([address, *filter(None, ["&".join(sorted(named))])])
 
     question = kept(asdict(replace(spec, clusters={}, registries={})))
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:32]

@@ -53,8 +53,9 @@ class TableSide:
     position: TablePosition | None = None
 
     @property
-    def place(self) -> tuple[str, str]:
-        return self.url, self.table
+    def place(self) -> str:
+        """What is read: a user or an option of the session may lead one name to two tables."""
+        return repr((self.url, self.table, self.properties, self.options, self.offsets))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import pytest
 
 from pyconnect_reconcile.capture import copies_rows
 from pyconnect_reconcile.spec import read_spec
+from pyconnect_reconcile.table_side import TableSide
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}
 TOPIC = {"kind": "topic", "topics": ["t"], "value": "bytes"}
@@ -28,3 +29,26 @@ def test_a_table_is_copied_first(other: dict[str, object], copies: bool) -> None
 def test_jobs_without_sides_copy_nothing() -> None:
     """Their topics are looked at."""
     assert not copies_rows(read_spec({"job": "ranges", "clusters": CLUSTERS, "topics": ["t"]}))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"properties": "/of-another-user.properties"},
+        {"options": {"currentSchema": "b"}},
+        {"offsets": {"table": "o", "connector": "c"}},
+    ],
+)
+def test_tables_of_one_name_have_places_of_their_own(other: dict[str, object]) -> None:
+    """A user's or a session's search path may lead one name to two tables."""
+    side = {"kind": "table", "url": "jdbc:postgresql://h/d", "table": "t"}
+    tiers = [
+        {"name": name, "side": each, "event_time": "column:at"}
+        for name, each in (("one", side), ("two", {**side, **other}), ("same", side))
+    ]
+    spec = read_spec({"job": "completeness", "clusters": CLUSTERS, "tiers": tiers})
+    one, two, same = (tier.side for tier in spec.tiers)
+    assert isinstance(one, TableSide)
+    assert isinstance(two, TableSide)
+    assert isinstance(same, TableSide)
+    assert one.place == same.place != two.place

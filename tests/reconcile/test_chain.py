@@ -13,7 +13,7 @@ from pyconnect_reconcile.chain import Base, base_of, continued
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, Verdict, verdict_of
 from pyconnect_reconcile.report.contents import Report
-from pyconnect_reconcile.spec import MAIN, Spec, read_spec
+from pyconnect_reconcile.spec import MAIN, Spec, question_of, read_spec
 from pyconnect_reconcile.topics.snapshot import (
     PartitionRange,
     TopicSnapshot,
@@ -100,6 +100,31 @@ def test_another_question_has_no_base(tmp_path: Path) -> None:
     with pytest.raises(ReconcileError, match="answers another question"):
         base_of(spec(first, identity="key"))
     assert base_of(spec(first, findings=7, hide_keys=True)) is not None
+
+
+@pytest.mark.parametrize(
+    ("members", "same"),
+    [
+        ({"url": "jdbc:postgresql://h/d?currentSchema=b&password=p1"}, False),
+        ({"url": "jdbc:postgresql://h/d?password=p2&currentSchema=a&sslmode=require"}, True),
+        ({"url": "jdbc:postgresql://h/d?currentSchema=users"}, False),
+        ({"options": {"sessionInitStatement": "SET search_path = b"}}, False),
+        ({"options": {"driver": "d", "password": "p"}}, True),
+        ({"properties": "/tmp/other"}, True),
+    ],
+)
+def test_parameters_that_lead_to_another_table_are_another_question(
+    members: dict[str, object], same: bool
+) -> None:
+    """Access may change between two nights; a schema that an address chooses may not."""
+    left = {"kind": "topic", "topics": ["t"], "row": {"of": "kafka"}}
+    url = "jdbc:postgresql://h/d?currentSchema=a&user=u&password=p1"
+    right = {"kind": "table", "url": url, "table": "t"}
+    asked = [
+        spec(job="topic-sink", topics=[], left=left, right={**right, **more})
+        for more in ({}, members)
+    ]
+    assert (question_of(asked[0]) == question_of(asked[1])) is same
 
 
 @pytest.mark.parametrize(

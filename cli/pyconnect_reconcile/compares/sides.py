@@ -278,7 +278,9 @@ def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFr
     topic, partition, offset = (sql.col(quoted(name)) for name in plan.keys)
     for part in bench.snapshot(left.topics, left.cluster).partitions:
         of_part = (topic == part.topic) & (partition == part.partition)
-        frame = frame.where(~(of_part & (offset < (part.asked_start or 0))))
+        before = of_part & (offset < (part.asked_start or 0))
+        # A row without a place is of no earlier night.
+        frame = frame.where(~sql.coalesce(before, sql.lit(False)))
     return frame
 
 
