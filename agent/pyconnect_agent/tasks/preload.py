@@ -3,12 +3,11 @@
 Layer: tasks. No thread and no client is left: a fork would break them.
 """
 
-from confluent_kafka import Producer
-
 from pyconnect_agent.builtin import standard_input
 from pyconnect_agent.builtin.connectors import file_stream
 from pyconnect_agent.builtin.converters import json, simple_header, string
 from pyconnect_agent.core.config.worker_config import DistributedConfig
+from pyconnect_agent.kafka.clients import create_producer
 from pyconnect_agent.plugins import discovery
 from pyconnect_agent.tasks import host
 
@@ -16,6 +15,6 @@ __all__ = ["discovery", "file_stream", "host", "json", "simple_header", "standar
 
 # What librdkafka and OpenSSL set up for the first client of a process, 1.5 MiB; this client and its
 # threads end at once.
-Producer({"log_level": 0})
+create_producer({"log_level": 0})
 # A definition of its own would be another 0.5 MiB.
 DistributedConfig.definition()
