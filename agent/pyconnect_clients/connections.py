@@ -8,7 +8,7 @@ a refusal is an error of the client's making, with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pyconnect_clients.errors import ClientPropertyError
@@ -21,8 +21,6 @@ from pyconnect_clients.token_login import TOKEN_KEYS, TokenLogin
 from pyconnect_clients.token_source import TokenSource, token_source
 
 FIRST_TOKEN_S = 30.0
-
-TokenCallback = Callable[[str], tuple[str, float, str, dict[str, str]]]
 
 
 def secured_arguments(security: Security, bootstrap: str) -> dict[str, Any]:
@@ -51,8 +49,13 @@ def with_token_callback(config: Mapping[str, Any]) -> dict[str, Any]:
     assert isinstance(login, TokenLogin)
     login = login.near(str(config.get("bootstrap.servers", "")))
     others = {name: value for name, value in config.items() if name not in given}
-    callback = _callback(_ready(login), login)
-    return {**others, "sasl.mechanism": "OAUTHBEARER", "oauth_cb": callback}
+    source = _ready(login)
+
+    def held(_config: str) -> tuple[str, float, str, dict[str, str]]:
+        token = source.token()
+        return token.text, token.lifetime.expiry_ms / 1000, token.principal, dict(login.extensions)
+
+    return {**others, "sasl.mechanism": "OAUTHBEARER", "oauth_cb": held}
 
 
 def _ready(login: TokenLogin) -> TokenSource:
@@ -62,14 +65,6 @@ def _ready(login: TokenLogin) -> TokenSource:
     except TokenError as exc:
         raise ClientPropertyError(login.source_key, str(exc)) from exc
     return source
-
-
-def _callback(source: TokenSource, login: TokenLogin) -> TokenCallback:
-    def held(_config: str) -> tuple[str, float, str, dict[str, str]]:
-        token = source.token()
-        return token.text, token.lifetime.expiry_ms / 1000, token.principal, dict(login.extensions)
-
-    return held
 
 
 def _provider(source: TokenSource, login: TokenLogin) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,36 +60,28 @@ def _findings(
 ) -> list[LinkFinding]:
     """Return the findings about one location: `ok` alone, or what is wrong with it."""
     releases = links.releases(kafka_api())
+    found = []
+    if java is not None and links.java > java:
+        found.append(("failed", f"needs Java {links.java}; this machine has Java {java}"))
+    if release is not None or not releases:
+        wanted = release or kafka_api().releases[-1]
+        found += [
+            ("failed", f"Kafka {wanted} lacks {_described(missing)}, which {missing.user} uses")
+            for missing in links.missing(kafka_api(), wanted)
+        ]
+    if not found:
+        found.append(("ok", f"{len(links.classes)} classes of Kafka are used"))
+    if links.bundled:
+        held = f"holds {len(links.bundled)} classes of Kafka"
+        found.append(("warning", f"{held}; Connect takes its own release's instead"))
+    for name, user in links.internals.items():
+        found.append(("warning", f"{user} reaches into the worker: {name}"))
+    found += [("warning", problem) for problem in links.problems]
     kafka = _range(releases)
-    found = [*_failures(links, releases, release, java), *_warnings(links)]
-    if not any(status == "failed" for status, _ in found):
-        found.insert(0, ("ok", f"{len(links.classes)} classes of Kafka are used"))
     return [
         LinkFinding(location=location, kafka=kafka, status=status, detail=detail)
         for status, detail in found
     ]
-
-
-def _failures(
-    links: KafkaLinks, releases: Sequence[str], release: str | None, java: int | None
-) -> Iterator[tuple[str, str]]:
-    if java is not None and links.java > java:
-        yield "failed", f"needs Java {links.java}; this machine has Java {java}"
-    if release is None and releases:
-        return
-    wanted = release or kafka_api().releases[-1]
-    for missing in links.missing(kafka_api(), wanted):
-        yield "failed", f"Kafka {wanted} lacks {_described(missing)}, which {missing.user} uses"
-
-
-def _warnings(links: KafkaLinks) -> Iterator[tuple[str, str]]:
-    if links.bundled:
-        count = len(links.bundled)
-        yield "warning", f"holds {count} classes of Kafka; Connect takes its own release's instead"
-    for name, user in links.internals.items():
-        yield "warning", f"{user} reaches into the worker: {name}"
-    for problem in links.problems:
-        yield "warning", problem
 
 
 def _described(missing: Missing) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, assert_never
 from urllib.parse import quote_plus, unquote, urlsplit
 
@@ -121,7 +122,11 @@ def _exchange(endpoint: EndpointTokens, context: ssl.SSLContext | None) -> tuple
             deadline_s = time.monotonic() + endpoint.read_timeout_ms / 1000
             stream.settimeout(endpoint.read_timeout_ms / 1000)
             stream.sendall(_request(endpoint))
-            return _answer(_received(stream, deadline_s))
+            received = io.BytesIO(_received(stream, deadline_s))
+    # The class reads nothing of a socket but its file.
+    response = http.client.HTTPResponse(SimpleNamespace(makefile=lambda _mode: received))  # type: ignore[arg-type]
+    response.begin()
+    return response.status, response.read()
 
 
 def _request(endpoint: EndpointTokens) -> bytes:
@@ -162,20 +167,6 @@ def _received(stream: socket.socket, deadline_s: float) -> bytes:
             return bytes(received)
         received += data
     raise ValueError("the answer is too long")
-
-
-class _Received(io.BytesIO):
-    """Bytes in the place of a socket."""
-
-    def makefile(self, _mode: str) -> _Received:
-        return self
-
-
-def _answer(received: bytes) -> tuple[int, bytes]:
-    # The class reads nothing of a socket but its file.
-    response = http.client.HTTPResponse(_Received(received))  # type: ignore[arg-type]
-    response.begin()
-    return response.status, response.read()
 
 
 def _error_code(body: bytes) -> str:

@@ -30,7 +30,7 @@ def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool)
     if output.machine:
         if as_data:
             output.listing(
-                (Column("NAME", _planned_name),),
+                (Column("NAME", lambda planned: planned.name),),
                 changes,
                 document=[_plan_json(planned) for planned in plan],
             )
@@ -48,10 +48,6 @@ def show_plan(session: Session, plan: Sequence[PlannedChange], *, as_data: bool)
                 output.message(line, style=line_style)
     if len(plan) > 1 or not changes:
         output.message(f"total: {total(plan)}")
-
-
-def _planned_name(planned: PlannedChange) -> str:
-    return planned.name
 
 
 def _plan_json(planned: PlannedChange) -> dict[str, object]:

@@ -70,7 +70,9 @@ def repair(
     """Repair the rows that a report names in a sink's table, then audit again."""
     session = session_of(context)
     repairs = Repairs(session.environ)
-    directory = _directory(found)
+    directory = found.expanduser().absolute()
+    if directory.name == "report.json":
+        directory = directory.parent
     name = str(_document(directory / "report.json").get("target") or "")
     with repairs.journal.lock():
         begun = repairs.unfinished(str(directory))
@@ -276,11 +278,6 @@ def _show(session: Session, head: Mapping[str, Any]) -> None:
         output.message(f"  {example}")
     for reason in head["refused"]:
         output.warning(f"not repaired: {reason}")
-
-
-def _directory(report: Path) -> Path:
-    directory = report.expanduser().absolute()
-    return directory.parent if directory.name == "report.json" else directory
 
 
 def _document(file: Path) -> Mapping[str, Any]:

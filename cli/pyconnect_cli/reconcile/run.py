@@ -236,7 +236,8 @@ def _prepare_spark(
         jars += kafka_source_jars(progress=progress)
     if any(map(uses_avro, documents)) and not any("spark-avro" in name for name in own):
         jars += avro_jars(progress=progress)
-    if any(map(_reads_iceberg, documents)) and not any(
+    sides = [side for document in documents for side in _sides(document)]
+    if any(side.get("format") == "iceberg" for side in sides) and not any(
         "iceberg-spark-runtime" in name for name in own
     ):
         jars += iceberg_jars(progress=progress)
@@ -255,10 +256,6 @@ def _prepare_spark(
 def _sides(document: Document) -> list[Document]:
     named = (document.get("left"), document.get("right"))
     return [side for side in named if isinstance(side, dict)]
-
-
-def _reads_iceberg(document: Document) -> bool:
-    return any(side.get("format") == "iceberg" for side in _sides(document))
 
 
 def _jdbc_urls(document: Document) -> set[str]:

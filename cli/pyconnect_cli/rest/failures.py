@@ -73,9 +73,8 @@ def read_failure(
                 )
             )
         since = f"; it came with Kafka {request.since}" if request.since else ""
-        return FailedAttempt(
-            PreconditionFailed(f"this worker has no {where}{since}", hint=_unknown_path_hint(url))
-        )
+        hint = _address_hint(url) if urlsplit(url).path else "show its version: pyconnect info"
+        return FailedAttempt(PreconditionFailed(f"this worker has no {where}{since}", hint=hint))
     match status:
         case 401:
             hint = "give credentials: --username with --password-file, or --token-file"
@@ -99,10 +98,6 @@ def read_failure(
             return FailedAttempt(RejectedRequest(text, hint=hint))
         case _:
             return FailedAttempt(ServerError(text, hint=hint))
-
-
-def _unknown_path_hint(url: str) -> str:
-    return _address_hint(url) if urlsplit(url).path else "show its version: pyconnect info"
 
 
 def _address_hint(url: str) -> str:

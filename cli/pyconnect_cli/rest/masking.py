@@ -62,7 +62,7 @@ def _mask_word(word: str, option: str) -> str:
     if found and not found["key"].startswith("--") and is_secret_key(found["key"]):
         flag, key = found["flag"] or "", mask_text(found["key"])
         return f"{flag}{key}={mask_value(found['key'], found['value'])}"
-    return HEADER.sub(_mask_header, mask_text(word))
+    return HEADER.sub(lambda match: f"{match[1]}{MASK}", mask_text(word))
 
 
 def mask_value(key: str, value: str | None) -> str | None:
@@ -102,7 +102,3 @@ def mask_document(document: object) -> object:
     if isinstance(document, list | tuple):
         return [mask_document(item) for item in document]
     return document
-
-
-def _mask_header(match: re.Match[str]) -> str:
-    return f"{match[1]}{MASK}"

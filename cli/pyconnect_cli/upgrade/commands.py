@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
+from pyconnect_cli.settings.state_directory import new_identity
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.output import runs, show_plan
@@ -295,9 +295,7 @@ def _upgrade(
     _show_refusable(session, planned, replaces=unfinished)
     if planned.legs:
         session.confirm(f"take {counted(len(planned.view.workers), 'worker')} to {wish.target}?")
-        started = planned.started(
-            f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}", version()
-        )
+        started = planned.started(new_identity(datetime.now(UTC)), version())
         _carry_out(session, observer, limits, started, replaces=unfinished)
 
 
