@@ -22,6 +22,7 @@ from pyconnect_api import TopicPartition
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.events import Events, end_with_parent
 from pyconnect_reconcile.spec import MAIN, Spec, TopicSide, question_of, read_spec
+from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.cluster_view import ClusterView
 from pyconnect_reconcile.topics.snapshot import read_snapshot
 from pyconnect_repair.plan import RowChange, findings_of
@@ -113,7 +114,8 @@ def _plan(job: _Job, events: Events) -> None:
         "question": report["question"],
         "topics": {topic.topic: topic.topic_id for topic in before.topics},
         "offsets": [[p.topic, p.partition, offset] for p, offset in expected.items()],
-        "counts": dict(Counter(change.kind for change in planned.changes)),
+        "place": _place(job.audit),
+        "counts": dict(sum((Counter({c.kind: c.rows}) for c in planned.changes), Counter())),
         "examples": [change.name for change in planned.changes[:10]],
         "refused": [*found.refused, *planned.refused],
     }
@@ -124,6 +126,11 @@ def _carry_out(job: _Job, events: Events, *, undo: bool) -> None:
     head, changes = _read(job.rows)
     expected: dict[TopicPartition, int] = {}
     if undo:
+        if head["place"] != _place(job.audit):
+            raise ReconcileError(
+                f"the connector writes to another place than {head['table']} as it was repaired",
+                hint="give the connector its configuration of that time, then run the undo again",
+            )
         changes = [change.undone for change in reversed(changes)]
     else:
         _require_same(head["question"], job.audit)
@@ -135,6 +142,13 @@ def _carry_out(job: _Job, events: Events, *, undo: bool) -> None:
     events.step(f"changing {len(changes):,} rows")
     with sink_table(records.config, job.topics[0]) as table:
         table.carry_out(changes, expected, events)
+
+
+def _place(audit: Spec) -> str:
+    """Return a hash of where the table is; rules of a compare do not count."""
+    assert isinstance(audit.right, TableSide)
+    table = TableSide(url=audit.right.url, table=audit.right.table, options=audit.right.options)
+    return question_of(Spec(job=audit.job, clusters={}, right=table))
 
 
 def _require_same(question: str, audit: Spec) -> None:

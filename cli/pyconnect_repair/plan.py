@@ -68,6 +68,12 @@ class RowChange:
         return RowState.DONE if rows == _multiset(self.after) else RowState.CHANGED
 
     @property
+    def rows(self) -> int:
+        """The number of rows that are written or deleted."""
+        after, before = difference(self.after, self.before), difference(self.before, self.after)
+        return max(len(after), len(before))
+
+    @property
     def undone(self) -> RowChange:
         """The change in the other direction."""
         return replace(self, before=self.after, after=self.before)

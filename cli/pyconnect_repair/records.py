@@ -34,12 +34,14 @@ class ReadRecords:
     """The connector's view of its topics' records. Closed by `close`."""
 
     def __init__(self, config: Mapping[str, str], cluster: Cluster) -> None:
-        if "value.converter" not in config:
-            raise ReconcileError(
-                "the connector's configuration names no value.converter, and the worker's is not"
-                " known here",
-                hint="set value.converter and its options in the connector's configuration",
-            )
+        keyed = config.get("pk.mode") == "record_key"
+        for name in ("value.converter", *(["key.converter"] if keyed else [])):
+            if name not in config:
+                raise ReconcileError(
+                    f"the connector's configuration names no {name}, and the worker's is not known"
+                    " here",
+                    hint=f"set {name} and its options in the connector's configuration",
+                )
         providers = {k: v for k, v in config.items() if k.startswith("config.providers")}
         self._view = WorkerView(
             {

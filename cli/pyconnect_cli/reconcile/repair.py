@@ -128,7 +128,8 @@ def undo(
         repairs.note(found.id, RepairState.UNDOING)
         work.run("undo", rows, progress=partial(_progress, repairs, found))
         repairs.note(found.id, RepairState.UNDONE)
-    session.output.message(f"restored {total:,} rows of {found.begun.table}")
+    # A repair that was interrupted had not changed all of them.
+    session.output.message(f"the {total:,} rows of {found.begun.table} are as before {found.id}")
 
 
 class _Work:
@@ -260,7 +261,7 @@ _PLANNED = {
     "missing": "write {count:,} missing rows again from the topic",
     "different": "write {count:,} rows again that differ from the topic",
     "extra": "delete {count:,} rows that the topic does not have",
-    "repeated": "delete the surplus copies of {count:,} rows",
+    "repeated": "delete {count:,} surplus copies of rows",
 }
 
 

@@ -1,0 +1,63 @@
+"""A repair is undone where it was done, and records are read as the sink reads them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.spec import Cluster, Spec, read_spec
+from pyconnect_repair import __main__ as repair
+from pyconnect_repair.records import ReadRecords
+
+QUIET = Events(machine=True, stream=io.StringIO())
+URL = "jdbc:postgresql://h:5432/shop"
+
+
+def audit(**right: object) -> Spec:
+    table = {"kind": "table", "url": URL, "table": '"orders"', **right}
+    topic = {"kind": "topic", "topics": ["orders"]}
+    clusters = {"main": {"bootstrap": "b:9092"}}
+    return read_spec({"job": "topic-sink", "clusters": clusters, "left": topic, "right": table})
+
+
+@pytest.mark.parametrize(
+    ("right", "same"),
+    [
+        ({}, True),
+        ({"zone": "Europe/Berlin", "properties": "/tmp/now.properties"}, True),
+        ({"url": "jdbc:postgresql://h:5432/other"}, False),
+        ({"table": '"orders2"'}, False),
+        ({"options": {"options": "-csearch_path=b"}}, False),
+    ],
+)
+def test_a_repair_is_undone_in_its_own_table_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, right: dict[str, object], same: bool
+) -> None:
+    """Without its rows another table looks as if the undo were done, and would get them."""
+    rows = tmp_path / "plan.rows"
+    head = {"table": "orders", "place": repair._place(audit())}
+    rows.write_text(json.dumps(head) + "\n")
+    moved = []
+    monkeypatch.setattr(repair, "_move", lambda *_: moved.append(True))
+    job = repair._Job(
+        audit=audit(**right), topics=("orders",), config={}, rows=rows, report=tmp_path
+    )
+    if same:
+        repair._undo(job, QUIET)
+        assert moved
+    else:
+        with pytest.raises(ReconcileError, match="writes to another place than orders"):
+            repair._undo(job, QUIET)
+        assert not moved
+
+
+def test_keys_are_not_read_with_a_guessed_converter() -> None:
+    """The worker's converter is not known: rows would get other keys than the sink's."""
+    config = {"value.converter": "JsonConverter", "pk.mode": "record_key"}
+    with pytest.raises(ReconcileError, match=r"names no key\.converter"):
+        ReadRecords(config, Cluster(bootstrap="b:9092"))
