@@ -16,6 +16,11 @@ from pyconnect_cli.reconcile.secrets import with_providers
 
 BY_HAND = "name the data yourself: --table with --jdbc-url, --jdbc-properties and --column"
 TLS_PARAMETERS = {"sslmode": "sslmode", "sslrootcert": "sslrootcert"}
+PLACES = frozenset(
+    {"host", "hostaddr", "port", "dbname", "database", "db", "service", "unix_socket"}
+    | {"read_default_file", "read_default_group", "init_command"}
+)
+"""Parameters of drivers that count more than the rest of a URL, or change the session."""
 HOIST_FIELD = "org.apache.kafka.connect.transforms.HoistField$Value"
 
 
@@ -85,7 +90,7 @@ def written_table(connector: Audited) -> Resolved:
     pattern = config.get("table.name.format") or "${topic}"
     names = [pattern.replace("${topic}", topic) for topic in connector.topics]
     name = single_table(names, connector)
-    schema, _, table = name.rpartition(".") if "." in pattern else ("", "", name)
+    schema, _, table = name.partition(".") if "." in pattern else ("", "", name)
     side = database_side(config)
     side["table"] = _quoted(config, schema, table)
     if (config.get("delivery.guarantee") or "exactly-once") == "exactly-once":
@@ -198,11 +203,16 @@ def database_side(config: Config) -> Document:
             "connection.url is not that of one PostgreSQL, MariaDB, MySQL or SQLite database",
             hint=BY_HAND,
         )
-    parameters = {
-        TLS_PARAMETERS[name]: value
-        for name, value in parse_qsl(parts.query)
-        if name in TLS_PARAMETERS
-    }
+    given = dict(parse_qsl(parts.query))
+    if elsewhere := sorted(given.keys() & PLACES):
+        raise UsageError(
+            f"connection.url has a parameter {elsewhere[0]}, which may lead to another database",
+            hint=BY_HAND,
+        )
+    parameters = {new: given[name] for name, new in TLS_PARAMETERS.items() if name in given}
+    if database is _POSTGRESQL and "options" in given:
+        # They may name the schema of tables, as -csearch_path=SCHEMA does.
+        parameters["options"] = given["options"]
     if database is _MARIADB:
         # The driver accepts MySQL's scheme with this parameter.
         parameters["permitMysqlScheme"] = "true"

@@ -204,3 +204,23 @@ def test_a_provider_that_only_the_worker_knows_is_named_as_the_trouble(tmp_path:
     with pytest.raises(ReconcileError, match="password of the database is a reference") as caught:
         table_properties(str(file))
     assert "--jdbc-properties" in str(caught.value.hint)
+
+
+def test_parameters_of_an_address_lead_to_the_table_of_the_connector() -> None:
+    """A search path is kept; a parameter that names another database is refused."""
+    url = "postgresql+psycopg://h/shop?options=-csearch_path%3Dours&connect_timeout=3"
+    side = written_table(audited({**SINK, "connection.url": url}, "orders")).side
+    assert side["url"] == "jdbc:postgresql://h:5432/shop?options=-csearch_path%3Dours"
+    for parameter in ("dbname=other", "host=elsewhere"):
+        url = f"postgresql+psycopg://h/shop?{parameter}"
+        with pytest.raises(UsageError, match="which may lead to another database"):
+            written_table(audited({**SINK, "connection.url": url}, "orders"))
+    mysql = {**SINK, "connection.url": "mysql+pymysql://h/shop?unix_socket=/tmp/other.sock"}
+    with pytest.raises(UsageError, match="parameter unix_socket"):
+        written_table(audited(mysql, "orders"))
+
+
+def test_a_topic_with_points_is_the_table_that_the_sink_writes() -> None:
+    """The schema is before the first point, as in the sink itself."""
+    config = {**SINK, "table.name.format": "shop.${topic}"}
+    assert written_table(audited(config, "a.b")).side["table"] == '"shop"."a.b"'
