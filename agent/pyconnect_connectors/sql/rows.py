@@ -16,12 +16,14 @@ from sqlalchemy import (
     Table,
     UpdateBase,
     bindparam,
-    column as named,
     delete,
     func,
     insert,
     types,
     update,
+)
+from sqlalchemy import (
+    column as named,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
