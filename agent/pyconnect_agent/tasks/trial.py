@@ -6,7 +6,9 @@ consumer and stored offsets. A shown record is an object of JSON:
     {"steps": [{"step": NAME, "record": {...} | null} | {"step": NAME, "error": TEXT}, ...],
      "kafka": {"key", "value", "headers"}, "source_partition": {...}, "source_offset": {...}}
 
-Steps are `polled` or `converted`, then transformations by their alias; a dropped record is null.
+Steps are `polled` or `converted`, then transformations by their alias; a dropped record is null. A
+step that fails is the last: a transformation, a converter, or `written` where a worker would refuse
+the record.
 `kafka` are the bytes that the converters write, only for a source: a text, or {"base64": TEXT}.
 """
 
@@ -34,9 +36,15 @@ from pyconnect_agent.tasks.setup.plugins import TaskPlugins
 from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
+from pyconnect_agent.tasks.source.pipeline import (
+    checked_timestamp,
+    checked_topic,
+    record_converter,
+)
 from pyconnect_agent.tasks.trace import format_trace, shortened
 from pyconnect_agent.tasks.work.source import WorkerSourceTaskContext
 from pyconnect_api import (
+    ConnectException,
     ConnectRecord,
     Schema,
     SourceRecord,
@@ -131,6 +139,7 @@ class _InPython:
     ) -> None:
         self._plugins = TaskPlugins.of(worker, config)
         self._record_of = record_maker(self._plugins.converters, _fail)
+        self._outgoing_of = record_converter(self._plugins.converters, _fail)
         self._task: SourceTask | None = None
         self._is_started = False
         if job.given is None:
@@ -164,7 +173,6 @@ class _InPython:
                 closing.callback(self._task.stop)
 
     def _written(self, polled: SourceRecord) -> Shown:
-        converters = self._plugins.converters
         steps = [_step("polled", polled)]
         shown: Shown = {
             "source_partition": polled.source_partition,
@@ -174,24 +182,14 @@ class _InPython:
         record = self._changed(polled, steps)
         if record is None:
             return shown
-        topic = record.topic or ""
-        step = ""
         try:
-            step = type(converters.header).__qualname__
-            headers = [
-                (h.key, converters.header.from_connect_header(topic, h.key, h.schema, h.value))
-                for h in record.headers
-            ]
-            step = type(converters.key).__qualname__
-            key = converters.key.from_connect_data(topic, headers, record.key_schema, record.key)
-            step = type(converters.value).__qualname__
-            value = converters.value.from_connect_data(
-                topic, headers, record.value_schema, record.value
-            )
-        except Exception as exc:  # noqa: BLE001  plugin code
-            steps.append(_failed(step, exc))
+            _, value, key, _, _, headers = self._outgoing_of(polled, record)
+        except _ConversionError as failed:
+            steps.append(_failed(failed.operator.__qualname__, failed.error))
+        except ConnectException as exc:
+            steps.append(_failed("written", exc))
         else:
-            shown["kafka"] = _kafka(key, value, headers)
+            shown["kafka"] = _kafka(key, value, headers or ())
         return shown
 
     def _converted(self, given: GivenRecord) -> Shown:
@@ -274,7 +272,14 @@ class _InJava:
 
     @staticmethod
     def _plain(shown: Shown) -> Shown:
-        if (kafka := shown.get("kafka")) is not None:
+        if (kafka := shown.pop("kafka", None)) is not None:
+            record = shown["steps"][-1]["record"]
+            try:
+                checked_topic(record["topic"])
+                checked_timestamp(record["timestamp"] or 0)
+            except ConnectException as exc:
+                shown["steps"].append(_failed("written", exc))
+                return shown
             headers = [(name, _bytes(text)) for name, text in kafka["headers"]]
             shown["kafka"] = _kafka(_bytes(kafka["key"]), _bytes(kafka["value"]), headers)
         return shown

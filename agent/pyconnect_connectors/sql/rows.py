@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from sqlalchemy import Dialect, Table, UpdateBase, bindparam, delete, insert, types, update
+from sqlalchemy import (
+    Dialect,
+    Table,
+    UpdateBase,
+    bindparam,
+    delete,
+    func,
+    insert,
+    types,
+    update,
+)
+from sqlalchemy import (
+    column as named,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from pyconnect_api import (
@@ -107,7 +120,8 @@ def _upsert(
     others = [name for name in parameters if name not in keys]
     if dialect in ("mysql", "mariadb"):
         added = mysql.insert(table).values(dict(parameters))
-        return added.on_duplicate_key_update({n: added.inserted[n] for n in others or keys})
+        # SQLAlchemy would double the percent signs of names in `added.inserted` twice.
+        return added.on_duplicate_key_update({n: func.VALUES(named(n)) for n in others or keys})
     statement: postgresql.Insert | sqlite.Insert
     match dialect:
         case "postgresql":

@@ -18,10 +18,11 @@ from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.pipeline import (
     Pipeline,
     checked_timestamp,
+    checked_topic,
     known_topics_only,
 )
 from pyconnect_agent.tasks.source.topic_creation import TopicCreation
-from pyconnect_api import ConnectException, SourceRecord
+from pyconnect_api import SourceRecord
 
 
 def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> Pipeline:
@@ -33,9 +34,7 @@ def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> 
             record_failed(record.failure, record, tolerance)
         if record.is_dropped:
             raise RecordSkipped
-        topic, timestamp = record.topic, record.timestamp or 0
-        if topic is None:
-            raise ConnectException("A source record has no topic")
+        topic, timestamp = checked_topic(record.topic), record.timestamp or 0
         if topics is not None and topic not in topics.known:
             topics.ensure(topic)
         return (

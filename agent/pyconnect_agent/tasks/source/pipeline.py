@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import RecordStage, Tolerance
@@ -49,7 +49,7 @@ def compose(
     """
     return Pipeline(
         chain=chain,
-        convert=_compose_one(converters, tolerance, topics),
+        convert=record_converter(converters, tolerance.recover, topics),
         convert_run=known_topics_only(compose_run(converters), topics),
     )
 
@@ -71,20 +71,21 @@ def known_topics_only(convert: ConvertRun, topics: TopicCreation | None) -> Conv
     return convert_known
 
 
-def _compose_one(
-    converters: Converters, tolerance: Tolerance, topics: TopicCreation | None
+def record_converter(
+    converters: Converters, recover: Callable[..., Any], topics: TopicCreation | None = None
 ) -> Convert:
+    """Return the conversion of one record; `recover` is that of a Tolerance, or raises an error.
+
+    `topics`: see `compose`.
+    """
     known_topics = None if topics is None else topics.known
     key_bytes = converters.key.from_connect_data
     value_bytes = converters.value.from_connect_data
-    write_headers = _header_writer(converters.header, tolerance)
+    write_headers = _header_writer(converters.header, recover)
     key_class, value_class = type(converters.key), type(converters.value)
-    recover = tolerance.recover
 
     def convert(original: SourceRecord, record: SourceRecord) -> Outgoing:
-        topic = record.topic
-        if topic is None:
-            raise ConnectException("A source record has no topic")
+        topic = checked_topic(record.topic)
         headers = write_headers(record, topic, original) if record.has_headers else []
         arguments = (topic, headers, record.key_schema, record.key)
         try:
@@ -122,7 +123,7 @@ def _compose_one(
 
 
 def _header_writer(
-    converter: HeaderConverter, tolerance: Tolerance
+    converter: HeaderConverter, recover: Callable[..., Any]
 ) -> Callable[[SourceRecord, str, SourceRecord], KafkaHeaders]:
     """Return the conversion of a record's headers; it takes the topic and the polled record."""
     from_connect_header, header_class = converter.from_connect_header, type(converter)
@@ -136,9 +137,10 @@ def _header_writer(
         try:
             return headers_of(record, topic)
         except Exception as exc:  # noqa: BLE001  plugin code; `recover` decides
-            return tolerance.recover(
+            found: KafkaHeaders = recover(
                 RecordStage.HEADER_CONVERTER, header_class, exc, original, headers_of, record, topic
             )
+            return found
 
     return write
 
@@ -153,6 +155,13 @@ def place_of(record: object) -> str:
         f"topic '{record.topic}', source partition {record.source_partition}, source offset "
         f"{record.source_offset}"
     )
+
+
+def checked_topic(topic: str | None) -> str:
+    """Raise ConnectException for a record without a topic."""
+    if topic is None:
+        raise ConnectException("A source record has no topic")
+    return topic
 
 
 def checked_timestamp(timestamp: int) -> int:
