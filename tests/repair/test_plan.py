@@ -123,11 +123,7 @@ def test_a_change_knows_what_was_done_and_undoes_it() -> None:
     assert change.state_of([TWO, ONE]) is RowState.DONE
     assert change.state_of([TWO]) is RowState.CHANGED
     assert change.undone.state_of([TWO, ONE]) is RowState.TO_DO
-<<<<<<< HEAD
     assert RowChange(**change.to_json()) == change
-=======
-    assert read_change(change.to_json()) == change
     copies = RowChange(kind="missing", name="x", identity={}, before=[], after=[ONE, ONE, ONE])
     assert (change.rows, copies.rows, copies.undone.rows) == (1, 3, 3)
->>>>>>> 62461b91 (Undo a repair in its own table only, and count the rows that it changes)
     assert difference([ONE, ONE, TWO], [ONE]) == [ONE, TWO]
