@@ -76,6 +76,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "emptyValue": EMPTY,
     },
     "parquet": {"mergeSchema": "true"},
+    "orc": {"mergeSchema": "true"},
 }
 EVERYTHING = Columns()
 NO_PLACE = {

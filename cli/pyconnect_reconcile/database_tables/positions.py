@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.table_side import TablePosition
-from pyconnect_reconcile.tokens import HELD, NUMERIC
+from pyconnect_reconcile.tokens import HELD, NUMERIC, TOKENS
 
 
 def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
     """Return the rows that the source can find, with the column `tail`: not read by then.
 
-    Rows without a position are never read.
+    Rows without a position are never read. NotAuditable for values that have no order here.
     """
     time, number = _time(position), _number(rows, position)
+    _require_order(rows, position, number)
     found = sql.lit(True)
     for column in (time, number):
         if column is not None:
@@ -27,6 +32,22 @@ def with_tail_of(rows: DataFrame, position: TablePosition) -> DataFrame:
         same = sql.lit(position.timestamp).cast(_type(rows, time)) == time
         beyond = later | (same & beyond) if position.timestamp is not None else later
     return rows.where(found).withColumn("tail", beyond)
+
+
+def _require_order(rows: DataFrame, position: TablePosition, number: Column | None) -> None:
+    """Refuse rows whose value the column's type does not have: they would be left out as nulls."""
+    names = [*position.timestamps, *filter(None, [position.incrementing])]
+    odd = sql.lit(False)
+    if TOKENS in rows.columns:
+        odd = reduce(or_, (sql.col(TOKENS)[name].isNotNull() for name in names), odd)
+    if number is not None:
+        odd = odd | (number.isNull() & sql.col(f"`{position.incrementing}`").isNotNull())
+    if count := rows.where(odd).count():
+        raise NotAuditable(
+            f"{count:,} rows have a value in {' or '.join(names)} that has no place among the"
+            " positions of the source, such as infinity or a text of another form",
+            hint="correct these values, or compare the rows with --table and --column",
+        )
 
 
 def _time(position: TablePosition) -> Column | None:

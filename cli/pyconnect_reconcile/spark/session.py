@@ -57,6 +57,9 @@ JOB_CONF = {
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.legacy.timeParserPolicy": "CORRECTED",
     "spark.sql.session.timeZone": "UTC",
+    # What a file holds is read, or the run ends.
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
     # Names of JSON members, Kafka fields and columns of Parquet are case-sensitive.
     "spark.sql.caseSensitive": "true",
     # Both write the expressions behind the key of a join into one, each wherever it is used: the

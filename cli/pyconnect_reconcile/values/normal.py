@@ -40,10 +40,12 @@ MOST_MEMBERS = 10_000
 END = f"{MARK}end"
 NUMBER_TYPES = re.compile(r"(tiny|small|big)?int|float|double|decimal.*|numeric|number")
 _UNITS = {"timestamp_ms": 3, "timestamp_s": 6, "timestamp_us": 0, "timestamp": 3}
-_ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?$"
-CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"
-_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)$"
+# `$` would match before a line end, too: such a text is another one.
+_ISO = r"^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6}0*)?)?(?:Z|[+-]\d\d:\d\d)?)?\z"
+CLOCK = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?\z"
+_BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\z"
+_PLAIN_NUMBER = r"^(?:-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,9})?|NaN|-?Infinity)\z"
+_REST = 2**31 - 1
 _INTEGER = f"^{MARK}-?[0-9]+$"
 
 
@@ -171,7 +173,7 @@ def is_held(found: Column, held: str) -> Column:
     if held == DOCUMENT:
         return sql.lit(True)
     number = found.rlike(f"^{MARK}-?[0-9]")
-    digits = found.substr(2, 2**31 - 1)
+    digits = found.substr(2, _REST)
     if held in INTEGRAL:
         most = 2 ** (INTEGRAL[held] - 1)
         fits = digits.cast("decimal(38,0)").between(sql.lit(-most), sql.lit(most - 1))
@@ -386,7 +388,7 @@ def _with_read_leaves(kind: DataType, base64: bool, found: Column) -> Column:
 
     A value that has more than the type, or another form, stays as it is.
     """
-    text = canonical.without_nulls(found.substr(3, 2**31 - 1))
+    text = canonical.without_nulls(found.substr(3, _REST))
     parsed = sql.from_json(text, _with_texts(kind))
     same = canonical_json(sql.to_json(parsed)) == text
     read = nested(sql.to_json(_read(parsed, kind, base64)))
@@ -445,8 +447,8 @@ def _without(null: str, value: Column) -> Column:
 
 
 def _date(value: Column) -> Column:
-    days = sql.concat(sql.lit(f"{MARK}d"), value.substr(2, 20))
-    read = sql.when(value.rlike(r"^\d{4}-\d\d-\d\d$"), value.cast("date"))
+    days = sql.concat(sql.lit(f"{MARK}d"), value.substr(2, _REST))
+    read = sql.when(value.rlike(r"^\d{4}-\d\d-\d\d\z"), value.cast("date"))
     text = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(read).cast("string"))
     return sql.when(value.rlike(_INTEGER), days).otherwise(sql.coalesce(text, value))
 
@@ -457,7 +459,7 @@ def clock(value: Column) -> Column:
     micros = sql.when(value.rlike(CLOCK), sql.unix_micros(moment).cast("string"))
     text = sql.concat(sql.lit(f"{MARK}c"), micros)
     zeros = sql.when(value == f"{MARK}0", "").otherwise("000")
-    number = sql.concat(sql.lit(f"{MARK}c"), value.substr(2, 20), zeros)
+    number = sql.concat(sql.lit(f"{MARK}c"), value.substr(2, _REST), zeros)
     return sql.when(value.rlike(_INTEGER), number).otherwise(sql.coalesce(text, value))
 
 
@@ -481,14 +483,14 @@ def _of_untyped(kind: str, value: Column) -> Column:
         return (
             sql.when(value == f"{MARK}t", "true")
             .when(value == f"{MARK}f", "false")
-            .when(value.rlike(f"^{MARK}[-0-9NI]"), value.substr(2, 2**31 - 1))
+            .when(value.rlike(f"^{MARK}[-0-9NI]"), value.substr(2, _REST))
             .otherwise(value)
         )
     return value
 
 
 def _instant(kind: str, value: Column) -> Column:
-    micros = sql.concat(value, sql.lit("0" * _UNITS[kind])).substr(2, 40)
+    micros = sql.concat(value, sql.lit("0" * _UNITS[kind])).substr(2, _REST)
     read = sql.when(value.rlike(_ISO), value.cast("timestamp"))
     instant = (
         sql.when(value == f"{MARK}0", "0")

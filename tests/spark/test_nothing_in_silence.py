@@ -1,0 +1,151 @@
+"""What was not read, or is another value, is said: no part of a side is left out in silence."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sql
+
+from pyconnect_reconcile.bench import Bench
+from pyconnect_reconcile.capture import capture
+from pyconnect_reconcile.compares import sides
+from pyconnect_reconcile.compares.sides import frame_of
+from pyconnect_reconcile.database_tables.positions import with_tail_of
+from pyconnect_reconcile.database_tables.sqlite import copied
+from pyconnect_reconcile.errors import NotAuditable
+from pyconnect_reconcile.events import Events
+from pyconnect_reconcile.spec import MAIN, ColumnRule, read_spec
+from pyconnect_reconcile.table_side import TablePosition, TableSide
+from pyconnect_reconcile.tokens import MARK
+from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
+from pyconnect_reconcile.values.normal import Compared, with_tokens
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+CLUSTERS = {"main": {"bootstrap": "b:9092"}}
+QUIET = Events(machine=True, stream=io.StringIO())
+SCHEMA = (
+    "topic string, partition int, offset bigint, timestamp_ms bigint, key binary, value binary,"
+    " tail boolean"
+)
+
+
+def snapshot(*, committed: int, written: int, asked_start: int | None = None) -> TopicsSnapshot:
+    part = PartitionRange(
+        topic="t",
+        partition=0,
+        start=asked_start or 0,
+        end=committed,
+        earliest=0,
+        last_stable=written,
+        high_watermark=written,
+        asked_start=asked_start,
+        asked_end=committed,
+    )
+    topic = TopicSnapshot(topic="t", topic_id="i", cleanup_policy="delete", partitions=(part,))
+    return TopicsSnapshot(cluster_id="c", taken_ms=1, topics=(topic,))
+
+
+def table(path: Path, *statements: str) -> TableSide:
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return TableSide(url=f"jdbc:sqlite:{path}", table="t")
+
+
+def test_rows_whose_position_has_no_order_are_not_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A time of another form is null in Spark, as that of a row that no source reads."""
+    side = table(
+        tmp_path / "a.db",
+        "CREATE TABLE t (id INTEGER, changed TIMESTAMP)",
+        "INSERT INTO t VALUES (1, '2026-01-01 00:00:00'), (2, NULL)",
+    )
+    rows = tmp_path / "rows"
+    position = TablePosition(timestamps=("changed",), timestamp="2026-02-01 00:00:00")
+    frame = copied(side, rows).read(spark, rows)
+    assert [row.id for row in with_tail_of(frame, position).collect()] == [1]
+    side = table(tmp_path / "a.db", "INSERT INTO t VALUES (3, '2026-01-01T00:00:00.1234567Z')")
+    odd = tmp_path / "odd"
+    with pytest.raises(NotAuditable, match="1 rows have a value in changed"):
+        with_tail_of(copied(side, odd).read(spark, odd), position)
+
+
+def test_a_night_keeps_rows_whose_place_is_null(spark: SparkSession) -> None:
+    """They are of no record, and no earlier night has seen them."""
+    row = {"of": "kafka", "keys": ["t", "p", "o"]}
+    asked = read_spec(
+        {
+            "job": "topic-sink",
+            "clusters": CLUSTERS,
+            "left": {"kind": "topic", "topics": ["t"], "row": row},
+            "right": {"kind": "table", "url": "jdbc:sqlite:/a.db", "table": "t"},
+            "since_last": True,
+        }
+    )
+    before = snapshot(committed=9, written=9, asked_start=5)
+    bench = Bench(spark=spark, spec=asked, snapshots={MAIN: before}, events=QUIET)
+    places = [("t", 0, 4), ("t", 0, 5), ("t", 0, None), (None, 0, 4), ("other", 0, 1)]
+    frame = spark.createDataFrame(places, "t string, p int, o bigint")
+
+    class Plan:
+        keys = ("t", "p", "o")
+
+    plan: Any = Plan()
+    kept = sides._of_this_run(bench, frame, plan).collect()
+    assert {tuple(each) for each in kept} == set(places[1:])
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("date", "2026-01-01", "2026-01-01\n"),
+        ("timestamp", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z\n"),
+        ("time", "10:00:00", "10:00:00\n"),
+        ("binary", "QUJD", "QUJD\n"),
+        ("date", f"{MARK}123456789012345678901", f"{MARK}123456789012345678902"),
+        ("time", f"{MARK}123456789012345678901", f"{MARK}123456789012345678902"),
+        ("timestamp_ms", f"{MARK}{'1' * 50}2", f"{MARK}{'1' * 50}3"),
+    ],
+)
+def test_values_that_differ_at_their_end_differ(
+    spark: SparkSession, kind: str, one: str, other: str
+) -> None:
+    """A line end behind a text makes another text; no digit of a number is cut off."""
+    frame = spark.createDataFrame([(one,), (other,)], "found string")
+    column = Compared(rule=ColumnRule(name="a", path="a"), kind=kind)
+    frame, tokens = with_tokens(frame, [sql.col("found")], [column])
+    assert frame.select(*tokens).distinct().count() == 2
+
+
+def test_columns_of_some_orc_files_only_are_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark takes the columns of one file otherwise."""
+    for number, columns in enumerate(("1 AS a", "1 AS a, 2 AS b", "1 AS a")):
+        rows = spark.range(1).selectExpr(*columns.split(", "))
+        rows.coalesce(1).write.mode("append").orc(str(tmp_path / f"orc/{number}"))
+    paths = [str(tmp_path / f"orc/{number}") for number in range(3)]
+    side = {"kind": "files", "paths": paths, "format": "orc"}
+    asked = read_spec(
+        {
+            "job": "topic-topic",
+            "clusters": CLUSTERS,
+            "left": side,
+            "right": side,
+        }
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    captured = capture(asked, work, lambda: spark)
+    bench = Bench(spark=spark, spec=asked, snapshots={}, events=QUIET, files=captured.files)
+    assert asked.left is not None
+    frame = frame_of(bench, asked.left)
+    assert frame is not None
+    assert set(frame.columns) == {"a", "b"}
