@@ -30,10 +30,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}
 QUIET = Events(machine=True, stream=io.StringIO())
-SCHEMA = (
-    "topic string, partition int, offset bigint, timestamp_ms bigint, key binary, value binary,"
-    " tail boolean"
-)
 
 
 def snapshot(*, committed: int, written: int, asked_start: int | None = None) -> TopicsSnapshot:
