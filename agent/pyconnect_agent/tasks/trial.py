@@ -37,8 +37,8 @@ from pyconnect_agent.tasks.setup.worker_view import WorkerView
 from pyconnect_agent.tasks.sink.pipeline import record_maker
 from pyconnect_agent.tasks.source.offsets.stores import WorkerOffsetReader
 from pyconnect_agent.tasks.source.pipeline import (
+    NO_TOPIC,
     checked_timestamp,
-    checked_topic,
     record_converter,
 )
 from pyconnect_agent.tasks.trace import format_trace, shortened
@@ -275,7 +275,8 @@ class _InJava:
         if (kafka := shown.pop("kafka", None)) is not None:
             record = shown["steps"][-1]["record"]
             try:
-                checked_topic(record["topic"])
+                if record["topic"] is None:
+                    raise ConnectException(NO_TOPIC)
                 checked_timestamp(record["timestamp"] or 0)
             except ConnectException as exc:
                 shown["steps"].append(_failed("written", exc))

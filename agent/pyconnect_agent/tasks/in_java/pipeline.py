@@ -16,13 +16,13 @@ from pyconnect_agent.kafka.task_producer import KafkaHeaders
 from pyconnect_agent.tasks.records.tolerance import Failure, RecordSkipped, RecordStage, Tolerance
 from pyconnect_agent.tasks.source.columns import Outgoing, OutgoingRun
 from pyconnect_agent.tasks.source.pipeline import (
+    NO_TOPIC,
     Pipeline,
     checked_timestamp,
-    checked_topic,
     known_topics_only,
 )
 from pyconnect_agent.tasks.source.topic_creation import TopicCreation
-from pyconnect_api import SourceRecord
+from pyconnect_api import ConnectException, SourceRecord
 
 
 def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> Pipeline:
@@ -34,7 +34,9 @@ def compose_converted(*, tolerance: Tolerance, topics: TopicCreation | None) -> 
             record_failed(record.failure, record, tolerance)
         if record.is_dropped:
             raise RecordSkipped
-        topic, timestamp = checked_topic(record.topic), record.timestamp or 0
+        topic, timestamp = record.topic, record.timestamp or 0
+        if topic is None:
+            raise ConnectException(NO_TOPIC)
         if topics is not None and topic not in topics.known:
             topics.ensure(topic)
         return (

@@ -18,6 +18,7 @@ from pyconnect_agent.tasks.source.columns import ConvertRun, Outgoing, OutgoingR
 from pyconnect_agent.tasks.source.topic_creation import TopicCreation
 from pyconnect_api import ConnectException, HeaderConverter, SourceRecord
 
+NO_TOPIC = "A source record has no topic"
 Convert: TypeAlias = Callable[[SourceRecord, SourceRecord], Outgoing]
 """Takes a record as it was polled, and the same after its transformations. Raises RecordSkipped
 when it failed and failures are tolerated, ConnectException when the task must fail, and
@@ -85,7 +86,9 @@ def record_converter(
     key_class, value_class = type(converters.key), type(converters.value)
 
     def convert(original: SourceRecord, record: SourceRecord) -> Outgoing:
-        topic = checked_topic(record.topic)
+        topic = record.topic
+        if topic is None:
+            raise ConnectException(NO_TOPIC)
         headers = write_headers(record, topic, original) if record.has_headers else []
         arguments = (topic, headers, record.key_schema, record.key)
         try:
@@ -155,13 +158,6 @@ def place_of(record: object) -> str:
         f"topic '{record.topic}', source partition {record.source_partition}, source offset "
         f"{record.source_offset}"
     )
-
-
-def checked_topic(topic: str | None) -> str:
-    """Raise ConnectException for a record without a topic."""
-    if topic is None:
-        raise ConnectException("A source record has no topic")
-    return topic
 
 
 def checked_timestamp(timestamp: int) -> int:
