@@ -107,6 +107,9 @@ def _plan(job: _Job, events: Events) -> None:
         with table.transaction():
             table.require_offsets(expected)
         planned = table.plan(found.targets, made)
+    counts: Counter[str] = Counter()
+    for change in planned.changes:
+        counts[change.kind] += change.rows
     head = {
         "version": VERSION,
         "target": job.audit.target,
@@ -115,7 +118,7 @@ def _plan(job: _Job, events: Events) -> None:
         "topics": {topic.topic: topic.topic_id for topic in before.topics},
         "offsets": [[p.topic, p.partition, offset] for p, offset in expected.items()],
         "place": _place(job.audit),
-        "counts": dict(sum((Counter({c.kind: c.rows}) for c in planned.changes), Counter())),
+        "counts": dict(counts),
         "examples": [change.name for change in planned.changes[:10]],
         "refused": [*found.refused, *planned.refused],
     }
