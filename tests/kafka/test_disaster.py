@@ -20,7 +20,7 @@ from tests.support.eventually import eventually
 from tests.support.names import unique_name
 from tests.support.plugins.bad_plugins import BAD_SOURCE
 from tests.support.servers.kafka import SharedBroker
-from tests.support.servers.topics import create_topics, produce
+from tests.support.servers.topics import create_topics, delete_topics, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -94,10 +94,8 @@ class Fleet:
         return {name: each["target_state"] for name, each in found.items()}
 
 
-def delete_topics(servers: str, topics: Sequence[str]) -> None:
+def wait_until_gone(servers: str, topics: Sequence[str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    for future in admin.delete_topics(list(topics)).values():
-        future.result(60)
     eventually(lambda: not set(topics) & set(admin.list_topics(timeout=60).topics))
 
 
@@ -130,6 +128,7 @@ def test_a_cluster_without_its_internal_topics_comes_back(
     agent.process.stop()
     internal = [f"{group}-{kind}" for kind in ("configs", "offsets", "status")]
     delete_topics(kafka_broker.bootstrap_servers, internal)
+    wait_until_gone(kafka_broker.bootstrap_servers, internal)
     for number in range(SINKS):
         delete_group(kafka_broker.bootstrap_servers, f"connect-sink-{number}")
     fleet.allow(100)

@@ -30,7 +30,6 @@ def create_topics(bootstrap_servers: str, topics: Sequence[str], *, partitions: 
 
 
 def delete_topics(bootstrap_servers: str, topics: Sequence[str]) -> None:
-    """For tests with so many that those behind them would wait for the broker."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     for future in admin.delete_topics(list(topics)).values():
         future.result(ANSWER_S)
