@@ -142,7 +142,7 @@ def test_a_level_is_set_back_on_the_worker_on_which_it_was_set(
 
 def test_setting_a_level_back_has_its_own_time(run: Run, connect: FakeConnect) -> None:
     """`--for` may be longer than `--timeout`, which counts requests and not the planned wait."""
-    outcome = run("loggers", "set", "root", "DEBUG", "--for", "2500ms", "--timeout", "2s")
+    outcome = run("loggers", "set", "root", "DEBUG", "--for", "4500ms", "--timeout", "4s")
     assert outcome.code == 0, outcome.err
     assert connect.loggers["root"] == "INFO"
 
@@ -347,7 +347,7 @@ def test_the_deadline_ends_a_request_that_hangs(run: Run, connect: FakeConnect) 
     """A thread that waits for an answer does not keep the run alive."""
     with connect.lock:
         # The server takes this lock for each answer: it accepts and then says nothing.
-        outcome = run("connectors", "pause", "orders", "--deadline", "300ms", "--timeout", "60s")
+        outcome = run("connectors", "pause", "orders", "--deadline", "2s", "--timeout", "60s")
     assert outcome.code == 124, outcome.err
 
 

@@ -16,7 +16,7 @@ from tests.support.servers.kafka_cluster import KafkaCluster
 
 pytestmark = pytest.mark.kafka
 
-WAIT_S = 60
+WAIT_S = 150
 
 
 def leader_of(client: AdminClient, topic: str) -> int:

@@ -22,7 +22,7 @@ from tests.support.plugins.bad_plugins import BAD_SOURCE
 from tests.support.servers.kafka import SharedBroker
 from tests.support.servers.topics import create_topics, delete_topics, produce
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 ENABLED = {"exactly.once.source.support": "enabled", "task.shutdown.graceful.timeout.ms": "2000"}
 EXACTLY_ONCE = 8

@@ -219,4 +219,4 @@ def test_two_ups_at_once_start_one_broker(sandboxes: Sandboxes) -> None:
     assert sorted(output.count("starting the broker") for output in outputs) == [0, 1]
     address = sandboxes.status().bootstrap_servers
     assert address is not None
-    assert answers_metadata(address, timeout_s=60)
+    assert answers_metadata(address, timeout_s=150)

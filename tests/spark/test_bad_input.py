@@ -22,7 +22,7 @@ from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.commands.reconcile_command import Reconcile
 from tests.support.servers.kafka import SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 LINES = [f"n={n}" for n in range(50)]
 

@@ -33,7 +33,7 @@ from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, Seed, seed_topic
 from tests.support.names import unique_name
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 Make = Callable[[type[RegistryConverter]], RegistryConverter]
 

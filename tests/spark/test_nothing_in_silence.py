@@ -26,7 +26,7 @@ from pyconnect_reconcile.tokens import MARK
 from pyconnect_reconcile.topics.snapshot import PartitionRange, TopicSnapshot, TopicsSnapshot
 from pyconnect_reconcile.values.normal import Compared, with_tokens
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 CLUSTERS = {"main": {"bootstrap": "b:9092"}}
 QUIET = Events(machine=True, stream=io.StringIO())

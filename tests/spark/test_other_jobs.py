@@ -16,7 +16,7 @@ from tests.support.audits.audits import Audit
 from tests.support.audits.seeding import Record, seed_topic
 from tests.support.servers.mariadb import PASSWORD, USER, running_mariadb
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 HOUR_MS = 3_600_000
 

@@ -19,7 +19,7 @@ from tests.support.commands.pyconnect_command import Pyconnect
 from tests.support.names import unique_name
 from tests.support.servers.kafka import Servers, SharedBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 KEYS = [f"k{n}".encode() for n in range(60)]
 

@@ -15,7 +15,7 @@ from pyconnect_reconcile.findings import Verdict
 from tests.support.audits.audits import Answer
 from tests.support.audits.recorded_audits import LEFT, RIGHT, Given, RecordedAudit, given, topic
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(800)]
 
 AGREE, DIFFER, UNKNOWN = Verdict.AGREE, Verdict.DIFFER, Verdict.UNKNOWN
 
