@@ -158,6 +158,6 @@ def test_a_slow_cluster_is_known_at_the_next_look(
         "fleet", "--watch", "--within", "2s", "--request-timeout", "60s", "--interval", "100ms",
         "--timeout", "9s", "-o", "ndjson", address=None,
     )  # fmt: skip
-    health = [json.loads(line)["health"] for line in outcome.out.splitlines()]
-    assert health[0] == "unreachable"
-    assert health[-1] == "healthy"
+    seen = [json.loads(line)["health"] for line in outcome.out.splitlines()]
+    assert seen[0] in {"unreachable", "unknown"}
+    assert "healthy" in seen, connect.requests
