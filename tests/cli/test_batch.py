@@ -165,7 +165,7 @@ def test_a_run_that_a_signal_ends_reports_every_object(
         process.send_signal(signal.SIGTERM)
     else:
         connect.slow[HANGS].set()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == 130, err
     document = json.loads(out)
     results = document if form == "-o json" else document["results"]

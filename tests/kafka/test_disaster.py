@@ -96,7 +96,7 @@ class Fleet:
 
 def wait_until_gone(servers: str, topics: Sequence[str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
-    eventually(lambda: not set(topics) & set(admin.list_topics(timeout=60).topics))
+    eventually(lambda: not set(topics) & set(admin.list_topics(timeout=400).topics))
 
 
 def delete_group(servers: str, group: str) -> None:

@@ -68,7 +68,7 @@ def test_the_first_group_and_the_first_transaction_find_a_coordinator(
 ) -> None:
     """The coordinators' topics are there when the broker has started."""
     topics = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(
-        timeout=60
+        timeout=400
     )
     assert {"__consumer_offsets", "__transaction_state"} <= set(topics.topics)
 
@@ -140,7 +140,7 @@ def test_acls_bind_sasl_users_and_not_the_plaintext_listener(sasl_broker: KafkaB
     )
 
     def error_code_of_ledger() -> KafkaError | None:
-        error: KafkaError | None = alice.list_topics("ledger", timeout=60).topics["ledger"].error
+        error: KafkaError | None = alice.list_topics("ledger", timeout=400).topics["ledger"].error
         return error
 
     refused = error_code_of_ledger()

@@ -40,7 +40,7 @@ def build(target: str, source: Path, directory: Path, java_home: Path) -> Built:
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
     )
     (found,) = directory.iterdir()
     return Built(found, done.stdout + done.stderr)

@@ -32,7 +32,7 @@ def far(module_servers: Servers) -> str:
 
 def cluster_id(bootstrap: str) -> str | None:
     found: str | None = (
-        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).cluster_id
+        AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=400).cluster_id
     )
     return found
 
