@@ -80,10 +80,12 @@ final class Shared {
 
     /** What a plugin prints, in the log of its session. */
     private static final class Lines extends ByteArrayOutputStream {
+        private static final int LINE_BYTES = 8_192;
+
         @Override
         public synchronized void flush() {
             var text = toString(Charset.defaultCharset());
-            if (text.endsWith("\n")) {
+            if (text.endsWith("\n") || count > LINE_BYTES) {
                 reset();
                 text.lines().forEach(line -> Logs.log("java.output", "INFO", () -> line, null));
             }
