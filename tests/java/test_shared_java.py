@@ -145,9 +145,11 @@ def test_only_who_knows_the_token_is_served(
         assert stranger.recv(1) == b""
 
 
-def test_tasks_of_a_connector_share_a_process_and_print_to_their_log(world: World) -> None:
-    """Records are as with a process each; the log has what the task prints."""
-    world.source(limit="10", deed="print", agent_java_isolation="connector")
-    assert len(world.await_values(10)) == 10
-    logged = world.agent.admin.get(f"/agent/connectors/{world.name}/logs")
-    assert "printed by the task" in str(logged)
+@pytest.mark.parametrize("isolation", ["connector", "location"])
+def test_a_source_in_a_shared_process_on_an_agent(world: World, isolation: str) -> None:
+    """Records and notes are as in a process of its own; what it prints is in its own log."""
+    world.source(limit="10", deed="print", agent_java_isolation=isolation)
+    assert world.await_values(10) == [f"number {number}" for number in range(10)]
+    world.await_note("key 9 at 9")
+    (printed,) = [line for line in world.agent.log().splitlines() if "printed by the" in line]
+    assert f"task={world.name}-0" in printed

@@ -106,6 +106,7 @@ class SharedJavaProcess:
                 self.options,
                 self._place,
                 str(self._address),
+                str(os.getppid()),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 pass_fds=(self._descriptor,),

@@ -81,7 +81,7 @@ public final class Host {
             if (arguments.length == 0) {
                 new Session(new Link(), true).serve();
             } else {
-                Shared.serve(Path.of(arguments[0]));
+                Shared.serve(Path.of(arguments[0]), Long.parseLong(arguments[1]));
             }
         } catch (Throwable failed) {
             failed.printStackTrace(ERR);

@@ -30,8 +30,11 @@ final class Shared {
 
     private Shared() {}
 
-    /** Accepts sessions; {@code address} becomes a file with port, token and process id. */
-    static void serve(Path address) throws IOException {
+    /**
+     * Accepts sessions; {@code address} becomes a file with port, token and process id. Without
+     * sessions it ends soon, and at once when {@code parent} is gone, whose children they are of.
+     */
+    static void serve(Path address, long parent) throws IOException {
         System.setOut(new PrintStream(new Lines(), true));
         System.setErr(new PrintStream(new Lines(), true));
         var token = new byte[TOKEN_BYTES];
@@ -46,9 +49,12 @@ final class Shared {
             Files.move(written, address, StandardCopyOption.ATOMIC_MOVE);
             server.setSoTimeout(LOOK_MS);
             long lastSeen = System.nanoTime();
-            while (Session.count() > 0 || System.nanoTime() - lastSeen < LINGER_MS * 1_000_000L) {
+            while (true) {
                 if (Session.count() > 0) {
                     lastSeen = System.nanoTime();
+                } else if (System.nanoTime() - lastSeen > LINGER_MS * 1_000_000L
+                        || ProcessHandle.of(parent).isEmpty()) {
+                    break;
                 }
                 try {
                     greet(server.accept(), token);
