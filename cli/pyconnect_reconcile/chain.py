@@ -101,7 +101,9 @@ def continued(
     ]
     quiet = all(snapshot.length == 0 for snapshot in snapshots.values())
     findings = [
-        replace(each, severity=Severity.NOTE, message="no record came since the last report")
+        replace(
+            each, severity=Severity.NOTE, message="the range has no record since the last report"
+        )
         if quiet and each.kind == "empty-range"
         else each
         for each in outcome.findings

@@ -25,11 +25,24 @@ from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_o
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.files import local_files, rows_of_lines
-from pyconnect_reconcile.findings import COPIES, CheckOutcome, Finding, Place, Severity
+from pyconnect_reconcile.findings import (
+    COPIES,
+    CheckOutcome,
+    Finding,
+    Place,
+    Severity,
+    Verdict,
+    verdict_of,
+)
 from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
-from pyconnect_reconcile.topics.range_findings import open_tails, refuse_compacted, unknown_policies
+from pyconnect_reconcile.topics.range_findings import (
+    open_tails,
+    refuse_compacted,
+    unknown_policies,
+    without_commits,
+)
 from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
 from pyconnect_reconcile.values.normal import Columns
@@ -170,6 +183,8 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         findings += more
         totals = {**totals, "disorder": late}
     findings += [*_changed(sides.left), *_changed(sides.right)]
+    if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
+        findings.append(_nothing_compared(sides, sums))
     return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
@@ -183,6 +198,18 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
             **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
         not_compared=not_compared,
+    )
+
+
+def _nothing_compared(sides: _Sides, sums: stages.Checksums) -> Finding:
+    """Return the finding of a left side without rows: rows of its tail prove nothing."""
+    empty = "both sides are empty"
+    if sums.right:
+        empty = f"{sides.left.name} has no row in the range"
+    return Finding(
+        kind="empty-range",
+        severity=Severity.UNKNOWN,
+        message=f"there is nothing to compare: {empty}",
     )
 
 
@@ -250,6 +277,7 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
         if isinstance(rows.side, TopicSide):
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
+            yield from without_commits(snapshot, bench.spec.until)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
     if first.absent:
@@ -267,12 +295,6 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             message=f"{first.sums.keyless:,} rows have no key (`{bench.spec.key}`): all different"
             " ones were compared, but not how often each is there",
             count=first.sums.keyless,
-        )
-    if first.sums.left == 0 and first.sums.right == 0:
-        yield Finding(
-            kind="empty-range",
-            severity=Severity.UNKNOWN,
-            message="there is nothing to compare: both sides are empty",
         )
 
 
