@@ -25,7 +25,7 @@ from pyconnect_reconcile.files import (
     fingerprint,
     growing_copies,
     is_local,
-    local_files,
+    require_readable,
 )
 from pyconnect_reconcile.lakes.catalogs import current_table
 from pyconnect_reconcile.lakes.downloads import downloaded
@@ -154,7 +154,7 @@ def _fixed(
     grows = side is spec.right and is_bounded(spec, spec.left)
     if grows and side.format in LINE_FORMATS and all(map(is_local, side.paths)):
         return growing_copies(side.paths, copies)
-    local_files(side.paths)
+    require_readable(side.paths)
     return FixedFiles(before=fingerprint(side.paths))
 
 
@@ -218,6 +218,7 @@ def _begun(snapshot: TopicsSnapshot, found: Bounds) -> dict[str, dict[int, int]]
 def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
     """Return saved ranges, after a look whether they can still be read."""
     saved = load_snapshot(path).of_topics([topic.topic for topic in now.topics])
+    require_cluster(path, saved, now)
     ids = {topic.topic: topic.topic_id for topic in now.topics}
     for topic in saved.topics:
         if ids[topic.topic] != topic.topic_id:
@@ -229,6 +230,16 @@ def _replayed(path: str, now: TopicsSnapshot) -> TopicsSnapshot:
     if missing := sorted(ids.keys() - known):
         raise ReconcileError(f"{path} has no ranges of {', '.join(missing)}")
     return saved
+
+
+def require_cluster(path: str, saved: TopicsSnapshot, now: TopicsSnapshot) -> None:
+    """Raise ReconcileError for a snapshot of another Kafka cluster."""
+    if saved.cluster_id != now.cluster_id:
+        raise ReconcileError(
+            f"{path} is from Kafka cluster {saved.cluster_id}, but this cluster is"
+            f" {now.cluster_id}: their topics cannot be compared",
+            hint="choose the cluster with --context or --kafka-bootstrap",
+        )
 
 
 def load_snapshot(path: str) -> TopicsSnapshot:

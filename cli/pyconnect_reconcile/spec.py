@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -240,10 +241,7 @@ def _require(spec: Spec) -> None:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
-    if spec.job in SCANS and (unread := {*spec.since, *spec.until} - {*spec.topics}):
-        raise ReconcileError(
-            f"spec: `since` or `until` names a topic that is not read: {', '.join(sorted(unread))}"
-        )
+    _require_bounds(spec)
     _require_order(spec)
     _require_continuable(spec)
     _require_extractions(spec)
@@ -253,6 +251,32 @@ def _require(spec: Spec) -> None:
         used.add(MAIN)
     for name in sorted(used - spec.clusters.keys()):
         raise ReconcileError(f"spec: `clusters` has no cluster `{name}`")
+
+
+def _require_bounds(spec: Spec) -> None:
+    """Refuse bounds that would be left out, or would count for two topics of one name."""
+    sides = [spec.left, spec.right, spec.arrived, *(tier.side for tier in spec.tiers)]
+    read = {(t, side.cluster) for side in sides if isinstance(side, TopicSide) for t in side.topics}
+    read |= {(topic, MAIN) for topic in spec.topics if spec.job in SCANS}
+    if spec.ranges is not None and (spec.since or spec.since_ms is not None):
+        raise ReconcileError(
+            "spec: `ranges` excludes `since` and `since_ms`: it has its own starts"
+        )
+    if spec.ranges is not None and len({cluster for _, cluster in read}) > 1:
+        raise ReconcileError("spec: `ranges` are those of one cluster, and two are read")
+    clusters = Counter(topic for topic, _ in read)
+    named = {*spec.since, *spec.until} if spec.job != "offsets" else set()
+    if unread := named - clusters.keys():
+        raise ReconcileError(
+            f"spec: `since` or `until` names a topic that is not read: {', '.join(sorted(unread))}"
+        )
+    for topic in sorted(named):
+        if clusters[topic] > 1:
+            raise ReconcileError(
+                f"spec: `since` or `until` names {topic}, which is read in {clusters[topic]}"
+                " clusters, where its offsets differ",
+                hint="begin at a time: `since_ms`",
+            )
 
 
 def _require_order(spec: Spec) -> None:

@@ -15,14 +15,15 @@ say it. Each column of both sides becomes a token (`canonical`) of one kind:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pyconnect_reconcile.errors import ReconcileError
+from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
 from pyconnect_reconcile.tokens import DOCUMENT, MARK, TIME, TOKENS
 from pyconnect_reconcile.values.canonical import (
@@ -61,19 +62,20 @@ from pyconnect_reconcile.values.normal import (
 ENVELOPE = frozenset({"schema", "payload"})
 FORMS = CONNECT_JSON, JSON, TEXT = "connect-json", "json", "text"
 FLOAT32, DOUBLE = "float", "double"
+INTEGERS = ("int8", "int16", "int32", "int64")
 TYPES_OF_TEXTS: Mapping[str | None, str] = {
-    **dict.fromkeys(("int8", "int16", "int32", "int64"), "number"),
+    **dict.fromkeys(INTEGERS, "number"),
     **{name: name for name in (FLOAT32, DOUBLE, "boolean")},
 }
 """Types in which fields are compared with a column of texts, which may write numbers otherwise."""
 NESTED = frozenset({"array", "map", "struct"})
-MOST_SCHEMAS = 1000
+MOST_SEEN = 10_000
 _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
 _LOGICAL = "org.apache.kafka.connect.data."
 _PLACE = ("topic", "partition", "offset")
 _DAY = r"^(?!0000)\d{4}-\d\d-\d\d\z"
-_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?Z?)?\z"
+_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6}%s)?)?Z?)?\z"
 _PARSED: Mapping[str, str] = {VALUE: "parsed_value", KEY: "parsed_key"}
 
 
@@ -88,11 +90,15 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """The fields of a topic's values or keys; `single`: they have no fields."""
+    """The fields of a topic's values or keys; `single`: they have no fields.
+
+    `mixed` are those of which schemas of the topic say different things; None: what `single` is.
+    """
 
     form: str = TEXT
     fields: Mapping[str, Field] = field(default_factory=dict)
     single: Field | None = None
+    mixed: frozenset[str | None] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +139,8 @@ class RowColumn:
 class RowPlan:
     """The comparison of records and rows; `left_out`: columns without a comparable form.
 
-    With `closed` a field of the value that has no column is a difference.
+    With `closed` a field of the value that has no column is a difference. With `writes` the table
+    is a sink's, whose instants are no more exact than those of records.
     """
 
     columns: tuple[RowColumn, ...]
@@ -141,6 +148,7 @@ class RowPlan:
     contents: Mapping[str, Fields]
     left_out: tuple[str, ...]
     closed: bool = True
+    writes: bool = True
 
     def key_columns(self, columns: Sequence[Column]) -> list[Column]:
         """Return those of the key, of columns in the order of the plan and others behind them."""
@@ -187,6 +195,13 @@ def row_plan(
         else:
             found = (VALUE, value.fields.get(column.name))
         of, known = found
+        is_single = known is not None and known is contents.get(of, Fields()).single
+        if of in contents and (None if is_single else column.name) in contents[of].mixed:
+            raise NotAuditable(
+                f"the schemas of the records have several types for the field {column.name}",
+                hint="compare the records of one schema (--since), or name the other columns:"
+                " --column",
+            )
         if known is None or (flat and known.type in NESTED):
             left_out.append(column.name)
             continue
@@ -203,6 +218,7 @@ def row_plan(
         contents=contents,
         left_out=tuple(left_out),
         closed=table.closed,
+        writes=writes,
     )
 
 
@@ -255,10 +271,15 @@ def contents_of(records: DataFrame, rule: RowRule) -> Mapping[str, Fields]:
     parsed = {name: form for name, form in forms.items() if form != TEXT}
     if not parsed:
         return contents
-    seen = records.select(*(_seen(name, form) for name, form in parsed.items()))
-    rows = seen.distinct().limit(MOST_SCHEMAS).collect()
+    seen = sql.concat(*(_seen(name, form) for name, form in parsed.items()))
+    rows = records.select(sql.explode(seen).alias("seen")).distinct().limit(MOST_SEEN + 1).collect()
+    if len(rows) > MOST_SEEN:
+        raise NotAuditable(
+            f"the records have more than {MOST_SEEN:,} different schemas or members",
+            hint="compare fewer records (--since), or files of JSON lines",
+        )
     return contents | {
-        name: _content(form, [row[name] for row in rows if row[name] is not None])
+        name: _content(form, [row.seen["seen"] for row in rows if row.seen["of"] == name])
         for name, form in parsed.items()
     }
 
@@ -274,44 +295,53 @@ def _form(content: bytearray | None) -> str:
 
 
 def _seen(name: str, form: str) -> Column:
-    """Return the schema of a value, or the names of its members."""
+    """Return what a value shows, as a list: its schema as JSON, or its members with their kinds."""
     text = sql.col(name).cast("string")
     if form == CONNECT_JSON:
-        return sql.from_json(text, _SCHEMA)["schema"].alias(name)
-    members = sql.map_entries(sql.from_json(text, "MAP<STRING, STRING>"))
-    kinds = sql.transform(members, lambda each: _with_kind(each["key"], each["value"]))
-    return sql.array_sort(kinds).alias(name)
+        found = sql.array_compact(sql.array(sql.to_json(sql.from_json(text, _SCHEMA)["schema"])))
+    else:
+        members = sql.map_entries(sql.from_json(text, "MAP<STRING, STRING>"))
+        found = sql.transform(members, lambda each: _with_kind(each["key"], each["value"]))
+    named = sql.transform(
+        found, lambda each: sql.struct(sql.lit(name).alias("of"), each.alias("seen"))
+    )
+    return sql.coalesce(named, sql.array().cast("array<struct<of: string, seen: string>>"))
 
 
 def _with_kind(name: Column, text: Column) -> Column:
     return sql.concat(sql.when(text.rlike(r"^[\[{]"), "n").otherwise("-"), name)
 
 
-def _content(form: str, schemas: Sequence[object]) -> Fields:
+def _content(form: str, seen: Iterable[str]) -> Fields:
     fields: dict[str, Field] = {}
+    if form == JSON:
+        # "n" sorts behind "-": a field that is nested once is nested.
+        for member in sorted(seen):
+            fields[member[1:]] = Field(type="struct" if member[0] == "n" else None)
+        return Fields(form=form, fields=fields, single=None if fields else Field())
     single: Field | None = None
-    for schema in schemas:
-        if isinstance(schema, list):
-            for member in map(str, schema):
-                nested = member[0] == "n" or fields.get(member[1:], Field()).type is not None
-                fields[member[1:]] = Field(type="struct" if nested else None)
-            continue
-        for each in getattr(schema, "fields", None) or ():
-            fields[each.field] = _field(each)
-        if getattr(schema, "fields", None) is None:
-            single = _field(schema)
-    if not fields and single is None:
-        single = Field()
-    return Fields(form=form, fields=fields, single=None if fields else single)
+    mixed: set[str | None] = set()
+    for schema in map(json.loads, seen):
+        if "fields" not in schema:
+            single, before = _field(schema), single
+            if before not in {None, single}:
+                mixed.add(None)
+        for each in schema.get("fields", ()):
+            found = _field(each)
+            if fields.setdefault(each["field"], found) != found:
+                mixed.add(each["field"])
+    if fields:
+        return Fields(form=form, fields=fields, mixed=frozenset(mixed))
+    return Fields(form=form, single=single or Field(), mixed=frozenset(mixed))
 
 
-def _field(schema: object) -> Field:
-    name, parameters = getattr(schema, "name", None), getattr(schema, "parameters", None)
-    scale = getattr(parameters, "scale", None)
-    known = isinstance(name, str) and name.startswith(_LOGICAL)
+def _field(schema: Mapping[str, Any]) -> Field:
+    name, scale = schema.get("name", ""), schema.get("parameters", {}).get("scale")
+    kind = schema.get("type")
     return Field(
-        type=getattr(schema, "type", None),
-        logical=str(name).removeprefix(_LOGICAL) if known else None,
+        # Numbers without a fraction are the same ones in each length.
+        type="int64" if kind in INTEGERS else kind,
+        logical=name.removeprefix(_LOGICAL) if name.startswith(_LOGICAL) else None,
         scale=None if scale is None else int(scale),
     )
 
@@ -427,7 +457,7 @@ def _text(found: Column) -> Column:
 
 def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
     """Return the plan's columns of a table; `zone` is that of timestamps without one."""
-    found = [_of_table(frame, column, zone) for column in plan.columns]
+    found = [_of_table(frame, column, zone, writes=plan.writes) for column in plan.columns]
     steps = [list(steps) for _, steps, _ in found]
     if TOKENS in frame.columns:
         for column, before in zip(plan.columns, steps, strict=True):
@@ -438,22 +468,24 @@ def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
 
 
 def _of_table(
-    frame: DataFrame, column: RowColumn, zone: str
+    frame: DataFrame, column: RowColumn, zone: str, *, writes: bool
 ) -> tuple[Column, Sequence[Step], Compared]:
     """Return what a row has for a column, the steps to its token, and what it is then."""
     found, type_ = field_of(frame, column.name)
     held, kind = held_type(frame, column.name), column.converted
+    instant = partial(_micros, unit=1 if writes else 1000)
     as_it_is = replace(kind, kind="string")
     match column.kind:
         case "timestamp" if held == "timestamp_ntz":
-            return _millis(sql.to_utc_timestamp(found.cast("timestamp"), zone)), [], as_it_is
+            return instant(sql.to_utc_timestamp(found.cast("timestamp"), zone)), [], as_it_is
         case "timestamp" if held == "timestamp":
-            return _millis(found), [], as_it_is
+            return instant(found), [], as_it_is
         case "timestamp" if held == "string":
             local = found.cast("timestamp_ntz").cast("timestamp")
-            read = _millis(sql.to_utc_timestamp(local, zone))
+            read = instant(sql.to_utc_timestamp(local, zone))
+            form = _MOMENT % ("0*" if writes else r"\d{0,3}")
             return (
-                sql.coalesce(sql.when(found.rlike(_MOMENT), read), text_token(found)),
+                sql.coalesce(sql.when(found.rlike(form), read), text_token(found)),
                 [],
                 as_it_is,
             )
@@ -469,10 +501,10 @@ def _of_table(
             )
         case "time" if held in {"string", TIME}:
             moment = sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp")
-            clock = sql.when(found.rlike(CLOCK), _millis(moment, "c"))
+            clock = sql.when(found.rlike(CLOCK), instant(moment, "c"))
             return sql.coalesce(clock, text_token(found)), [], as_it_is
         case "time":
-            return _millis(found.cast("timestamp"), "c"), [], as_it_is
+            return instant(found.cast("timestamp"), "c"), [], as_it_is
         case "float" if held == "double":
             # A short float is exact in a double; its digits are those of the float.
             short = found.cast("float")
@@ -492,7 +524,8 @@ def _of_table(
     return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
 
 
-def _millis(timestamp: Column, kind: str = "i") -> Column:
+def _micros(timestamp: Column, kind: str = "i", *, unit: int) -> Column:
+    """Return the token of an instant or a time in `unit` microseconds: a source cuts its rows."""
     micros = sql.unix_micros(timestamp)
-    millis = micros - sql.pmod(micros, sql.lit(1000))
-    return sql.concat(sql.lit(f"{MARK}{kind}"), millis.cast("string"))
+    whole = micros - sql.pmod(micros, sql.lit(unit))
+    return sql.concat(sql.lit(f"{MARK}{kind}"), whole.cast("string"))
