@@ -20,7 +20,8 @@ from pyconnect_reconcile.values.registered import TopicSchemas, avro_members, wi
 class Bench:
     """One run's tools.
 
-    `snapshots` by the name of the cluster, `files` and `tables` by the place of a side.
+    `snapshots` by the name of the cluster, `files` and `tables` by the place of a side. `begun_ms`
+    is when the first of them was looked at.
     """
 
     spark: SparkSession
@@ -29,6 +30,7 @@ class Bench:
     events: Events
     files: Mapping[str, FixedFiles] = field(default_factory=dict)
     tables: Mapping[str, CopiedTable] = field(default_factory=dict)
+    begun_ms: int = 0
     schemas: TopicSchemas = field(init=False)
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ Between these moments only rows beyond the committed offsets can move, and the c
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -51,7 +52,7 @@ class Capture:
 
     Snapshots by the name of the cluster, files and tables by the places of their sides.
     `spec` has the committed offsets that a sink keeps in its own database. `base` is the report at
-    whose ends the run begins.
+    whose ends the run begins. `begun_ms` is when the first of them was looked at.
     """
 
     spec: Spec
@@ -59,6 +60,7 @@ class Capture:
     files: Mapping[str, FixedFiles]
     tables: Mapping[str, CopiedTable]
     base: Base | None = None
+    begun_ms: int = 0
 
 
 def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capture:
@@ -66,6 +68,7 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
 
     `session` starts Spark, which tables of databases and catalogs need.
     """
+    begun_ms = int(time.time() * 1000)
     taken = _Taken(spec)
     files: dict[str, FixedFiles] = {}
     tables: dict[str, CopiedTable] = {}
@@ -85,7 +88,12 @@ def capture(spec: Spec, work: Path, session: Callable[[], SparkSession]) -> Capt
     for cluster, topics in _own_topics(spec):
         taken.add(cluster, topics)
     return Capture(
-        spec=spec, snapshots=taken.snapshots(), files=files, tables=tables, base=taken.base
+        spec=spec,
+        snapshots=taken.snapshots(),
+        files=files,
+        tables=tables,
+        base=taken.base,
+        begun_ms=begun_ms,
     )
 
 

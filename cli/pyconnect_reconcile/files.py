@@ -234,7 +234,8 @@ def rows_of_lines(
     for path in paths:
         with path.open("rb") as stream:
             for number, line in enumerate(stream, 1):
-                content = line.removesuffix(b"\n").removesuffix(b"\r")
-                if content in found:
+                # A carriage return is a part of a sink's line, and the end of a source's.
+                whole = line.removesuffix(b"\n")
+                for content in {whole, whole.removesuffix(b"\r")} & found.keys():
                     found[content].append((str(path), number))
     return found

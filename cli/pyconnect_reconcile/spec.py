@@ -12,12 +12,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 from pyconnect_reconcile.document import Bounds, Members, one_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.extractions import check_extraction
 from pyconnect_reconcile.file_side import VALUE_FORMS, FileSide, read_file_side
+from pyconnect_reconcile.properties import table_properties
 from pyconnect_reconcile.table_side import (
     KAFKA,
     RowRule,
@@ -83,13 +85,17 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSide:
-    """Records of topics; `row` says how they become rows of a table."""
+    """Records of topics; `row` says how they become rows of a table.
+
+    `connector` is the one whose dead letters count: others are those that name another one.
+    """
 
     topics: tuple[str, ...]
     cluster: str = MAIN
     isolation: str = one_of(ISOLATION_LEVELS, "read_committed")
     value: str = one_of((*VALUE_FORMS, *FRAMED_FORMS, PROTOBUF), "bytes")
     row: RowRule | None = None
+    connector: str | None = None
 
 
 Side = TopicSide | FileSide | TableSide
@@ -170,10 +176,15 @@ _ACCESS = re.compile(
 
 
 def question_of(spec: Spec) -> str:
-    """Return a hash of the question: sides, columns and rules, without offsets and access."""
+    """Return a hash of the question: sides, columns and rules, without offsets and access.
+
+    The user of a database is a part of it: one name may be another table for another user.
+    """
 
     def kept(value: object) -> object:
         if isinstance(value, Mapping):
+            if value.get("properties") and (user := _user_in(str(value["properties"]))):
+                value = {**value, "of_user": user}
             # Without what is not set: a member of a later version is not set in earlier ones.
             members = {str(k): kept(v) for k, v in value.items() if str(k) not in _PASSING}
             if isinstance(options := members.get("options"), Mapping):
@@ -190,6 +201,12 @@ def question_of(spec: Spec) -> str:
 
     question = kept(asdict(replace(spec, clusters={}, registries={})))
     return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _user_in(path: str) -> str | None:
+    with suppress(ReconcileError):
+        return table_properties(path).get("user")
+    return None
 
 
 def read_spec(document: object) -> Spec:

@@ -126,5 +126,10 @@ def test_lines_are_found_again_by_their_bytes(tmp_path: Path) -> None:
     """The number of the line, from 1, whatever ends it."""
     file = tmp_path / "in.txt"
     file.write_bytes(b"a\r\nb\na\nc")
-    found = rows_of_lines([file], {b"a", b"c", b"x"})
-    assert found == {b"a": [(str(file), 1), (str(file), 3)], b"c": [(str(file), 4)], b"x": []}
+    found = rows_of_lines([file], {b"a", b"a\r", b"c", b"x"})
+    assert found == {
+        b"a": [(str(file), 1), (str(file), 3)],
+        b"a\r": [(str(file), 1)],
+        b"c": [(str(file), 4)],
+        b"x": [],
+    }

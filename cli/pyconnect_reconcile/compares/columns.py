@@ -45,12 +45,13 @@ def columns_of(
     rules: Sequence[ColumnRule] = (),
     kinds: Mapping[str, str] | None = None,
 ) -> Columns:
-    """Return the columns that rules name, or all of the first frame.
+    """Return the columns that rules name, or those of all frames, which each frame must have.
 
     `kinds` are what columns of texts stand for; None: the columns have types.
     """
     if not rules and frames:
-        names = [name for name in frames[0].schema.names if name not in {TOKENS, CORRUPT}]
+        every = dict.fromkeys(name for frame in frames for name in frame.schema.names)
+        names = [name for name in every if name not in {TOKENS, CORRUPT}]
         named: Sequence[ColumnRule] = [ColumnRule(name=name, path=name) for name in names]
     else:
         named = rules

@@ -30,7 +30,7 @@ from pyconnect_reconcile.file_side import ICEBERG, FileSide
 from pyconnect_reconcile.files import FixedFiles, is_local
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spark.errors import spark_errors
-from pyconnect_reconcile.spec import FRAMED_FORMS, Side, TopicSide
+from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.tokens import CORRUPT, HELD, MARK, TIME
 from pyconnect_reconcile.topics.reading import UNCOMMITTED
@@ -38,7 +38,6 @@ from pyconnect_reconcile.topics.snapshot import PartitionRange
 from pyconnect_reconcile.values.canonical import token
 from pyconnect_reconcile.values.extract import json_path, text_of
 from pyconnect_reconcile.values.hashes import HASHES, hashes
-from pyconnect_reconcile.values.lines import with_lines, writes_lines
 from pyconnect_reconcile.values.normal import (
     MARKED,
     Columns,
@@ -64,6 +63,8 @@ EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
 """Types whose texts are those of the database."""
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
+LETTER_OF = "__connect.errors.connector.name"
+"""The header of a dead letter that names the connector whose it is."""
 TIME_FIELDS = "Spark does not support time fields"
 # Values of CSV may have newlines and doubled quotes; files may have columns that others have not.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -180,8 +181,8 @@ def _topic(
 ) -> Rows:
     ranges = bench.snapshot(side.topics, side.cluster).partitions
     records = records_of(bench, side, ranges, with_tail=with_tail)
-    if writes_lines(bench.spec):
-        records = with_lines(records)
+    if _writes_lines(bench.spec):
+        records = _with_lines(records, _line_end(bench.spec.right))
     if plan is not None:
         content = record_content(records, plan)
         key = plan.key_columns(content.columns) if bench.spec.mode == "upsert" else []
@@ -220,7 +221,7 @@ def _key_of_record(bench: Bench, content: Content, columns: Columns) -> Column:
 def records_of(
     bench: Bench, side: TopicSide, ranges: tuple[PartitionRange, ...], *, with_tail: bool
 ) -> DataFrame:
-    headers = bench.spec.key.startswith("header:")
+    headers = bench.spec.key.startswith("header:") or side.connector is not None
 
     def read(parts: tuple[PartitionRange, ...], isolation: str, tail: bool) -> DataFrame:
         records = bench.records(parts, isolation=isolation, cluster=side.cluster, headers=headers)
@@ -238,7 +239,43 @@ def records_of(
     ]
     # Last, as shuffles are fitted to what was read last.
     certain = read(ranges, side.isolation, tail=False)
-    return reduce(lambda one, other: one.unionByName(other), tails, certain)
+    records = reduce(lambda one, other: one.unionByName(other), tails, certain)
+    if side.connector is None:
+        return records
+    is_own = text_of(f"header:{LETTER_OF}") == side.connector
+    return records.where(sql.coalesce(is_own, sql.lit(True)))
+
+
+def _writes_lines(spec: Spec) -> bool:
+    """Return whether records of topics are compared with the lines that a sink wrote of them."""
+    return (
+        spec.job == "topic-sink"
+        and isinstance(spec.left, TopicSide)
+        and spec.left.value in {"bytes", "text"}
+        and isinstance(spec.right, FileSide)
+        and spec.right.format == "text"
+        and not spec.columns
+    )
+
+
+def _line_end(side: Side | None) -> str:
+    return side.options.get("lineSep", "\n") if isinstance(side, FileSide) else "\n"
+
+
+def _with_lines(records: DataFrame, end: str) -> DataFrame:
+    """Return one row for each line that a file sink writes of a record; `value` is the line.
+
+    FileStreamSink ends each value with a newline; a null value is the line `null`.
+    """
+    value = sql.coalesce("value", sql.lit(b"null"))
+    # Of this charset each byte is one character: no byte is changed on the way.
+    charset = "ISO-8859-1"
+    parts = sql.split(sql.decode(value, charset), re.escape(end))
+    lines = sql.transform(parts, lambda line: sql.encode(line, charset))
+    several = sql.contains(value, sql.lit(end.encode()))
+    return records.withColumn(
+        "value", sql.explode(sql.when(several, lines).otherwise(sql.array(value)))
+    )
 
 
 def _files(bench: Bench, side: FileSide, columns: Columns, plan: RowPlan | None) -> Rows:
@@ -424,7 +461,11 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     located = [_located(path) if is_local(path) else path for path in paths]
     # JSON lines are compared as texts in their canonical form: no schema is inferred.
     form = "text" if side.format == "json" else side.format
-    reader = bench.spark.read.format(form).options(**{**OPTIONS.get(form, {}), **side.options})
+    options = {**OPTIONS.get(form, {}), **side.options}
+    if side is bench.spec.right and _writes_lines(bench.spec):
+        # A carriage return at the end is one of the record.
+        options["lineSep"] = _line_end(side)
+    reader = bench.spark.read.format(form).options(**options)
     if form == "parquet":
         return _parquet(bench, reader, located, paths)
     if form == ICEBERG:
