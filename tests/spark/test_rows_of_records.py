@@ -29,7 +29,8 @@ from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.table_side import RowRule, TableSide
 from pyconnect_reconcile.tokens import MARK, TOKENS
 from pyconnect_reconcile.values import rows
-from pyconnect_reconcile.values.rows import contents_of, record_content, row_plan, table_content
+from pyconnect_reconcile.values.rows import contents_of, record_content, row_plan
+from pyconnect_reconcile.values.table_rows import table_content
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ committed offsets is neither missing nor extra.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,21 +20,23 @@ from pyconnect_reconcile.checks import key_order, not_representable
 from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
 from pyconnect_reconcile.compares.key_order import Identities
-from pyconnect_reconcile.compares.places import places_of_rows
+from pyconnect_reconcile.compares.places import (
+    Places,
+    copies_of,
+    identity_of,
+    places_of,
+    places_of_strange,
+)
 from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
-from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
-from pyconnect_reconcile.files import local_files, rows_of_lines
 from pyconnect_reconcile.findings import (
     COPIES,
     CheckOutcome,
     Finding,
-    Place,
     Severity,
     Verdict,
     verdict_of,
 )
-from pyconnect_reconcile.lookup import places
 from pyconnect_reconcile.spec import Side, Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.range_findings import (
@@ -43,7 +45,7 @@ from pyconnect_reconcile.topics.range_findings import (
     unknown_policies,
     without_commits,
 )
-from pyconnect_reconcile.unparsable import SAMPLES, places_of_records, unparsable_finding
+from pyconnect_reconcile.unparsable import SAMPLES, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
 from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import RowPlan
@@ -224,7 +226,7 @@ def _doubled(first: _First) -> Iterator[Finding]:
             continue
         several = versions.where("copies > 1 AND NOT keyless")
         chosen = several.orderBy(*KEY_HASHES).limit(SAMPLES)
-        found = _places(rows, chosen, KEY_HASHES, SAMPLES)
+        found = places_of(rows, chosen, KEY_HASHES, SAMPLES)
         yield Finding(
             kind="repeated",
             severity=severity,
@@ -318,21 +320,8 @@ def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
             fatal=bench.spec.fail_unparsable,
             of="keys" if upsert else "records",
             fate="their bytes were compared",
-            places=partial(_places_of_strange, rows),
+            places=partial(places_of_strange, rows),
         )
-
-
-def _places_of_strange(rows: Rows, strange: DataFrame) -> list[Place]:
-    match rows.side:
-        case TopicSide():
-            return places_of_records(strange)
-        case FileSide(format="text" | "json") as side:
-            lines = strange.selectExpr("CAST(value AS BINARY) AS line").distinct().collect()
-            found = _places_of_lines(rows, side, {bytes(row.line) for row in lines})
-            return [place for places in found.values() for place in places][:SAMPLES]
-        case FileSide() | TableSide():
-            return []
-    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
 
 
 def _changed(rows: Rows) -> list[Finding]:
@@ -381,11 +370,11 @@ def _rows(
             of_kind = of_kind.orderBy(f"{side}_lane", f"{side}_offset", *HASHES)
             chosen[kind] = of_kind.limit(limit).collect()
     missing, surplus = chosen["missing"], chosen["surplus"]
-    lost = _copies(bench, sides.left, missing, "left")
-    found = _copies(bench, sides.right, surplus, "right")
+    lost = copies_of(bench, sides.left, missing, "left")
+    found = copies_of(bench, sides.right, surplus, "right")
     if isinstance(sides.right.side, TableSide):
         # Rows without a key are known by a record that they are copies of.
-        known = _copies(bench, sides.left, [row for row in surplus if row.committed], "left")
+        known = copies_of(bench, sides.left, [row for row in surplus if row.committed], "left")
         found = {row: (*known.get(row, ())[:1], *found.get(row, ())) for row in {**known, **found}}
     findings = [_missing(row, lost, sides) for row in missing]
     if missing and not isinstance(sides.right.side, TopicSide):
@@ -403,29 +392,6 @@ def _rows(
     )
 
 
-def _copies(bench: Bench, rows: Rows, found: list[Row], name: str) -> Places:
-    """Return the first places of rows that differ, by their HASHES."""
-    if not found:
-        return {}
-    several = ("committed", "uncommitted") if name == "left" else ("there", "unsettled")
-    if isinstance(rows.side, TopicSide) and all(
-        sum(row[each] for each in several) == 1 and row[f"{name}_lane"] is not None for row in found
-    ):
-        places = places_of_rows(bench, rows.side, found, name)
-        return {_identity(row, HASHES): [place] for row, place in zip(found, places, strict=True)}
-    wanted = bench.spark.createDataFrame(
-        [_identity(row, HASHES) for row in found], ", ".join(f"{name} bigint" for name in HASHES)
-    )
-    return _places(rows, wanted, HASHES, bench.spec.findings)
-
-
-Places = Mapping[tuple[object, ...], Sequence[Place]]
-
-
-def _identity(row: Row, names: Sequence[str]) -> tuple[object, ...]:
-    return tuple(row[name] for name in names)
-
-
 def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
     present = row.committed - row.missing
     there = f" ({present} of {row.committed} copies are there)" if present else ""
@@ -437,13 +403,13 @@ def _missing(row: Row, found: Places, sides: _Sides) -> Finding:
         first=row.committed if present else None,
         last=present or None,
         count=row.missing,
-        copies=tuple(found.get(_identity(row, HASHES), ())),
+        copies=tuple(found.get(identity_of(row, HASHES), ())),
     )
 
 
 def _surplus(row: Row, found: Places, sides: _Sides, bench: Bench) -> Finding:
     known = row.committed + row.uncommitted
-    copies = tuple(found.get(_identity(row, HASHES), ()))
+    copies = tuple(found.get(identity_of(row, HASHES), ()))
     if known == 0:
         return Finding(
             kind="extra",
@@ -476,10 +442,10 @@ def _keys(
         totals = {row.kind: row["count"] for row in different.groupBy("kind").count().collect()}
         under_way = every.count() - sum(totals.values())
         chosen = different.orderBy(*KEY_HASHES).limit(limit).persist()
-        before = _places(sides.left, chosen, KEY_HASHES, limit)
-        after = _places(sides.right, chosen, KEY_HASHES, limit)
+        before = places_of(sides.left, chosen, KEY_HASHES, limit)
+        after = places_of(sides.right, chosen, KEY_HASHES, limit)
         findings = [
-            _key_finding(row.kind, _identity(row, KEY_HASHES), before, after, sides)
+            _key_finding(row.kind, identity_of(row, KEY_HASHES), before, after, sides)
             for row in chosen.collect()
         ]
         chosen.unpersist()
@@ -522,46 +488,3 @@ def _key_finding(
         # The last version of each side stands for it.
         copies=(*before.get(identity, ())[-1:], *after.get(identity, ())[-1:]),
     )
-
-
-def _places(rows: Rows, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
-    match rows.side:
-        case TopicSide():
-            return places(rows.rows, wanted, on, last=on is KEY_HASHES)
-        case FileSide(format="text" | "json") as side:
-            return _lines(rows, side, wanted, on, limit)
-        case TableSide():
-            named = rows.rows.where("NOT tail AND key IS NOT NULL")
-            found = places(named, wanted, on, last=on is KEY_HASHES)
-            return {
-                row: [replace(place, table=rows.name) for place in where]
-                for row, where in found.items()
-            }
-        case FileSide():
-            return {}
-    raise ReconcileError(f"a side of an unknown kind: {rows.side}")
-
-
-def _lines(rows: Rows, side: FileSide, wanted: DataFrame, on: Sequence[str], limit: int) -> Places:
-    """Find lines again in local files; their text stays here."""
-    found = (
-        rows.rows.join(sql.broadcast(wanted.select(*on).distinct()), list(on), "left_semi")
-        .selectExpr(*on, "CAST(value AS BINARY) AS line")
-        .distinct()
-        .limit(limit)
-        .collect()
-    )
-    places = _places_of_lines(rows, side, {bytes(row.line) for row in found})
-    return {_identity(row, on): places[bytes(row.line)] for row in found}
-
-
-def _places_of_lines(rows: Rows, side: FileSide, lines: set[bytes]) -> Mapping[bytes, list[Place]]:
-    """Find lines in the files; what follows a committed part is not looked at."""
-    copies = {str(copy): name for copy, name in rows.files.copies.items()}
-    found = rows_of_lines(
-        list(rows.files.copies) or local_files(rows.files.listed or side.paths), lines
-    )
-    return {
-        line: [Place(file=copies.get(file, file), row=row) for file, row in where]
-        for line, where in found.items()
-    }

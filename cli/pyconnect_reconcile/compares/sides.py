@@ -23,7 +23,6 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.compares.places import lane_of
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import ICEBERG, FileSide
@@ -50,7 +49,8 @@ from pyconnect_reconcile.values.normal import (
     whole_values,
 )
 from pyconnect_reconcile.values.registered import framed_content
-from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan, table_content
+from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
+from pyconnect_reconcile.values.table_rows import table_content
 
 KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
@@ -79,6 +79,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "parquet": {"mergeSchema": "true"},
     "orc": {"mergeSchema": "true"},
 }
+LANE_BITS = 32
 EVERYTHING = Columns()
 NO_PLACE = {
     "topic": "CAST(NULL AS STRING)",
@@ -193,9 +194,17 @@ def _topic(
     if bench.spec.job == "topic-topic" and bench.spec.mode == "append":
         compared = [sql.col("key"), *compared]
     rows = _shaped(bench, content, compared, key)
-    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": lane_of(side.topics)})
+    rows = rows.withColumns({"tombstone": sql.col("value").isNull(), "lane": _lane_of(side.topics)})
     length = sum(part.length for part in ranges)
     return Rows(name=", ".join(side.topics), rows=rows, side=side, length=length)
+
+
+def _lane_of(topics: Sequence[str]) -> Column:
+    """Return the lane of a record: the index of its topic, then its partition in LANE_BITS."""
+    number = sql.lit(None).cast("bigint")
+    for index, topic in enumerate(topics):
+        number = sql.when(sql.col("topic") == topic, sql.lit(index << LANE_BITS)).otherwise(number)
+    return (number + sql.col("partition")).cast("bigint")
 
 
 def _key_at(bench: Bench, columns: Columns) -> int | None:

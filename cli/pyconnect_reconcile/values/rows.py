@@ -25,36 +25,28 @@ from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.errors import NotAuditable, ReconcileError
 from pyconnect_reconcile.table_side import BASE64, KAFKA, KAFKA_COLUMNS, KEY, VALUE, RowRule
-from pyconnect_reconcile.tokens import DOCUMENT, MARK, TIME, TOKENS
+from pyconnect_reconcile.tokens import DOCUMENT, MARK
 from pyconnect_reconcile.values.canonical import (
     INTEGRAL,
     Step,
     json_text,
     member_name,
-    nested_text,
     number_token,
     shortest,
     text_token,
-    token,
     with_marked,
 )
 from pyconnect_reconcile.values.flat import FlatObjects, with_flat_objects
 from pyconnect_reconcile.values.normal import (
-    CLOCK,
     END,
     NUMBER_TYPES,
     Columns,
     Compared,
     Content,
     clock,
-    column_content,
-    declared_steps,
-    field_of,
     first_object,
-    held_type,
     objects,
     of_base64,
-    or_own_token,
     unheld,
     with_tokens,
 )
@@ -74,8 +66,6 @@ _FIELD = "type: STRING, name: STRING, parameters: STRUCT<scale: STRING>"
 _SCHEMA = f"schema STRUCT<{_FIELD}, fields: ARRAY<STRUCT<field: STRING, {_FIELD}>>>"
 _LOGICAL = "org.apache.kafka.connect.data."
 _PLACE = ("topic", "partition", "offset")
-_DAY = r"^(?!0000)\d{4}-\d\d-\d\d\z"
-_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6}%s)?)?Z?)?\z"
 _PARSED: Mapping[str, str] = {VALUE: "parsed_value", KEY: "parsed_key"}
 
 
@@ -453,79 +443,3 @@ def _text(found: Column) -> Column:
     """Return the text of a token that is one."""
     is_marked = found.startswith(f"{MARK}s")
     return sql.when(is_marked, found.substr(3, 2**31 - 1)).otherwise(found)
-
-
-def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
-    """Return the plan's columns of a table; `zone` is that of timestamps without one."""
-    found = [_of_table(frame, column, zone, writes=plan.writes) for column in plan.columns]
-    steps = [list(steps) for _, steps, _ in found]
-    if TOKENS in frame.columns:
-        for column, before in zip(plan.columns, steps, strict=True):
-            before.append(partial(or_own_token, column.name))
-    kinds = [kind for _, _, kind in found]
-    frame, tokens = with_tokens(frame, [each for each, _, _ in found], kinds, before=steps)
-    return column_content(frame, tokens)
-
-
-def _of_table(
-    frame: DataFrame, column: RowColumn, zone: str, *, writes: bool
-) -> tuple[Column, Sequence[Step], Compared]:
-    """Return what a row has for a column, the steps to its token, and what it is then."""
-    found, type_ = field_of(frame, column.name)
-    held, kind = held_type(frame, column.name), column.converted
-    instant = partial(_micros, unit=1 if writes else 1000)
-    as_it_is = replace(kind, kind="string")
-    match column.kind:
-        case "timestamp" if held == "timestamp_ntz":
-            return instant(sql.to_utc_timestamp(found.cast("timestamp"), zone)), [], as_it_is
-        case "timestamp" if held == "timestamp":
-            return instant(found), [], as_it_is
-        case "timestamp" if held == "string":
-            local = found.cast("timestamp_ntz").cast("timestamp")
-            read = instant(sql.to_utc_timestamp(local, zone))
-            form = _MOMENT % ("0*" if writes else r"\d{0,3}")
-            return (
-                sql.coalesce(sql.when(found.rlike(form), read), text_token(found)),
-                [],
-                as_it_is,
-            )
-        case "date" if held in {"timestamp", "timestamp_ntz", "string"}:
-            day = found.cast("date")
-            # A time of day beside a date is no date.
-            alone = found.rlike(_DAY) if held == "string" else day.cast(held) == found
-            days = sql.concat(sql.lit(f"{MARK}d"), sql.unix_date(day).cast("string"))
-            return (
-                sql.when(alone & day.isNotNull(), days).otherwise(token(found, type_)),
-                [],
-                as_it_is,
-            )
-        case "time" if held in {"string", TIME}:
-            moment = sql.concat(sql.lit("1970-01-01 "), found).cast("timestamp")
-            clock = sql.when(found.rlike(CLOCK), instant(moment, "c"))
-            return sql.coalesce(clock, text_token(found)), [], as_it_is
-        case "time":
-            return instant(found.cast("timestamp"), "c"), [], as_it_is
-        case "float" if held == "double":
-            # A short float is exact in a double; its digits are those of the float.
-            short = found.cast("float")
-            is_short = short.cast("double") == found
-            text = sql.when(is_short, shortest("float", short.cast("string")))
-            text = text.otherwise(shortest("double", found.cast("string")))
-            return text, [number_token], as_it_is
-        case "boolean" if held in INTEGRAL:
-            truth = sql.when(found == 1, f"{MARK}t").when(found == 0, f"{MARK}f")
-            return truth.otherwise(token(found, type_)), [], as_it_is
-        case "document" if held in {"string", DOCUMENT}:
-            return nested_text(found), [], as_it_is
-        case "text":
-            return found.cast("string"), [text_token], as_it_is
-    steps = declared_steps(frame, column.name)
-    # A text of a number or a boolean stands for it, where the field of the records is one.
-    return *steps, replace(kind, untyped=held == "string" and column.kind != "string")
-
-
-def _micros(timestamp: Column, kind: str = "i", *, unit: int) -> Column:
-    """Return the token of an instant or a time in `unit` microseconds: a source cuts its rows."""
-    micros = sql.unix_micros(timestamp)
-    whole = micros - sql.pmod(micros, sql.lit(unit))
-    return sql.concat(sql.lit(f"{MARK}{kind}"), whole.cast("string"))
