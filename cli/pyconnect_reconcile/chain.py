@@ -90,7 +90,11 @@ def continued(
     """Return the outcome of a run that continues: gaps are unknown, a night may have no records."""
     if base is None:
         return outcome
-    known = {(each.kind, each.topic, each.partition) for each in outcome.findings}
+    known = {
+        (each.kind, each.topic, each.partition)
+        for each in outcome.findings
+        if each.severity is not Severity.NOTE
+    }
     gaps = [
         gap
         for snapshot in snapshots.values()

@@ -98,6 +98,12 @@ def require_readable(paths: Iterable[str]) -> None:
             )
 
 
+def partition_columns(paths: Sequence[str]) -> set[str]:
+    """Return the columns that Spark makes of directories such as `a=1` below local paths."""
+    found = (each for path in filter(is_local, paths) for each in Path(path).rglob("*=*"))
+    return {each.name.partition("=")[0] for each in found if each.is_dir()}
+
+
 def fingerprint(paths: Sequence[str]) -> Fingerprint:
     """Return names, sizes and times of change of local files."""
     stats = [(path, path.stat()) for path in local_files(paths)]

@@ -155,6 +155,10 @@ def test_records_that_retention_took_between_two_nights_are_unknown(tmp_path: Pa
         night = narrowed(now, since=base.bounds(MAIN, now), until={})
         outcome = continued(CheckOutcome(), base, {MAIN: night})
         assert verdict_of(outcome.findings) is verdict
+    # A note of the job about them, as `duplicates` has it, does not take the gap's place.
+    note = Finding(kind="expired", severity=Severity.NOTE, message="", topic="t", partition=0)
+    outcome = continued(CheckOutcome(findings=(note,)), base, {MAIN: night})
+    assert verdict_of(outcome.findings) is Verdict.UNKNOWN
     now = snapshot(10)
     night = narrowed(now, since=base.bounds(MAIN, now), until={})
     outcome = continued(CheckOutcome(findings=(EMPTY,)), base, {MAIN: night})

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as sql
 
 from pyconnect_reconcile.bench import Bench
-from pyconnect_reconcile.checks import key_order, not_representable
+from pyconnect_reconcile.checks import key_order
 from pyconnect_reconcile.compares import stages, uncertain
 from pyconnect_reconcile.compares.columns import columns_of_records, compared_columns, with_values
 from pyconnect_reconcile.compares.key_order import Identities
@@ -27,7 +27,8 @@ from pyconnect_reconcile.compares.places import (
     places_of,
     places_of_strange,
 )
-from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, plan_of, rows_of
+from pyconnect_reconcile.compares.sides import KEY_HASHES, Rows, frame_of, plan_of, rows_of
+from pyconnect_reconcile.errors import NotAuditable
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.findings import (
     COPIES,
@@ -42,10 +43,11 @@ from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.range_findings import (
     open_tails,
     refuse_compacted,
+    removed_beginnings,
     unknown_policies,
     without_commits,
 )
-from pyconnect_reconcile.unparsable import SAMPLES, unparsable_finding
+from pyconnect_reconcile.unparsable import SAMPLES, UNHELD, unheld_findings, unparsable_finding
 from pyconnect_reconcile.values.hashes import HASHES
 from pyconnect_reconcile.values.normal import Columns
 from pyconnect_reconcile.values.rows import RowPlan
@@ -119,7 +121,24 @@ def check(bench: Bench) -> CheckOutcome:
         fields = plan.contents[VALUE].fields
         names = [n for n in plan.left_out if spec.job != "topic-sink" or n in fields]
         first = replace(first, absent=with_values(bench, names))
+    elif spec.columns and first.sums.left and not first.sums.bad:
+        _require_values(bench, first.sides.left, columns)
     return _outcome(bench, first, _not_compared(bench, plan))
+
+
+def _require_values(bench: Bench, rows: Rows, columns: Columns) -> None:
+    """Refuse names of columns that no row has: two sides of JSON agree in what neither has."""
+    names = [f"pyconnect_token_{number}" for number in range(len(columns.all))]
+    sides = [side for side in (bench.spec.left, bench.spec.right) if side is not None]
+    if not set(names) <= set(rows.rows.columns) or any(
+        frame_of(bench, side) is not None for side in sides
+    ):
+        return
+    if rows.rows.where(" OR ".join(f"{name} IS NOT NULL" for name in names)).isEmpty():
+        raise NotAuditable(
+            f"no row has a value in the columns that are compared: {', '.join(columns.known)}",
+            hint="correct the names or paths: --column",
+        )
 
 
 def _first(bench: Bench, columns: Columns, plan: RowPlan | None) -> _First:
@@ -171,9 +190,9 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         )
     findings += _under_way(sides, sums, looked)
     totals = dict(looked.totals)
-    unheld = [each.count for each in looked.findings if each.kind == not_representable.KIND]
+    unheld = [each.count for each in looked.findings if each.kind == UNHELD]
     if unheld:
-        totals[not_representable.KIND] = sum(unheld)
+        totals[UNHELD] = sum(unheld)
     if spec.mode == "upsert":
         doubled = list(_doubled(first))
         findings += doubled
@@ -186,7 +205,8 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         totals = {**totals, "disorder": late}
     findings += [*_changed(sides.left), *_changed(sides.right)]
     if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
-        findings.append(_nothing_compared(sides, sums))
+        message = f"there is nothing to compare: {sides.left.name} has no row in the range"
+        findings.append(Finding(kind="empty-range", severity=Severity.UNKNOWN, message=message))
     return CheckOutcome(
         findings=tuple(findings),
         totals=totals,
@@ -200,18 +220,6 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
             **({"disorder": totals["disorder"]} if spec.ordered else {}),
         },
         not_compared=not_compared,
-    )
-
-
-def _nothing_compared(sides: _Sides, sums: stages.Checksums) -> Finding:
-    """Return the finding of a left side without rows: rows of its tail prove nothing."""
-    empty = "both sides are empty"
-    if sums.right:
-        empty = f"{sides.left.name} has no row in the range"
-    return Finding(
-        kind="empty-range",
-        severity=Severity.UNKNOWN,
-        message=f"there is nothing to compare: {empty}",
     )
 
 
@@ -261,11 +269,14 @@ def _not_compared(bench: Bench, plan: RowPlan | None) -> tuple[str, ...]:
 
 
 def _never_compared(spec: Spec) -> tuple[str, ...]:
+    topics = [side for side in (spec.left, spec.right) if isinstance(side, TopicSide)]
+    schemas = any(side.value == "connect-json" and side.row is None for side in topics)
+    more = ("the schemas beside the values",) if schemas else ()
     if spec.mode == "upsert":
-        return ("earlier versions of a key", "the order of keys", "headers and timestamps")
-    both = isinstance(spec.left, TopicSide) and isinstance(spec.right, TopicSide)
+        return ("earlier versions of a key", "the order of keys", "headers and timestamps", *more)
     order = "the order of records of different keys" if spec.ordered else "the order of rows"
-    return (order, "headers and timestamps" if both else "keys, headers and timestamps")
+    others = "headers and timestamps" if len(topics) == 2 else "keys, headers and timestamps"
+    return (order, others, *more)
 
 
 def _refuse_compacted(bench: Bench, side: Side | None) -> None:
@@ -280,6 +291,10 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             snapshot = bench.snapshot(rows.side.topics, rows.side.cluster)
             yield from open_tails(snapshot)
             yield from without_commits(snapshot, bench.spec.until)
+            if rows is first.sides.left:
+                yield from removed_beginnings(
+                    snapshot, Severity.NOTE, "it is not known whether they have arrived"
+                )
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
     if first.absent:
@@ -381,7 +396,7 @@ def _rows(
         certain = sides.left.rows.where("NOT tail")
         if bench.spec.arrived is not None:
             certain = certain.join(different.where("missing > 0"), list(HASHES), "left_semi")
-        findings += not_representable.findings(certain, sides.right.name)
+        findings += unheld_findings(certain, sides.right.name)
     findings += [_surplus(row, found, sides, bench) for row in surplus]
     totals = {"missing": total["missing"], "extra": total["extra"], "repeated": total["repeated"]}
     return _Looked(
@@ -453,7 +468,7 @@ def _keys(
         if totals.keys() & {"missing", "different"} and not is_topic:
             versions = different.where("before IS NOT NULL").withColumnRenamed("before", "second")
             lost = stages.last_records(sides.left.rows.where("NOT tail"), versions)
-            findings += not_representable.findings(lost, sides.right.name)
+            findings += unheld_findings(lost, sides.right.name)
     finally:
         different.unpersist()
         every.unpersist()

@@ -26,7 +26,7 @@ from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.database_tables.positions import with_tail_of
 from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import ICEBERG, FileSide
-from pyconnect_reconcile.files import FixedFiles, is_local
+from pyconnect_reconcile.files import FixedFiles, is_local, partition_columns
 from pyconnect_reconcile.lakes.parquet_types import REFUSALS, clock_text, readable_schema
 from pyconnect_reconcile.spark.errors import spark_errors
 from pyconnect_reconcile.spec import FRAMED_FORMS, Side, Spec, TopicSide
@@ -42,7 +42,6 @@ from pyconnect_reconcile.values.normal import (
     Columns,
     Content,
     field_of,
-    held_type,
     json_columns,
     quoted,
     typed_columns,
@@ -50,17 +49,16 @@ from pyconnect_reconcile.values.normal import (
 )
 from pyconnect_reconcile.values.registered import framed_content
 from pyconnect_reconcile.values.rows import RowPlan, record_content, row_plan
-from pyconnect_reconcile.values.table_rows import table_content
+from pyconnect_reconcile.values.table_rows import row_key, table_content
 
 KEY_HASHES = ("key_first", "key_second")
 PATTERN_MARKS, ESCAPED = re.compile(r"([\\*?\[\]{}])"), r"\\\1"
 LINE_FORMATS = frozenset({"text", "json"})
-WITH_COLUMNS = frozenset({"csv", "parquet", "orc", "iceberg"})
+COLUMNAR = frozenset({"csv", "parquet", "orc"})
+WITH_COLUMNS = COLUMNAR | {ICEBERG}
 SHAPED = frozenset({*HASHES, *KEY_HASHES, "keyless", "tail", "unparsable", "unheld", "copies"})
 ROW = "pyconnect_row"
 """The key of a table's row, as a finding names the row."""
-EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
-"""Types whose texts are those of the database."""
 JSON_FORMS = frozenset({"json", "connect-json", "json-schema"})
 EMPTY = f"{MARK}empty"
 LETTER_OF = "__connect.errors.connector.name"
@@ -313,7 +311,7 @@ def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None
     if plan is None:
         rows = _from_columns(bench, frame, columns)
     else:
-        rows = _from_plan(bench, frame.withColumn(ROW, _row_key(frame, plan.keys)), plan, side.zone)
+        rows = _from_plan(bench, frame.withColumn(ROW, row_key(frame, plan.keys)), plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
 
 
@@ -329,17 +327,6 @@ def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFr
         # A row without a place is of no earlier night.
         frame = frame.where(~sql.coalesce(before, sql.lit(False)))
     return frame
-
-
-def _row_key(frame: DataFrame, keys: Sequence[str]) -> Column:
-    """Return a JSON object of the texts of a row's key; null where they are not the database's."""
-    shown = [name for name in keys if name in frame.columns and EXACT.match(held_type(frame, name))]
-    if not keys or len(shown) < len(keys):
-        return sql.lit(None).cast("binary")
-    texts = [sql.col(quoted(name)).cast("string") for name in keys]
-    whole = reduce(lambda one, other: one & other, (text.isNotNull() for text in texts))
-    named = (text.alias(name) for text, name in zip(texts, keys, strict=True))
-    return sql.when(whole, sql.to_json(sql.struct(*named)).cast("binary"))
 
 
 def _from_plan(bench: Bench, frame: DataFrame, plan: RowPlan, zone: str) -> DataFrame:
@@ -474,6 +461,11 @@ def _load(bench: Bench, side: FileSide, paths: tuple[str, ...]) -> DataFrame:
     if side is bench.spec.right and _writes_lines(bench.spec):
         # A carriage return at the end is one of the record.
         options["lineSep"] = _line_end(side)
+    if form in COLUMNAR and (named := partition_columns(paths)):
+        whole = bench.spark.read.format(form).options(**{**options, "recursiveFileLookup": "true"})
+        if named & {*whole.load(located).schema.names}:
+            # Spark would read the names of directories in place of the column of their files.
+            options["recursiveFileLookup"] = "true"
     reader = bench.spark.read.format(form).options(**options)
     if form == "parquet":
         return _parquet(bench, reader, located, paths)

@@ -358,6 +358,9 @@ def record_content(records: DataFrame, plan: RowPlan) -> Content:
     found = [_of_record(column, plan) for column in plan.columns]
     records, tokens = with_tokens(records, [each for each, _ in found], [each for _, each in found])
     rest = sql.when(wrong, sql.col("value")).otherwise(others.cast("binary"))
+    if value.single is None:
+        # A record without a value is no row of nulls.
+        rest = sql.when(sql.col("value").isNull(), sql.lit(b"null")).otherwise(rest)
     compared = Columns(all=tuple(column.held for column in plan.columns))
     return Content(
         frame=records,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
@@ -28,12 +29,15 @@ from pyconnect_reconcile.values.normal import (
     field_of,
     held_type,
     or_own_token,
+    quoted,
     with_tokens,
 )
 from pyconnect_reconcile.values.rows import RowColumn, RowPlan
 
 _DAY = r"^(?!0000)\d{4}-\d\d-\d\d\z"
 _MOMENT = r"^(?!0000)\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6}%s)?)?Z?)?\z"
+EXACT = re.compile("tinyint|smallint|int|bigint|string|date|decimal|numeric")
+"""Types whose texts are those of the database."""
 
 
 def table_content(frame: DataFrame, plan: RowPlan, zone: str) -> Content:
@@ -110,3 +114,14 @@ def _micros(timestamp: Column, kind: str = "i", *, unit: int) -> Column:
     micros = sql.unix_micros(timestamp)
     whole = micros - sql.pmod(micros, sql.lit(unit))
     return sql.concat(sql.lit(f"{MARK}{kind}"), whole.cast("string"))
+
+
+def row_key(frame: DataFrame, keys: Sequence[str]) -> Column:
+    """Return a JSON object of the texts of a row's key; null where they are not the database's."""
+    shown = [name for name in keys if name in frame.columns and EXACT.match(held_type(frame, name))]
+    if not keys or len(shown) < len(keys):
+        return sql.lit(None).cast("binary")
+    texts = [sql.col(quoted(name)).cast("string") for name in keys]
+    whole = reduce(lambda one, other: one & other, (text.isNotNull() for text in texts))
+    named = (text.alias(name) for text, name in zip(texts, keys, strict=True))
+    return sql.when(whole, sql.to_json(sql.struct(*named)).cast("binary"))
