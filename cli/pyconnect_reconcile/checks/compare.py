@@ -38,7 +38,7 @@ from pyconnect_reconcile.findings import (
     Verdict,
     verdict_of,
 )
-from pyconnect_reconcile.spec import Side, Spec, TopicSide
+from pyconnect_reconcile.spec import Spec, TopicSide
 from pyconnect_reconcile.table_side import VALUE, TableSide
 from pyconnect_reconcile.topics.range_findings import (
     open_tails,
@@ -109,7 +109,9 @@ def check(bench: Bench) -> CheckOutcome:
     columns = compared_columns(bench)
     if spec.mode == "append":
         for side in (spec.left, spec.right, spec.arrived):
-            _refuse_compacted(bench, side)
+            if isinstance(side, TopicSide):
+                snapshot = bench.snapshot(side.topics, side.cluster)
+                refuse_compacted(snapshot, f"{spec.job} (append)")
     plan = plan_of(bench, columns)
     first = _first(bench, columns, plan)
     if first.sums.bad and plan is None and columns.closed:
@@ -279,11 +281,6 @@ def _never_compared(spec: Spec) -> tuple[str, ...]:
     return (order, others, *more)
 
 
-def _refuse_compacted(bench: Bench, side: Side | None) -> None:
-    if isinstance(side, TopicSide):
-        refuse_compacted(bench.snapshot(side.topics, side.cluster), f"{bench.spec.job} (append)")
-
-
 def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
     """Yield what is known after the first stage."""
     for rows in (first.sides.left, first.sides.right):
@@ -292,9 +289,8 @@ def _beginning(bench: Bench, first: _First) -> Iterator[Finding]:
             yield from open_tails(snapshot)
             yield from without_commits(snapshot, bench.spec.until)
             if rows is first.sides.left:
-                yield from removed_beginnings(
-                    snapshot, Severity.NOTE, "it is not known whether they have arrived"
-                )
+                untold = "it is not known whether they have arrived"
+                yield from removed_beginnings(snapshot, Severity.NOTE, untold)
             if bench.spec.mode == "append":
                 yield from unknown_policies(snapshot)
     if first.absent:
