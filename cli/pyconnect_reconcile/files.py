@@ -68,9 +68,8 @@ def local_files(paths: Sequence[str]) -> list[Path]:
     """
     found: list[Path] = []
     for path in filter(is_local, paths):
-        matches = [Path(path)] if Path(path).exists() else []
-        if any(mark in path for mark in "*?["):
-            matches = [Path(name) for name in glob.glob(path) if is_data(Path(name).name)]  # noqa: PTH207
+        names = [path] if Path(path).exists() else glob.glob(path)  # noqa: PTH207
+        matches = [Path(name) for name in names if name == path or is_data(Path(name).name)]
         if not matches:
             raise ReconcileError(f"{path}: the file does not exist")
         for match in matches:

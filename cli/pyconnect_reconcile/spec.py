@@ -256,6 +256,8 @@ def _require(spec: Spec) -> None:
         raise ReconcileError(f"spec: {spec.job} needs {', '.join(missing)}")
     if spec.bucket_minutes == 0:
         raise ReconcileError("spec: `bucket_minutes` is not a number of minutes")
+    if spec.findings == 0:
+        raise ReconcileError("spec: `findings` is 0: a difference would not be named, nor counted")
     if spec.arrived is not None and spec.mode == "upsert":
         raise ReconcileError("spec: `arrived` (dead letters) needs append mode")
     _require_bounds(spec)

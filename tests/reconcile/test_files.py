@@ -111,6 +111,9 @@ def test_directories_and_patterns_name_data_files_only(tmp_path: Path) -> None:
         tmp_path / "_day=1/c.parquet", *expected,
     ]  # fmt: skip
     assert local_files([str(tmp_path / "*.parquet")]) == expected
+    odd = tmp_path / "[a].txt"
+    odd.touch()
+    assert local_files([str(odd)]) == [odd]
     for read in (
         complete_files([str(tmp_path)], None),
         complete_files([str(tmp_path / "_tmp")], None),

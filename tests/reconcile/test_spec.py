@@ -50,6 +50,7 @@ def test_an_unknown_member_is_refused_with_the_near_one() -> None:
         ({"job": "topic-sink"}, "topic-sink needs left, right"),
         ({"job": "completeness"}, "two or more"),
         ({"findings": "many"}, "`findings` is not a number"),
+        ({"findings": 0}, "`findings` is 0"),
         ({"hide_keys": 1}, "`hide_keys` is not true or false"),
         ({"since": {"t": "x"}}, "`since` is not topic"),
         ({"spark": {"master": "a", "remote": "b"}}, "exclude each other"),

@@ -467,6 +467,32 @@ def test_a_record_without_a_value_is_no_row_of_nulls(audit: RecordedAudit, tmp_p
         assert audit.run("topic-sink", topics, left=left, right=right).verdict is verdict, value
 
 
+def test_times_of_a_table_are_those_of_its_zone(audit: RecordedAudit, tmp_path: Path) -> None:
+    """Also where columns are named by hand."""
+    file = tmp_path / "sink.db"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE t (at TIMESTAMP)")
+        connection.execute("INSERT INTO t VALUES ('2026-01-01 01:30:00')")
+    table = {"kind": "table", "url": f"jdbc:sqlite:{file}", "table": "t", "zone": "Europe/Berlin"}
+    for hour, verdict in (("00", AGREE), ("01", DIFFER)):
+        topics = {LEFT: given(f'{{"at":"2026-01-01T{hour}:30:00Z"}}')}
+        answer = audit.run("topic-sink", topics, left=topic(LEFT), right=table, columns=["at"])
+        assert answer.verdict is verdict, hour
+
+
+def test_repetitions_that_are_allowed_hide_no_foreign_row(
+    audit: RecordedAudit, tmp_path: Path
+) -> None:
+    """However few findings are kept."""
+    sink, numbers = tmp_path / "sink.jsonl", range(30)
+    lines = [f'{{"n":{n}}}' for n in numbers]
+    sink.write_text("\n".join([*lines, *lines, '{"n":-1}']))
+    right = {"kind": "files", "paths": [str(sink)], "format": "json"}
+    members = {"left": topic(LEFT), "right": right, "duplicates_allowed": True, "findings": 1}
+    answer = audit.run("topic-sink", {LEFT: given(*lines)}, **members)
+    assert (answer.verdict, answer.rows("extra")) == (DIFFER, {61})
+
+
 def test_rows_without_a_key_are_not_versions_of_one_key(audit: RecordedAudit) -> None:
     """Each different one has to be there; how often is unknown."""
     sides = {"left": topic(LEFT), "right": topic(RIGHT), "mode": "upsert"}

@@ -370,7 +370,9 @@ def _rows(
     different = stages.differing_rows(bench, left, right, sums)
     observed = different.observe(counted, *map(sql.expr, TOTALS))
     place = (sql.expr(f"IF(missing > 0, left_{of}, right_{of})") for of in ("lane", "offset"))
-    first = observed.where("missing > 0 OR surplus > 0").orderBy(*place, *HASHES)
+    # Repetitions come last: they may be allowed, and would hide rows that are on the right only.
+    last = sql.expr(f"missing = 0 AND {KNOWN}")
+    first = observed.where("missing > 0 OR surplus > 0").orderBy(last, *place, *HASHES)
     rows = first.limit(LOOKED_AT * limit).collect()
     total = counted.get
     chosen = {}
@@ -378,7 +380,7 @@ def _rows(
         chosen[kind] = [row for row in rows if row[kind]][:limit]
         if len(chosen[kind]) < min(limit, total[f"rows_{kind}"]):
             of_kind = different.where(f"{kind} > 0")
-            of_kind = of_kind.orderBy(f"{side}_lane", f"{side}_offset", *HASHES)
+            of_kind = of_kind.orderBy(last, f"{side}_lane", f"{side}_offset", *HASHES)
             chosen[kind] = of_kind.limit(limit).collect()
     missing, surplus = chosen["missing"], chosen["surplus"]
     lost = copies_of(bench, sides.left, missing, "left")

@@ -15,7 +15,6 @@ from itertools import chain
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as sql
-from pyspark.sql.types import DataType, TimestampNTZType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.compares.sides import named_rows, rows_of
@@ -23,7 +22,6 @@ from pyconnect_reconcile.errors import ReconcileError
 from pyconnect_reconcile.file_side import FileSide
 from pyconnect_reconcile.findings import CheckOutcome, Finding, Severity, most_severe
 from pyconnect_reconcile.spec import Tier, TopicSide
-from pyconnect_reconcile.table_side import TableSide
 from pyconnect_reconcile.topics.range_findings import (
     open_tails,
     refuse_compacted,
@@ -146,7 +144,7 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     rows = rows_of(bench, tier.side).rows if named is None else named
     if named is not None:
         column = tier.event_time.partition(":")[2] or tier.event_time
-        event_ms = _as_ms(_in_utc(tier, *field_of(named, column)).cast("string"))
+        event_ms = _as_ms(field_of(named, column)[0].cast("string"))
     elif tier.event_time == TIMESTAMP:
         event_ms = sql.col("timestamp_ms")
     else:
@@ -162,13 +160,6 @@ def _counted(bench: Bench, tier: Tier, index: int, length_ms: int) -> DataFrame:
     return rows.groupBy(
         sql.floor(sql.col("event_ms") / length_ms).cast("bigint").alias("bucket")
     ).agg(sql.count("*").alias(f"rows_{index}"), latency.alias(f"latency_{index}"))
-
-
-def _in_utc(tier: Tier, found: Column, kind: DataType) -> Column:
-    """Return a column of a tier; a time without a zone is one of the table's."""
-    if not isinstance(tier.side, TableSide) or not isinstance(kind, TimestampNTZType):
-        return found
-    return sql.to_utc_timestamp(found.cast("timestamp"), tier.side.zone)
 
 
 def _as_ms(text: Column) -> Column:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, DataFrameReader
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, TimestampNTZType
 
 from pyconnect_reconcile.bench import Bench
 from pyconnect_reconcile.database_tables.positions import with_tail_of
@@ -149,7 +149,7 @@ def plan_of(bench: Bench, columns: Columns) -> RowPlan | None:
 def frame_of(bench: Bench, side: Side) -> DataFrame | None:
     """Return the rows of a side whose columns have names."""
     if isinstance(side, TableSide):
-        return bench.tables[side.place].frame
+        return _of_zone(bench.tables[side.place].frame, side.zone)
     if isinstance(side, FileSide) and side.format in WITH_COLUMNS:
         files = bench.files.get(side.place, FixedFiles())
         return _load(bench, side, files.listed or side.paths)
@@ -309,10 +309,18 @@ def _table(bench: Bench, side: TableSide, columns: Columns, plan: RowPlan | None
     if side.position is not None:
         frame = with_tail_of(table.frame, side.position)
     if plan is None:
-        rows = _from_columns(bench, frame, columns)
+        rows = _from_columns(bench, _of_zone(frame, side.zone), columns)
     else:
         rows = _from_plan(bench, frame.withColumn(ROW, row_key(frame, plan.keys)), plan, side.zone)
     return Rows(name=side.table, rows=rows, side=side, files=table.files)
+
+
+def _of_zone(frame: DataFrame, zone: str) -> DataFrame:
+    """Return rows whose times without a zone are instants, those of this zone."""
+    local = [each.name for each in frame.schema if isinstance(each.dataType, TimestampNTZType)]
+    times = {name: sql.col(quoted(name)).cast("timestamp") for name in local}
+    found = {name: sql.to_utc_timestamp(time, zone) for name, time in times.items()}
+    return frame.withColumns(found) if found and zone != "UTC" else frame
 
 
 def _of_this_run(bench: Bench, frame: DataFrame, plan: RowPlan | None) -> DataFrame:
