@@ -229,9 +229,11 @@ class SinkWork:
                 check_error=consumer.check,
                 only_topic=only_topic,
             )
+        metrics = self._life_cycle.metrics
+        metrics.chain = chain(plugins.stages, errors.tolerance, metrics.sampling)
         return compose(
             converters=plugins.converters,
-            chain=chain(plugins.stages, errors.tolerance),
+            chain=metrics.chain,
             tolerance=errors.tolerance,
             topic_used=topic_used,
             is_assigned=consumer.is_assigned,

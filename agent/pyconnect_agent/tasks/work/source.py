@@ -190,9 +190,11 @@ class SourceWork:
         topics = topic_creation_of(setup.worker.config, setup.connector_config, setup.task_id)
         if plugins is None:
             return compose_converted(tolerance=tolerance, topics=topics)
+        metrics = self._metrics.task
+        metrics.chain = chain(plugins.stages, tolerance, metrics.sampling)
         return compose(
             converters=plugins.converters,
-            chain=chain(plugins.stages, tolerance),
+            chain=metrics.chain,
             tolerance=tolerance,
             topics=topics,
         )

@@ -122,7 +122,7 @@ class AtLeastOnceSender:
         if self._error is not None:
             self.check()
         topic, value, key, kafka_partition, timestamp, headers = outgoing
-        submitted = self._submit(record.source_partition, record.source_offset)
+        submitted = self._submit(record.source_partition, record.source_offset, timestamp)
         done = partial(self._delivered, submitted, record, topic)
         while True:
             try:
@@ -207,7 +207,8 @@ class AtLeastOnceSender:
         parts: list[_PartOfRun] = []
         callbacks: list[OnDelivery | None] = [None] * len(run)
         for partition, offset, mine in by_partition(records):
-            submitted = self.submitted.submit_run(partition, offset, len(mine))
+            timestamp = run.timestamps[mine[-1]]
+            submitted = self.submitted.submit_run(partition, offset, len(mine), timestamp)
             parts.append(_PartOfRun(mine, submitted))
             done = partial(delivered, submitted.acknowledge)
             dones = map(partial, repeat(done), mine) if told else repeat(partial(done, None))

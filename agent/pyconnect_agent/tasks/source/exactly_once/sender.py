@@ -82,6 +82,7 @@ class TransactionalSender:
         self._open = False
         self._began_s = 0.0
         self._count = 0
+        self._timestamp = 0  # of the last record
         self._used_topics: set[str] = set()
         self._error: BaseException | None = None
         self._hearing = hearing_of(task)
@@ -114,6 +115,7 @@ class TransactionalSender:
             taken = self._producer.produce_many(rest, self._remember(rest.records))
             run.taken += taken
             self._count += taken
+            self._timestamp = rest.timestamps[taken - 1] if taken else self._timestamp
             if taken == len(rest):
                 self._used_topics |= rest.distinct_topics
                 self._offsets.note_many(rest.records)
@@ -144,6 +146,7 @@ class TransactionalSender:
                 self._refused(outgoing, exc)
                 break
         self._count += 1
+        self._timestamp = timestamp
         if topic not in self._used_topics:
             self._used_topics.add(topic)
         # Only now: the offset of a record that the producer did not take must not be committed.
@@ -255,6 +258,7 @@ class TransactionalSender:
         )
         self._commit_ended(started_s, success=True)
         self._metrics.transaction_committed(self._count)
+        self._metrics.committed_until(self._timestamp if self._count else 0)
         self._count = 0
         self._stores.committed(entries)
         self._commit_records()
