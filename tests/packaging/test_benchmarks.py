@@ -48,7 +48,7 @@ def command(*arguments: str) -> list[str]:
 
 def run(*arguments: str) -> str:
     done = subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

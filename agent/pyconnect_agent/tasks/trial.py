@@ -23,6 +23,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn, Protocol
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
+from pyconnect_agent.core.config.agent_keys import ISOLATION, OWN_PROCESS
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
@@ -230,7 +231,8 @@ class _InJava:
             "configs": lambda _: dict(task_config),
             "readOffsets": lambda asked: [None] * len(asked["partitions"]),
         }
-        self._link = start_link(worker, control, config, answers, quick=True)
+        alone = {**config, ISOLATION: OWN_PROCESS}
+        self._link = start_link(worker, control, alone, answers, quick=True)
         self._link.begin(
             {
                 "mode": "trial",

@@ -24,7 +24,7 @@ from pyconnect_cli.parsing.json_text import parse_json
 from pyconnect_cli.render.styles import json_text
 from pyconnect_cli.render.whole_files import file_name, write_whole
 from pyconnect_cli.rest.model import bind
-from pyconnect_cli.settings.state_directory import IDENTITY, expired, new_identity
+from pyconnect_cli.directories import IDENTITY, expired, new_identity
 
 MANIFEST = "manifest.json"
 CONNECTORS = "connectors"

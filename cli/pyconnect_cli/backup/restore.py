@@ -63,7 +63,7 @@ from pyconnect_cli.rest.model import (
     InstanceState,
 )
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.state_directory import new_identity, state_directory
+from pyconnect_cli.directories import new_identity, state_directory
 from pyconnect_cli.verbs import ActingVerb
 
 app = typer.Typer(help="Restore connectors, states, offsets and loggers from a backup.")

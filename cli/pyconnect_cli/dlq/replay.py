@@ -33,7 +33,7 @@ from pyconnect_cli.errors import Conflict, PreconditionFailed, UsageError
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.render.tables import Column
 from pyconnect_cli.session import Session, session_of
-from pyconnect_cli.settings.state_directory import new_identity
+from pyconnect_cli.directories import new_identity
 from pyconnect_cli.verbs import PlannedVerb
 
 app = typer.Typer()

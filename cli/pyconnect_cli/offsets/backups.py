@@ -17,7 +17,7 @@ from pathlib import Path
 from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
 from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
 from pyconnect_cli.render.whole_files import write_whole
-from pyconnect_cli.settings.state_directory import (
+from pyconnect_cli.directories import (
     IDENTITY,
     KEPT_DAYS,
     expired,

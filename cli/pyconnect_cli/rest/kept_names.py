@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyconnect_cli.settings.state_directory import user_directory
+from pyconnect_cli.directories import user_directory
 
 
 def cache_of(kind: str, urls: Sequence[str], environ: Mapping[str, str]) -> Path:

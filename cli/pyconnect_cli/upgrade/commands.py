@@ -23,7 +23,7 @@ from pyconnect_cli.render.step_line import StepLine
 from pyconnect_cli.render.styles import counted
 from pyconnect_cli.session import Session, session_of
 from pyconnect_cli.settings.inventory import Inventory, read_inventory
-from pyconnect_cli.settings.state_directory import new_identity
+from pyconnect_cli.directories import new_identity
 from pyconnect_cli.upgrade.cluster.observe import LOOK_S, Observer, Workers
 from pyconnect_cli.upgrade.journal import Journal, journal_directory, unfinished_group
 from pyconnect_cli.upgrade.output import runs, show_plan

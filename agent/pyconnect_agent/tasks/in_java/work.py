@@ -118,6 +118,7 @@ def java_task(
     )
     job: dict[str, Any] = {
         "mode": "task",
+        "owner": f"task {setup.task_id}",
         "connector": connector.to_json(),
         "task": setup.task_config.get(TASK_CLASS),
         "exactlyOnce": exactly_once,
