@@ -9,6 +9,9 @@ import pytest
 
 from pyconnect_cli.session import Session
 from pyconnect_cli.top.source import ClusterSource, run_verb
+from pyconnect_cli.top.state import State
+from pyconnect_cli.top.table import table
+from tests.cli.overview.test_fleet import frozen
 from tests.support.fakes.connect_server import FakeConnect
 
 pytestmark = pytest.mark.wire
@@ -64,3 +67,19 @@ def test_secrets_are_fetched_once(
     assert file.read_text("utf-8") == "x\n"
     assert None not in connect.authorizations
     session.close()
+
+
+def test_connectors_of_a_frozen_worker_are_marked_in_the_first_look(
+    url: str, environ: dict[str, str], connect: FakeConnect
+) -> None:
+    """Its address is known from statuses only; it takes connections and never answers."""
+    with frozen() as hanging:
+        connect.worker_id = hanging.removeprefix("http://")
+        session = Session({**environ, "PYCONNECT_URL": url, "PYCONNECT_REQUEST_TIMEOUT": "1s"})
+        source = ClusterSource(session)
+        state = State().looked(source.look(lag=False))
+        source.close()
+    shown = table(state, width=100, now_ms=0)
+    places = [head.key for head in shown.heads]
+    states = {line.cells[places.index("STATE")].text for line in shown.lines}
+    assert states == {"RUNNING (no answer)"}
