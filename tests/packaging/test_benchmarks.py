@@ -28,6 +28,7 @@ WITHOUT_SERVERS = {
     "herder": ("20", "2"),
     "herder_scale": ("--connectors", "20", "--tasks", "2", "--stopped", "0"),
     "json_profile": ("--records", "50"),
+    "tracing": ("--runs", "1", "--batches", "2", "--limit", "10000"),
     "transform_chain": ("--records", "50", "--runs", "1"),
 }
 

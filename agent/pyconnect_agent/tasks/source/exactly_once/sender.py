@@ -35,6 +35,7 @@ from pyconnect_agent.tasks.source.sender import (
     metadata_of,
     size_of,
 )
+from pyconnect_agent.tasks.tracing import Tracing
 from pyconnect_api import (
     ConnectException,
     DataException,
@@ -89,6 +90,7 @@ class TransactionalSender:
         # Of each run what the task knows its records by, and their results.
         self._remembered: list[tuple[Sequence[Any], list[RecordMetadata | None]]] = []
         self.hears_of_records = self._hearing is not None
+        self.tracing: Tracing | None = None
         self.takes_runs = not boundary.watches_records
         self.last_commit_ms: int | None = None
         self.transaction_began_ms: int | None = None
@@ -112,7 +114,10 @@ class TransactionalSender:
         self._before_send(run.distinct_topics)
         while run.taken < len(run):
             rest = run.rest()
-            taken = self._producer.produce_many(rest, self._remember(rest.records))
+            callbacks = self._remember(rest.records)
+            if self.tracing is not None:
+                callbacks = self.tracing.watched(rest.topics, rest.headers, callbacks)
+            taken = self._producer.produce_many(rest, callbacks)
             run.taken += taken
             self._count += taken
             self._timestamp = rest.timestamps[taken - 1] if taken else self._timestamp
@@ -130,6 +135,8 @@ class TransactionalSender:
         self._before_send((topic,))
         arguments: tuple[Any, ...] = (topic, value, key, kafka_partition)
         (done,) = self._remember((record,)) if self._hearing else (None,)
+        if self.tracing is not None:
+            (done,) = self.tracing.watched((topic,), (headers,), (done,))
         while True:
             try:
                 if headers is None:
