@@ -14,9 +14,6 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
-from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
-from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.directories import (
     IDENTITY,
     KEPT_DAYS,
@@ -24,6 +21,9 @@ from pyconnect_cli.directories import (
     new_identity,
     state_directory,
 )
+from pyconnect_cli.errors import NotFound, PreconditionFailed, UsageError
+from pyconnect_cli.offsets.plan.snapshots import OffsetsSnapshot, read_snapshot
+from pyconnect_cli.render.whole_files import write_whole
 
 
 class Backups:

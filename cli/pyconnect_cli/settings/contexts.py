@@ -32,11 +32,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyconnect_cli.directories import state_directory, user_directory
 from pyconnect_cli.errors import ContextError, NotFound, OutputLost
 from pyconnect_cli.parsing.near_names import did_you_mean
 from pyconnect_cli.render.whole_files import write_whole
 from pyconnect_cli.rest.masking import mask_text, mask_url
-from pyconnect_cli.directories import state_directory, user_directory
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

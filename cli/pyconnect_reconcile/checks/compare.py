@@ -104,8 +104,6 @@ class _Looked:
 def check(bench: Bench) -> CheckOutcome:
     """Compare the two sides of the spec."""
     spec = bench.spec
-    assert spec.left is not None
-    assert spec.right is not None
     columns = compared_columns(bench)
     if spec.mode == "append":
         for side in (spec.left, spec.right, spec.arrived):
@@ -123,7 +121,7 @@ def check(bench: Bench) -> CheckOutcome:
         fields = plan.contents[VALUE].fields
         names = [n for n in plan.left_out if spec.job != "topic-sink" or n in fields]
         first = replace(first, absent=with_values(bench, names))
-    elif spec.columns and first.sums.left and not first.sums.bad:
+    elif spec.columns and not first.sums.bad and first.sums.unparsable_left < first.sums.left:
         _require_values(bench, first.sides.left, columns)
     return _outcome(bench, first, _not_compared(bench, plan))
 
@@ -205,7 +203,10 @@ def _outcome(bench: Bench, first: _First, not_compared: tuple[str, ...]) -> Chec
         first.known.rows.unpersist()
         findings += more
         totals = {**totals, "disorder": late}
-    findings += [*_changed(sides.left), *_changed(sides.right)]
+    for rows in (sides.left, sides.right):
+        if isinstance(rows.side, FileSide):
+            # What was copied may be appended to.
+            findings += rows.files.changes(rows.side.paths)
     if sums.left == 0 and verdict_of(findings) is not Verdict.DIFFER:
         message = f"there is nothing to compare: {sides.left.name} has no row in the range"
         findings.append(Finding(kind="empty-range", severity=Severity.UNKNOWN, message=message))
@@ -333,11 +334,6 @@ def _unparsable(bench: Bench, first: _First) -> Iterator[Finding]:
             fate="their bytes were compared",
             places=partial(places_of_strange, rows),
         )
-
-
-def _changed(rows: Rows) -> list[Finding]:
-    """Return a finding when files changed; what was copied may be appended to."""
-    return rows.files.changes(rows.side.paths) if isinstance(rows.side, FileSide) else []
 
 
 def _under_way(sides: _Sides, sums: stages.Checksums, looked: _Looked) -> Iterator[Finding]:
