@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,17 +16,34 @@ from tests.support.event_loop import asynchronous
 from tests.support.eventually import eventually_async
 from tests.support.fakes.children_world import children_world
 from tests.support.plugins.stamped_source import STAMPED_SOURCE, TIMESTAMP_MS
+from tests.support.servers.otlp_collector import otlp_collector
 
 pytestmark = pytest.mark.kafka
 
 
 @asynchronous
 async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_path: Path) -> None:
-    """Source and sink run, offsets are committed, topics are tracked, and both end in order."""
+    """Source and sink run, offsets are committed, topics are tracked, and both end in order.
+
+    A collector gets a span of one record in a thousand of each.
+    """
     source_file, sink_file = tmp_path / "in", tmp_path / "out"
     write_lines(source_file)
 
-    async with children_world(streams.properties()) as w:
+    with otlp_collector() as collector:
+        tracing = {"agent.tracing.otlp.endpoint": collector.url}
+        await run_both(source_file, sink_file, streams, tracing)
+    names = Counter(span["name"] for span in collector.spans)
+    sampled = -(-LINES // 1000)
+    assert names == {f"send {streams.topic}": sampled, f"process {streams.topic}": sampled}
+    assert sink_file.read_bytes() == source_file.read_bytes()
+
+
+async def run_both(
+    source_file: Path, sink_file: Path, streams: FileStreams, tracing: Mapping[str, str]
+) -> None:
+    """Run source and sink until all lines are in the sink's file."""
+    async with children_world({**streams.properties(), **tracing}) as w:
         source = await w.run_task(streams.source(source_file))
         sink = await w.run_task(streams.sink(sink_file))
         await w.task_is(source, State.RUNNING)
@@ -37,7 +56,6 @@ async def test_a_file_goes_through_kafka_byte_by_byte(streams: FileStreams, tmp_
         await w.children.stop()
         assert w.listener.task_states(source) == [State.RUNNING, State.UNASSIGNED]
         assert w.listener.task_states(sink) == [State.RUNNING, State.UNASSIGNED]
-    assert sink_file.read_bytes() == source_file.read_bytes()
 
 
 @asynchronous
