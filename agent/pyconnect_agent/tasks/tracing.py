@@ -58,6 +58,7 @@ class Tracing:
     """`every`: one record in so many has a span. `began_ns`: when the task was last asked."""
 
     def __init__(self, endpoint: str, *, every: int, connector: str, task: int) -> None:
+        from opentelemetry.context import Context
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -66,19 +67,23 @@ class Tracing:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         self._provider = TracerProvider(
-            resource=Resource.create({"service.name": "kafka-connect"}), shutdown_on_exit=False
+            resource=Resource.create(
+                {
+                    "service.name": "kafka-connect",
+                    "kafka.connect.connector": connector,
+                    "kafka.connect.task": task,
+                }
+            ),
+            shutdown_on_exit=False,
         )
         self._provider.add_span_processor(
             BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_S))
         )
         self._tracer = self._provider.get_tracer("pyconnect")
         self._extract = TraceContextTextMapPropagator().extract
+        self._new_trace = Context()
         self._kinds: tuple[SpanKind, SpanKind] = (SpanKind.PRODUCER, SpanKind.CONSUMER)
         self._error = StatusCode.ERROR
-        self._task: dict[str, str | int] = {
-            "kafka.connect.connector": connector,
-            "kafka.connect.task": task,
-        }
         self._every = every
         self._next = 0  # the place of the next record that is chosen, from the next one on
         self._open: dict[tuple[TopicPartition, int], Span] = {}
@@ -140,13 +145,9 @@ class Tracing:
         }
         return self._tracer.start_span(
             name,
-            context=self._extract(carried),
+            context=self._extract(carried) if carried else self._new_trace,
             kind=self._kinds[kind],
-            attributes={
-                **self._task,
-                "messaging.system": "kafka",
-                "messaging.destination.name": topic,
-            },
+            attributes={"messaging.system": "kafka", "messaging.destination.name": topic},
             start_time=began_ns,
         )
 
@@ -168,5 +169,9 @@ class Tracing:
 
 
 def _place(span: Span, partition: int | None, offset: int | None) -> None:
-    span.set_attribute("messaging.destination.partition.id", str(partition))
-    span.set_attribute("messaging.kafka.offset", -1 if offset is None else offset)
+    span.set_attributes(
+        {
+            "messaging.destination.partition.id": str(partition),
+            "messaging.kafka.offset": -1 if offset is None else offset,
+        }
+    )

@@ -36,7 +36,7 @@ class Collector:
                             "failed": span.status.code == 2,
                             **{
                                 each.key: each.value.string_value or each.value.int_value
-                                for each in span.attributes
+                                for each in (*resource.resource.attributes, *span.attributes)
                             },
                         }
                     )
