@@ -23,6 +23,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn, Protocol
 
 from pyconnect_agent.channel import ConnectorTried, GivenRecord, Message, TryConnectorJob
+from pyconnect_agent.core.config.connector_config import ConnectorSettings
 from pyconnect_agent.java_processes.launch import JavaClass
 from pyconnect_agent.kafka.task_consumer import message_of
 from pyconnect_agent.plugins.java_classes import plugin_locations
@@ -30,6 +31,7 @@ from pyconnect_agent.plugins.loading import instantiate
 from pyconnect_agent.tasks.connector.checks import task_class_of
 from pyconnect_agent.tasks.control import Control
 from pyconnect_agent.tasks.in_java.process import java_class_of, start_link
+from pyconnect_agent.tasks.in_java.segments import PythonSegments
 from pyconnect_agent.tasks.in_java.work import conversions
 from pyconnect_agent.tasks.jobs.plugin_questions import answer
 from pyconnect_agent.tasks.setup.plugins import TaskPlugins
@@ -230,14 +232,19 @@ class _InJava:
             "configs": lambda _: dict(task_config),
             "readOffsets": lambda asked: [None] * len(asked["partitions"]),
         }
+        converting, segments = conversions(worker, config, found.jars, alone=True)
+        self._segments = PythonSegments(
+            segments, ConnectorSettings.parse(config), control.stop_requested
+        )
         self._link = start_link(worker, control, config, answers, quick=True)
+        self._link.transform = self._segments.transform
         self._link.begin(
             {
                 "mode": "trial",
                 "connector": found.to_json(),
                 "task": task_config.get("task.class"),
                 "locations": plugin_locations(worker.catalog),
-                **conversions(worker, config, found.jars),
+                **converting,
             }
         )
 
@@ -269,6 +276,7 @@ class _InJava:
                 self._link.call("stop")
         finally:
             self._link.close()
+            self._segments.close()
 
     @staticmethod
     def _plain(shown: Shown) -> Shown:
